@@ -1,0 +1,140 @@
+"""`tidegate check`: is this filter right, and what does it mean?"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from datetime import datetime
+
+import click
+
+from tidegate.errors import FilterError, NeverMatchesWarning
+from tidegate.language.advertisements import parse_advertisement
+from tidegate.language.expressions import Parameter, format_expression
+from tidegate.language.filters import Filter, parse
+from tidegate.language.patterns import parse_pattern
+from tidegate.language.values import Value, format_value
+
+Report = dict[str, object]
+
+
+@click.command()
+@click.argument("text", metavar="FILTER")
+@click.option(
+    "--as",
+    "what",
+    type=click.Choice(["filter", "pattern", "advertisement"]),
+    default="filter",
+    show_default=True,
+    help="What the text is.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(text: str, what: str, as_json: bool) -> None:
+    """Check a filter and show its shape, parameters and normal form.
+
+    \b
+    Examples:
+      tidegate check "price < :limit and symbol like 'N%SE'"
+      tidegate check --as pattern "price > 5 then price > 9 within 30 s"
+    """
+    try:
+        report = _REPORTS[what](text)
+    except FilterError as error:
+        if not as_json:
+            raise
+        problem = {"error": error.reason, "start": error.start, "end": error.end}
+        click.echo(json.dumps(problem, ensure_ascii=False))
+        sys.exit(2)
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        _print(report)
+
+
+def _report_filter(text: str) -> Report:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NeverMatchesWarning)
+        return _describe(parse(text))
+
+
+def _describe(filter: Filter) -> Report:
+    shape, row = filter.shape_and_row
+    return {
+        "filter": str(filter),
+        "shape": str(shape),
+        "row": [_cell(value) for value in row],
+        "attributes": list(filter.attributes),
+        "parameters": list(filter.parameters),
+        "variables": list(filter.variables),
+        "evolves": filter.evolves,
+        "normal_form": str(filter.normal_form.to_node()),
+        "never_matches": filter.never_matches,
+    }
+
+
+def _cell(value: Value | Parameter) -> object:
+    """A value of a row as JSON; what JSON cannot hold is written as in a filter."""
+    if isinstance(value, Parameter):
+        return {"parameter": value.name}
+    if isinstance(value, datetime) or value in (float("inf"), float("-inf")):
+        return {"value": format_value(value)}
+    return value
+
+
+def _report_pattern(text: str) -> Report:
+    pattern = parse_pattern(text)
+    return {
+        "pattern": str(pattern),
+        "within_s": pattern.within_s,
+        "parameters": list(pattern.parameters),
+        "steps": [_describe(step) for step in pattern.steps],
+    }
+
+
+def _report_advertisement(text: str) -> Report:
+    advertisement = parse_advertisement(text)
+    names = {name for allowed in advertisement.alternatives for name in allowed}
+    return {"advertisement": str(advertisement), "attributes": sorted(names)}
+
+
+_REPORTS = {
+    "filter": _report_filter,
+    "pattern": _report_pattern,
+    "advertisement": _report_advertisement,
+}
+
+
+def _print(report: Report) -> None:
+    for key, value in report.items():
+        if key == "never_matches":
+            if value:
+                click.echo("warning: no event can match this filter", err=True)
+        elif key == "steps" and isinstance(value, list):
+            for number, step in enumerate(value, 1):
+                click.echo(f"\nstep {number}")
+                _print(step)
+        else:
+            click.echo(f"{key.replace('_', ' '):<14}{_readable(value)}")
+
+
+def _readable(value: object) -> str:
+    match value:
+        case None | []:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case [*items]:
+            return ", ".join(_readable_cell(item) for item in items)
+        case _:
+            return str(value)
+
+
+def _readable_cell(item: object) -> str:
+    match item:
+        case {"parameter": str(name)}:
+            return format_expression(Parameter(name))
+        case {"value": str(text)}:
+            return text
+        case _:
+            return str(item)

@@ -1,0 +1,1 @@
+"""Measurements: each module gives rows, which the command line prints or charts."""

@@ -1,0 +1,83 @@
+"""How fast filters are read: one at a time, and in bulk where texts repeat their shapes."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tidegate.language.bulk import BulkParser
+from tidegate.language.filters import parse
+
+FIELDS = [f"f{index}" for index in range(6)]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsingSpeed:
+    """Filters read in a second: the median of the rounds, and the slowest and fastest of them."""
+
+    way: str
+    filters: int
+    shapes: int
+    median_per_s: float
+    slowest_per_s: float
+    fastest_per_s: float
+
+
+def market_filters(count: int, seed: int = 1) -> Iterator[str]:
+    """Subscriptions to a stock market, of a few hundred shapes, each with values of its own."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        price, volume = rng.randrange(100_000) / 100, rng.randrange(1_000_000)
+        parts = [f"price between {price} and {price + 50:.2f}", f"volume > {volume}"]
+        if rng.random() < 0.8:
+            parts.insert(0, f"symbol = 'S{rng.randrange(5000)}'")
+        for field in rng.sample(FIELDS, rng.randint(1, 2)):
+            low = round(rng.random() * 0.7, 4)
+            parts.append(f"{field} >= {low} and {field} <= {low + 0.3:.4f}")
+        if rng.random() < 0.1:
+            parts.reverse()
+        yield " and ".join(parts)
+
+
+def measure(count: int = 100_000, rounds: int = 5, seed: int = 1) -> list[ParsingSpeed]:
+    """Read ``count`` filters in bulk and a fiftieth of them one by one, in turn."""
+    texts = list(market_filters(count, seed))
+    few = texts[: max(1, count // 50)]
+    shapes = len({shape for shape, _ in BulkParser().read_many(texts)})
+
+    def in_bulk() -> None:
+        for _ in BulkParser().read_many(texts):
+            pass
+
+    def one_by_one() -> None:
+        for text in few:
+            parse(text)
+
+    seconds: dict[str, list[float]] = {"bulk": [], "one by one": []}
+    for _ in range(rounds):
+        seconds["bulk"].append(_timed(in_bulk))
+        seconds["one by one"].append(_timed(one_by_one))
+    return [
+        _speed("bulk", len(texts), shapes, seconds["bulk"]),
+        _speed("one by one", len(few), shapes, seconds["one by one"]),
+    ]
+
+
+def _timed(work: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _speed(way: str, filters: int, shapes: int, seconds: list[float]) -> ParsingSpeed:
+    return ParsingSpeed(
+        way,
+        filters,
+        shapes,
+        median_per_s=filters / statistics.median(seconds),
+        slowest_per_s=filters / max(seconds),
+        fastest_per_s=filters / min(seconds),
+    )

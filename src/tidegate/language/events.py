@@ -1,0 +1,74 @@
+"""Events: named, typed attributes, published at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidegate.errors import BadValueError, EventError
+from tidegate.language.values import Value, to_value
+
+ATTRIBUTES_MAX = 4096
+NESTING_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a publisher sends: attribute values, without those that are absent.
+
+    >>> Event.of({"symbol": "IBM", "quote": {"price": 9.5, "note": None}}).attributes
+    {'symbol': 'IBM', 'quote.price': 9.5}
+    """
+
+    attributes: Mapping[str, Value]
+    time: datetime | None = None
+
+    @classmethod
+    def of(cls, source: Event | Mapping[str, object], time: datetime | None = None) -> Event:
+        """Take a mapping as an event: nested objects flatten to dotted names.
+
+        ``time`` is when it was published; an event that already is one keeps its own time
+        unless another is given.
+        """
+        if isinstance(source, Event):
+            return source if time is None else cls(source.attributes, _publication_time(time))
+        if not isinstance(source, Mapping):
+            raise EventError(f"an event is a mapping of attributes, not {type(source).__name__}")
+        attributes: dict[str, Value] = {}
+        for name, value in _flattened(source, "", 1):
+            if name in attributes:
+                raise EventError(f"attribute {name!r} stands in the event twice")
+            attributes[name] = value
+        if len(attributes) > ATTRIBUTES_MAX:
+            raise EventError(
+                f"the event has {len(attributes)} attributes; at most {ATTRIBUTES_MAX} are taken"
+            )
+        return cls(attributes, None if time is None else _publication_time(time))
+
+
+def _publication_time(time: datetime) -> datetime:
+    value = to_value(time)
+    if not isinstance(value, datetime):
+        raise EventError(f"the time of an event is a datetime, not {type(time).__name__}")
+    return value
+
+
+def _flattened(
+    source: Mapping[str, object], prefix: str, depth: int
+) -> Iterator[tuple[str, Value]]:
+    if depth > NESTING_MAX:
+        raise EventError(f"attribute {prefix[:-1]!r} nests more than {NESTING_MAX} objects")
+    for key, raw in source.items():
+        if not isinstance(key, str) or not key:
+            raise EventError(f"{prefix}{key!r}: the name of an attribute is a string, not empty")
+        name = prefix + key
+        if isinstance(raw, Mapping):
+            yield from _flattened(raw, name + ".", depth + 1)
+            continue
+        try:
+            value = to_value(raw)
+        except BadValueError as error:
+            raise EventError(f"attribute {name!r}: {error}") from None
+        if value is not None:
+            yield name, value

@@ -1,0 +1,310 @@
+"""Filters: what a subscriber wants, and everything that can be asked of it.
+
+This is the face of the language: the other modules of this package do the work.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from tidegate.errors import BadValueError, NeverMatchesWarning, UnresolvedError
+from tidegate.language import evolution, relations
+from tidegate.language.events import Event
+from tidegate.language.expressions import (
+    Constant,
+    Elapsed,
+    Environment,
+    Expression,
+    Now,
+    Parameter,
+    Variable,
+    evaluate,
+    format_expression,
+)
+from tidegate.language.limits import DEFAULT_LIMITS, Limits
+from tidegate.language.normal import NormalForm, plainly
+from tidegate.language.parser import parse_filter
+from tidegate.language.ranges import Stretch
+from tidegate.language.semantics import holds
+from tidegate.language.shapes import Row, Shape, row_of, split
+from tidegate.language.syntax import (
+    Node,
+    Operator,
+    Predicate,
+    Truth,
+    expression_leaves,
+    map_leaves,
+    map_predicates,
+    predicates,
+)
+from tidegate.language.values import Value, to_value
+
+
+def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
+    """Read a filter; raises FilterError, warns if no event can ever match.
+
+    >>> parse("symbol = 'IBM' and price < 10").matches({"symbol": "IBM", "price": 9.5})
+    True
+    """
+    filter = Filter(parse_filter(text, limits))
+    if filter.never_matches and filter.node != Truth(False):
+        warnings.warn(f"no event can match `{text}`", NeverMatchesWarning, stacklevel=2)
+    return filter
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter. Two filters are `==` if they are written alike; ``equals`` compares meanings.
+
+    Where a filter has parameters, functions of `t`, or variables, the relations need their values
+    first: ``bind`` sets parameters, ``at`` all of them.
+    """
+
+    node: Node
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+    # -- what is in it ------------------------------------------------------------------------
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it constrains, in the order of the text."""
+        return tuple(dict.fromkeys(each.attribute for each in predicates(self.node)))
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters, in the order of the text."""
+        found = [leaf.name for leaf in self._leaves if isinstance(leaf, Parameter)]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the broker's variables that it uses, in the order of the text."""
+        found = [leaf.name for leaf in self._leaves if isinstance(leaf, Variable)]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def evolves(self) -> bool:
+        """Whether it changes by itself: with time, or with the broker's variables."""
+        return any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in self._leaves)
+
+    @cached_property
+    def _leaves(self) -> list[Expression]:
+        return list(expression_leaves(self.node))
+
+    @cached_property
+    def shape_and_row(self) -> tuple[Shape, Row]:
+        """The filter split into what it asks and the values it asks with."""
+        shape, filled = split(self.node)
+        return shape, row_of(filled)
+
+    @cached_property
+    def normal_form(self) -> NormalForm:
+        """A disjunction of conjunctions, each attribute's constraints made one."""
+        return NormalForm.of(self.node)
+
+    @cached_property
+    def never_matches(self) -> bool:
+        """Whether surely no event can match it, whatever its parameters are."""
+        return not self.normal_form.conjunctions
+
+    # -- matching -----------------------------------------------------------------------------
+
+    def matches(
+        self,
+        event: Event | Mapping[str, object],
+        parameters: Mapping[str, object] | None = None,
+        *,
+        variables: Mapping[str, object] | None = None,
+        t: float = 0.0,
+        now: datetime | None = None,
+    ) -> bool:
+        """Whether an event matches, with these values for parameters, variables and time.
+
+        >>> moving = parse("x between -3 + t and 3 + t")
+        >>> moving.matches({"x": 4}), moving.matches({"x": 4}, t=1.0)
+        (False, True)
+        """
+        environment = environment_of(parameters, variables, t, now)
+        return holds(self.node, Event.of(event).attributes, environment)
+
+    # -- values for what is open --------------------------------------------------------------
+
+    def bind(self, **parameters: object) -> Filter:
+        """The filter with values in place of parameters; those not named stay.
+
+        >>> print(parse("price < :limit").bind(limit=10))
+        price < 10
+        """
+        unknown = [name for name in parameters if name not in self.parameters]
+        if unknown:
+            there = ", ".join(f":{name}" for name in self.parameters) or "none"
+            raise UnresolvedError(f"the filter has no parameter :{unknown[0]}; it has {there}")
+        values = _values("parameter :", parameters)
+
+        def known(leaf: Expression) -> Expression:
+            if isinstance(leaf, Parameter) and leaf.name in values:
+                return Constant(values[leaf.name])
+            return leaf
+
+        return Filter(map_leaves(self.node, known))
+
+    def at(
+        self,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        variables: Mapping[str, object] | None = None,
+        t: float = 0.0,
+        now: datetime | None = None,
+    ) -> Filter:
+        """The filter as it stands at one moment: constants only.
+
+        >>> print(parse("x between -3 + t and 3 + t").at(t=1.5))
+        x between -1.5 and 4.5
+        """
+        environment = environment_of(parameters, variables, t, now)
+
+        def fixed(predicate: Predicate) -> Node:
+            return _fixed(predicate, environment)
+
+        return Filter(map_predicates(self.node, fixed))
+
+    def resolved_form(self) -> NormalForm:
+        """The normal form of a filter of constants; raises UnresolvedError for any other."""
+        for leaf in self._leaves:
+            if not isinstance(leaf, Constant):
+                name = format_expression(leaf)
+                raise UnresolvedError(
+                    f"`{self}` depends on {name}: take it at one moment with .at(...), "
+                    "or bind its parameters with .bind(...)"
+                )
+        return self.normal_form
+
+    # -- relations ----------------------------------------------------------------------------
+
+    def covers(self, other: Filter) -> bool:
+        """Whether every event that matches ``other`` surely matches this filter.
+
+        >>> parse("price < 10").covers(parse("price < 5 and symbol = 'IBM'"))
+        True
+        """
+        return relations.covers(self.resolved_form(), other.resolved_form())
+
+    def equals(self, other: Filter) -> bool:
+        """Whether each filter covers the other."""
+        return self.covers(other) and other.covers(self)
+
+    def overlaps(self, other: Filter) -> bool:
+        """Whether some event could match both."""
+        return relations.overlaps(self.resolved_form(), other.resolved_form())
+
+    def intersect(self, other: Filter) -> Filter:
+        """The filter that matches what both match, in normal form."""
+        return _of(relations.intersect(self.resolved_form(), other.resolved_form()))
+
+    def merge(self, other: Filter) -> Merged:
+        """The smallest conjunction that covers both filters, and whether it is exact.
+
+        >>> print(parse("price < 5").merge(parse("price between 5 and 9")))
+        price <= 9 (exact)
+        """
+        form, exact = relations.merge(self.resolved_form(), other.resolved_form())
+        return Merged(_of(form), exact)
+
+    # -- over a stretch of time ---------------------------------------------------------------
+
+    def covers_during(self, other: Filter, start: float, end: float, *, lead: float = 0.0) -> bool:
+        """Whether this filter covers ``other`` at every `t` from ``start`` to ``end`` seconds.
+
+        The times are this filter's own; the clock of ``other`` is ``lead`` seconds ahead.
+
+        >>> wide, narrow = parse("x < 3 + t"), parse("x < 2 + t")
+        >>> wide.covers_during(narrow, 0, 60), narrow.covers_during(wide, 0, 60)
+        (True, False)
+        """
+        stretch = Stretch(float(start), float(end))
+        return evolution.covers_during(self.node, other.node, stretch, lead)
+
+    def over_estimate(self, start: float, end: float) -> Filter:
+        """A filter of constants that matches whatever this one matches during the stretch.
+
+        >>> print(parse("x between -3 + t and 3 + t").over_estimate(0, 10))
+        x >= -3.0 and x <= 13.0
+        """
+        return Filter(evolution.over_estimate(self.node, Stretch(float(start), float(end))))
+
+    def under_estimate(self, start: float, end: float) -> Filter:
+        """A filter of constants that matches only what this one matches all through it."""
+        return Filter(evolution.under_estimate(self.node, Stretch(float(start), float(end))))
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What ``merge`` gives: a filter, and whether it matches only what one of the two did."""
+
+    filter: Filter
+    exact: bool
+
+    def __str__(self) -> str:
+        return f"{self.filter} ({'exact' if self.exact else 'wider'})"
+
+
+def shape_of(filter: Filter) -> tuple[Shape, Row]:
+    """The shape and the row of a filter.
+
+    >>> shape, row = shape_of(parse("symbol = 'IBM' and x >= -3 + t"))
+    >>> print(shape, row)
+    symbol = ? and x >= ? + t ('IBM', -3)
+    """
+    return filter.shape_and_row
+
+
+def environment_of(
+    parameters: Mapping[str, object] | None = None,
+    variables: Mapping[str, object] | None = None,
+    t: float = 0.0,
+    now: datetime | None = None,
+) -> Environment:
+    """Check what a user gives for parameters, variables and time."""
+    time = to_value(now)
+    if time is not None and not isinstance(time, datetime):
+        raise BadValueError(f"now must be a datetime, not {type(now).__name__}")
+    return Environment(
+        _values("parameter :", parameters or {}),
+        _values("variable @", variables or {}),
+        float(t),
+        time,
+    )
+
+
+def _values(what: str, raw: Mapping[str, object]) -> dict[str, Value]:
+    """Checked values, without those that count as absent."""
+    values: dict[str, Value] = {}
+    for name, each in raw.items():
+        try:
+            value = to_value(each)
+        except BadValueError as error:
+            raise BadValueError(f"{what}{name}: {error}") from None
+        if value is not None:
+            values[name] = value
+    return values
+
+
+def _fixed(predicate: Predicate, environment: Environment) -> Node:
+    """A predicate with the values that its operands have; false where it cannot hold."""
+    values = [evaluate(operand, environment) for operand in predicate.operands]
+    constants = tuple(Constant(value) for value in values if value is not None)
+    if len(constants) == len(values) or (predicate.operator is Operator.IN and constants):
+        return Predicate(predicate.attribute, predicate.operator, constants)
+    if predicate.operator is Operator.NOT_BETWEEN:
+        return map_predicates(plainly(predicate), lambda each: _fixed(each, environment))
+    return Truth(False)
+
+
+def _of(form: NormalForm) -> Filter:
+    return Filter(form.to_node())

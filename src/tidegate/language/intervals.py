@@ -1,0 +1,227 @@
+"""Sets of values of one ordered kind, as disjoint intervals.
+
+Theory of operation. Every kind is a set in which each value but the last has a next one: the next
+float or 64-bit integer, the next microsecond, the same string with a NUL behind it. So `x <= 10` is
+`x < the value next to 10`, every interval can be written half open as `[low, high)`, and two sets
+are equal exactly when their lists of intervals are. `high` is END where nothing bounds it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import total_ordering
+from typing import Any
+
+from tidegate.language.syntax import Operator
+from tidegate.language.values import INT_MAX, INT_MIN, Kind, Value, kind_of
+
+
+@total_ordering
+class _End:
+    """Greater than every value."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __gt__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "END"
+
+
+END = _End()
+
+# Values of one kind or END. Python cannot say "ordered with its like" for a union of types.
+Point = Any
+Span = tuple[Point, Point]
+
+_FIRST: dict[Kind, Value] = {
+    Kind.BOOLEAN: False,
+    Kind.NUMBER: -math.inf,
+    Kind.STRING: "",
+    Kind.TIME: datetime.min.replace(tzinfo=UTC),
+}
+_LAST_TIME = datetime.max.replace(tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def next_value(value: Value) -> Point:
+    """The smallest value of the same kind that is greater, or END.
+
+    >>> next_value(1), next_value(2**53), next_value("a"), next_value(True)
+    (1.0000000000000002, 9007199254740993, 'a\\x00', END)
+    """
+    if isinstance(value, bool):
+        return END if value else True
+    if isinstance(value, str):
+        return value + "\0"
+    if isinstance(value, datetime):
+        return END if value == _LAST_TIME else value + _MICROSECOND
+    if value == math.inf:
+        return END
+    return _number_after(value, INT_MIN, INT_MAX)
+
+
+def _number_after(value: float, int_min: int, int_max: int) -> float:
+    """The next float, or the next integer of that range where it is nearer."""
+    as_float = float(value)
+    following = as_float if as_float > value else math.nextafter(as_float, math.inf)
+    if math.isinf(value):
+        return following
+    whole = max(int_min, math.floor(value) + 1)
+    return whole if whole < following and whole <= int_max else following
+
+
+def previous_value(value: Value) -> Value | None:
+    """The greatest value of the same kind that is smaller; None where there is none."""
+    if isinstance(value, bool):
+        return False if value else None
+    if isinstance(value, str):
+        return value[:-1] if value.endswith("\0") else None
+    if isinstance(value, datetime):
+        return None if value == _FIRST[Kind.TIME] else value - _MICROSECOND
+    if value == -math.inf:
+        return None
+    return -_number_after(-value, -INT_MAX, -INT_MIN)
+
+
+def next_prefix(prefix: str) -> Point:
+    """The smallest string greater than all that start with ``prefix``, or END.
+
+    >>> next_prefix("ab"), next_prefix("")
+    ('ac', END)
+    """
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code <= 0x10FFFF:
+            return prefix[:-1] + chr(0xE000 if code == 0xD800 else code)
+        prefix = prefix[:-1]
+    return END
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """A set of values of one kind: disjoint spans, ascending, none of them touching.
+
+    >>> low, high = Intervals.of(Operator.LESS, 5), Intervals.of(Operator.GREATER, 7)
+    >>> low.union(high).contains(6), low.union(high).contains(8)
+    (False, True)
+    """
+
+    kind: Kind
+    spans: tuple[Span, ...] = ()
+
+    @classmethod
+    def full(cls, kind: Kind) -> Intervals:
+        """Every value of a kind."""
+        return cls(kind, ((_FIRST[kind], END),))
+
+    @classmethod
+    def of(cls, operator: Operator, value: Value) -> Intervals:
+        """The values that satisfy one of `= != < <= > >=`."""
+        kind = kind_of(value)
+        first = _FIRST[kind]
+        after = next_value(value)
+        spans: list[Span] = {
+            Operator.EQUAL: [(value, after)],
+            Operator.NOT_EQUAL: [(first, value), (after, END)],
+            Operator.LESS: [(first, value)],
+            Operator.LESS_EQUAL: [(first, after)],
+            Operator.GREATER: [(after, END)],
+            Operator.GREATER_EQUAL: [(value, END)],
+        }[operator]
+        return cls(kind, tuple(span for span in spans if span[0] < span[1]))
+
+    @classmethod
+    def starting_with(cls, prefix: str) -> Intervals:
+        """The strings that start with ``prefix``."""
+        return cls(Kind.STRING, ((prefix, next_prefix(prefix)),))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every value of the kind is in the set."""
+        return self.spans == ((_FIRST[self.kind], END),)
+
+    def contains(self, value: Value) -> bool:
+        """Whether a value of this kind is in the set."""
+        index = bisect_right(self.spans, value, key=_low) - 1
+        return index >= 0 and value < self.spans[index][1]
+
+    def points(self) -> list[Value] | None:
+        """The values of a set whose every span is a single value; None for any other set."""
+        values: list[Value] = []
+        for span in self.spans:
+            if not is_point(span):
+                return None
+            values.append(span[0])
+        return values
+
+    def union(self, *others: Intervals) -> Intervals:
+        """The values in any of the sets."""
+        spans = [span for each in (self, *others) for span in each.spans]
+        return Intervals(self.kind, tuple(_joined(sorted(spans, key=_low))))
+
+    def intersect(self, other: Intervals) -> Intervals:
+        """The values in both sets."""
+        return Intervals(self.kind, tuple(_common(self.spans, other.spans)))
+
+    def complement(self) -> Intervals:
+        """The values of the kind that are not in the set."""
+        gaps: list[Span] = []
+        low: Point = _FIRST[self.kind]
+        for span in self.spans:
+            if low < span[0]:
+                gaps.append((low, span[0]))
+            low = span[1]
+        if low < END:
+            gaps.append((low, END))
+        return Intervals(self.kind, tuple(gaps))
+
+    def within(self, other: Intervals) -> bool:
+        """Whether every value of this set is in the other."""
+        return self.intersect(other) == self
+
+
+def is_point(span: Span) -> bool:
+    """Whether a span holds a single value."""
+    return bool(next_value(span[0]) == span[1])
+
+
+def _low(span: Span) -> Point:
+    return span[0]
+
+
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans in ascending order, with those that overlap or touch made one."""
+    current: Span | None = None
+    for span in spans:
+        if current is None:
+            current = span
+        elif span[0] <= current[1]:
+            current = (current[0], max(current[1], span[1]))
+        else:
+            yield current
+            current = span
+    if current is not None:
+        yield current
+
+
+def _common(left: tuple[Span, ...], right: tuple[Span, ...]) -> Iterator[Span]:
+    i = j = 0
+    while i < len(left) and j < len(right):
+        low = max(left[i][0], right[j][0])
+        high = min(left[i][1], right[j][1])
+        if low < high:
+            yield (low, high)
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1

@@ -1,0 +1,300 @@
+"""The normal form of a filter: a disjunction of conjunctions, one constraint for each attribute.
+
+A conjunction maps each attribute to the set of values that it may have. Predicates whose value is
+not known yet (parameters, functions of time, variables) cannot be part of such a set; they are kept
+beside it as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from tidegate.language.expressions import Constant, Environment, Expression, evaluate, leaves
+from tidegate.language.intervals import END, Intervals, Span, is_point, next_prefix, previous_value
+from tidegate.language.like import Glob
+from tidegate.language.strings import StringSet
+from tidegate.language.syntax import (
+    COMPLEMENT,
+    And,
+    Node,
+    Operator,
+    Or,
+    Predicate,
+    Truth,
+    all_of,
+    any_of,
+)
+from tidegate.language.values import Kind, Value
+from tidegate.language.valuesets import ANYTHING, ValueSet
+
+_GROUND = Environment()
+
+
+def is_ground(expression: Expression) -> bool:
+    """Whether an expression is made of constants alone."""
+    return all(isinstance(leaf, Constant) for leaf in leaves(expression))
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """What all of a conjunction's predicates ask together.
+
+    ``sets`` has the attributes whose constraints are known, ``open`` the predicates that still
+    wait for a value.
+    """
+
+    sets: Mapping[str, ValueSet]
+    open: tuple[Predicate, ...] = ()
+
+    @classmethod
+    def of(cls, predicates: Iterable[Predicate]) -> Conjunction:
+        """Join predicates, the tightest constraint for each attribute."""
+        sets: dict[str, ValueSet] = {}
+        waiting: list[Predicate] = []
+        for predicate in predicates:
+            if not all(is_ground(operand) for operand in predicate.operands):
+                waiting.append(predicate)
+                continue
+            values = ground_values(predicate)
+            name = predicate.attribute
+            sets[name] = sets[name].intersect(values) if name in sets else values
+        return cls(sets, tuple(dict.fromkeys(waiting)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether surely no event matches."""
+        return any(values.is_empty for values in self.sets.values())
+
+    def covers(self, other: Conjunction) -> bool:
+        """Whether every event that matches ``other`` surely matches this one."""
+        if other.is_empty:
+            return True
+        return set(self.open) <= set(other.open) and all(
+            name in other.sets and other.sets[name].within(values)
+            for name, values in self.sets.items()
+        )
+
+    def intersect(self, other: Conjunction) -> Conjunction:
+        """What both ask together."""
+        sets = dict(self.sets)
+        for name, values in other.sets.items():
+            sets[name] = sets[name].intersect(values) if name in sets else values
+        return Conjunction(sets, tuple(dict.fromkeys([*self.open, *other.open])))
+
+    def join(self, other: Conjunction) -> Conjunction | None:
+        """The conjunction that matches exactly what either does; None where there is none to see.
+
+        There is one if one of them covers the other, or if they differ in a single attribute.
+        """
+        if self.covers(other):
+            return self
+        if other.covers(self):
+            return other
+        if set(self.open) != set(other.open) or self.sets.keys() != other.sets.keys():
+            return None
+        different = [name for name in self.sets if self.sets[name] != other.sets[name]]
+        return self.hull(other) if len(different) == 1 else None
+
+    def hull(self, other: Conjunction) -> Conjunction:
+        """The smallest conjunction of value sets that covers both."""
+        sets = {
+            name: values.union(other.sets[name])
+            for name, values in self.sets.items()
+            if name in other.sets
+        }
+        waiting = tuple(each for each in self.open if each in other.open)
+        return Conjunction(sets, waiting)
+
+    def to_node(self) -> Node:
+        """The conjunction as the tree of a filter."""
+        known = [set_to_node(name, values) for name, values in sorted(self.sets.items())]
+        return all_of([*known, *self.open])
+
+
+def ground_values(predicate: Predicate) -> ValueSet:
+    """The values that satisfy a predicate made of constants."""
+    operands = [evaluate(operand, _GROUND) for operand in predicate.operands]
+    return ValueSet.of(predicate.operator, operands)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A disjunction of conjunctions, none of which another one covers."""
+
+    conjunctions: tuple[Conjunction, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> NormalForm:
+        """The normal form of a filter's tree."""
+        return cls.joining(Conjunction.of(predicates) for predicates in disjuncts(node))
+
+    @classmethod
+    def joining(cls, conjunctions: Iterable[Conjunction]) -> NormalForm:
+        """The union of conjunctions, with those made one that can be."""
+        joined: list[Conjunction] = []
+        for conjunction in conjunctions:
+            if conjunction.is_empty:
+                continue
+            current = conjunction
+            index = 0
+            while index < len(joined):
+                both = current.join(joined[index])
+                if both is None:
+                    index += 1
+                    continue
+                del joined[index]
+                if both != current:
+                    current, index = both, 0
+            joined.append(current)
+        return cls(tuple(joined))
+
+    def to_node(self) -> Node:
+        """The normal form as the tree of a filter."""
+        return any_of(conjunction.to_node() for conjunction in self.conjunctions)
+
+
+def disjuncts(node: Node) -> list[tuple[Predicate, ...]]:
+    """The filter as a list of conjunctions, in the order of the text.
+
+    `between` becomes its two comparisons, and an `in` of one value an equality, so that equal
+    meanings written differently give the same predicates.
+    """
+    match node:
+        case Truth(value):
+            return [()] if value else []
+        case Or(parts):
+            return [each for part in parts for each in disjuncts(part)]
+        case And(parts):
+            return [
+                tuple(predicate for conjunction in choice for predicate in conjunction)
+                for choice in product(*(disjuncts(part) for part in parts))
+            ]
+        case Predicate():
+            plain = plainly(node)
+            return [(plain,)] if isinstance(plain, Predicate) else disjuncts(plain)
+
+
+def count_disjuncts(node: Node) -> int:
+    """How many conjunctions ``disjuncts`` would give, without building them."""
+    match node:
+        case Truth(value):
+            return int(value)
+        case Or(parts):
+            return sum(count_disjuncts(part) for part in parts)
+        case And(parts):
+            count = 1
+            for part in parts:
+                count *= count_disjuncts(part)
+            return count
+        case Predicate():
+            return 2 if node.operator is Operator.NOT_BETWEEN else 1
+
+
+def plainly(predicate: Predicate) -> Node:
+    """A predicate in terms of simpler ones, where it can be."""
+    name, operands = predicate.attribute, predicate.operands
+
+    def compare(operator: Operator, operand: Expression) -> Predicate:
+        return Predicate(name, operator, (operand,))
+
+    match predicate.operator:
+        case Operator.BETWEEN:
+            low = compare(Operator.GREATER_EQUAL, operands[0])
+            return all_of([low, compare(Operator.LESS_EQUAL, operands[1])])
+        case Operator.NOT_BETWEEN:
+            low = compare(Operator.LESS, operands[0])
+            return any_of([low, compare(Operator.GREATER, operands[1])])
+        case Operator.IN if len(operands) == 1:
+            return compare(Operator.EQUAL, operands[0])
+        case Operator.NOT_IN if len(operands) == 1:
+            return compare(Operator.NOT_EQUAL, operands[0])
+        case _:
+            return predicate
+
+
+def set_to_node(name: str, values: ValueSet) -> Node:
+    """A value set written as constraints on an attribute."""
+    if values == ANYTHING:
+        return Predicate(name, Operator.PRESENT)
+    ordered = [values.booleans, values.numbers, values.times]
+    parts = [_intervals_to_node(name, each) for each in ordered if each.spans]
+    parts += [_strings_to_node(name, each) for each in values.strings]
+    return any_of(parts)
+
+
+def _intervals_to_node(name: str, intervals: Intervals) -> Node:
+    gaps = intervals.complement().points()
+    if gaps and not intervals.is_full and len(intervals.spans) > 1:
+        return _listed(name, gaps, Operator.NOT_EQUAL, Operator.NOT_IN)
+    points = [span[0] for span in intervals.spans if is_point(span)]
+    parts = [
+        _span_to_node(name, span, intervals.kind) for span in intervals.spans if not is_point(span)
+    ]
+    if points:
+        parts.insert(0, _listed(name, points, Operator.EQUAL, Operator.IN))
+    return any_of(parts)
+
+
+def _listed(name: str, values: list[Value], one: Operator, many: Operator) -> Node:
+    operands = tuple(Constant(_tidy_number(value)) for value in values)
+    return Predicate(name, one if len(operands) == 1 else many, operands)
+
+
+def _span_to_node(name: str, span: Span, kind: Kind) -> Node:
+    low, high = span
+    if kind is Kind.STRING and low and high == next_prefix(low):
+        return Predicate(name, Operator.STARTS_WITH, (Constant(low),))
+    first, _ = Intervals.full(kind).spans[0]
+    bounds: list[Node] = []
+    if high is not END:
+        before = previous_value(high)
+        bounds.append(_bound(name, Operator.LESS, high, Operator.LESS_EQUAL, before))
+    if low != first or not bounds:
+        before = previous_value(low)
+        bounds.insert(0, _bound(name, Operator.GREATER_EQUAL, low, Operator.GREATER, before))
+    return all_of(bounds)
+
+
+def _bound(
+    name: str, operator: Operator, value: Value, other: Operator, neighbour: Value | None
+) -> Predicate:
+    """A bound at ``value``, or at its neighbour below if that is the shorter way to say it."""
+    at = Constant(_tidy_number(value))
+    if neighbour is not None:
+        beside = Constant(_tidy_number(neighbour))
+        if len(repr(beside.value)) < len(repr(at.value)):
+            return Predicate(name, other, (beside,))
+    return Predicate(name, operator, (at,))
+
+
+def _tidy_number(value: Value) -> Value:
+    """A whole float as the integer that it equals; everything else as it is."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def _strings_to_node(name: str, strings: StringSet) -> Node:
+    parts: list[Node] = []
+    required = sorted(strings.required, key=str)
+    implied = any(strings.spans == Intervals.starting_with(glob.prefix) for glob in required)
+    if not (strings.spans.is_full or implied) or strings.is_plain:
+        parts.append(_intervals_to_node(name, strings.spans))
+    parts += [_glob_to_node(name, glob) for glob in required]
+    parts += [_glob_to_node(name, glob, negated=True) for glob in sorted(strings.excluded, key=str)]
+    return all_of(parts)
+
+
+def _glob_to_node(name: str, glob: Glob, negated: bool = False) -> Predicate:
+    middle = "".join(token[1:] for token in glob.tokens)
+    if glob == Glob.around(after=glob.suffix):
+        operator, text = Operator.ENDS_WITH, glob.suffix
+    elif glob == Glob.around(middle=middle):
+        operator, text = Operator.CONTAINS, middle
+    else:
+        operator, text = Operator.LIKE, str(glob)
+    if negated:
+        operator = COMPLEMENT[operator]
+    return Predicate(name, operator, (Constant(text),))

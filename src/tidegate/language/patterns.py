@@ -1,0 +1,54 @@
+"""Patterns: sequences of filters, matched by events in the order of their times (Siena, 3.3).
+
+`alarm = 'failed login' then file = '/etc/passwd' within 30 s`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.language.filters import Filter
+from tidegate.language.limits import DEFAULT_LIMITS, Limits
+from tidegate.language.parser import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One or more filters in sequence, and at most how long a match may take.
+
+    >>> pattern = parse_pattern("price > 5 then price > 9 within 2 min")
+    >>> print(pattern, len(pattern.steps))
+    price > 5 then price > 9 within 120 s 2
+    """
+
+    steps: tuple[Filter, ...]
+    within_s: float | None = None
+
+    def __str__(self) -> str:
+        text = " then ".join(str(step) for step in self.steps)
+        if self.within_s is None:
+            return text
+        seconds = int(self.within_s) if self.within_s.is_integer() else self.within_s
+        return f"{text} within {seconds} s"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters of all steps, in the order of the text."""
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.parameters))
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether each step covers the other's step, as cancelling a subscription asks."""
+        return (
+            len(self.steps) == len(other.steps)
+            and (
+                self.within_s is None
+                or (other.within_s is not None and other.within_s <= self.within_s)
+            )
+            and all(a.covers(b) for a, b in zip(self.steps, other.steps, strict=True))
+        )
+
+
+def parse_pattern(text: str, limits: Limits = DEFAULT_LIMITS) -> Pattern:
+    """Read a pattern; a plain filter is a pattern of one step. Raises FilterError."""
+    nodes, within_s = Parser(text, limits).pattern()
+    return Pattern(tuple(Filter(node) for node in nodes), within_s)

@@ -1,0 +1,115 @@
+"""Shapes and rows: a filter split into what it asks and the values it asks with.
+
+    symbol = 'IBM' and price < :limit and x >= -3 + t
+
+has the shape `price < ? and symbol = ? and x >= ? + t` and the row `(:limit, 'IBM', -3)`. A million
+subscriptions have a few hundred shapes; each is a row in the table of its shape, and a change of a
+parameter or of a constant is a write to one cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.language.expressions import (
+    Constant,
+    Expression,
+    Parameter,
+    Slot,
+    leaves,
+    rebuild,
+)
+from tidegate.language.normal import disjuncts
+from tidegate.language.syntax import Node, Predicate, all_of, any_of, map_leaves
+from tidegate.language.values import Value
+
+Row = tuple[Value | Parameter, ...]
+"""The values of a subscription, in the order of the shape's slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A filter without its values: a disjunction of conjunctions of predicates with slots.
+
+    Predicates stand in a fixed order, so that `a = 1 and b < 2` and `b < 3 and a = 4` have one
+    shape.
+    """
+
+    disjuncts: tuple[tuple[Predicate, ...], ...]
+
+    @property
+    def width(self) -> int:
+        """How many values a row of this shape has."""
+        return sum(
+            isinstance(leaf, Slot)
+            for conjunction in self.disjuncts
+            for predicate in conjunction
+            for leaf in _leaves(predicate)
+        )
+
+    def fill(self, row: Row) -> Node:
+        """The filter that has this shape and row."""
+
+        def value(leaf: Expression) -> Expression:
+            if not isinstance(leaf, Slot):
+                return leaf
+            held = row[leaf.index]
+            return held if isinstance(held, Parameter) else Constant(held)
+
+        return map_leaves(self.to_node(), value)
+
+    def to_node(self) -> Node:
+        """The shape as a tree, with slots for values."""
+        return any_of(all_of(conjunction) for conjunction in self.disjuncts)
+
+    def __str__(self) -> str:
+        return str(self.to_node())
+
+
+def _leaves(predicate: Predicate) -> list[Expression]:
+    return [leaf for operand in predicate.operands for leaf in leaves(operand)]
+
+
+def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
+    """The shape of a filter's tree, and the leaves of the tree that fill its slots.
+
+    Neither the shape nor the order of the leaves depends on the values.
+    """
+    conjunctions = [sorted(conjunction, key=_without_values) for conjunction in disjuncts(node)]
+    conjunctions.sort(key=lambda conjunction: [_without_values(each) for each in conjunction])
+    filled: list[Constant | Parameter] = []
+
+    def slot(leaf: Expression) -> Expression:
+        if not isinstance(leaf, (Constant, Parameter)):
+            return leaf
+        filled.append(leaf)
+        return Slot(len(filled) - 1)
+
+    shape = Shape(
+        tuple(
+            tuple(
+                Predicate(
+                    each.attribute,
+                    each.operator,
+                    tuple(rebuild(operand, slot) for operand in each.operands),
+                )
+                for each in conjunction
+            )
+            for conjunction in conjunctions
+        )
+    )
+    return shape, filled
+
+
+def row_of(filled: list[Constant | Parameter]) -> Row:
+    """The row that a list of leaves makes."""
+    return tuple(leaf.value if isinstance(leaf, Constant) else leaf for leaf in filled)
+
+
+def _without_values(predicate: Predicate) -> tuple[str, str, str]:
+    def hidden(leaf: Expression) -> Expression:
+        return Slot(0) if isinstance(leaf, (Constant, Parameter)) else leaf
+
+    operands = tuple(rebuild(operand, hidden) for operand in predicate.operands)
+    text = str(Predicate(predicate.attribute, predicate.operator, operands))
+    return predicate.attribute, predicate.operator.value, text

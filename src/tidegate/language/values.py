@@ -1,0 +1,166 @@
+"""Values: what an attribute of an event may hold, and how two of them compare.
+
+A value is a boolean, an integer of 64 bits, a float, a string, or a timestamp (UTC, microseconds).
+Integers and floats are one kind, number, and compare exactly; values of two different kinds are
+never equal and never ordered. Null and NaN are no values: they count as absent.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from tidegate.errors import BadValueError
+
+Value = bool | int | float | str | datetime
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Kind(Enum):
+    """The kinds of values; only values of one kind can be compared."""
+
+    BOOLEAN = "boolean"
+    NUMBER = "number"
+    STRING = "string"
+    TIME = "timestamp"
+
+
+_KIND_OF_TYPE: dict[type, Kind] = {
+    bool: Kind.BOOLEAN,
+    int: Kind.NUMBER,
+    float: Kind.NUMBER,
+    str: Kind.STRING,
+    datetime: Kind.TIME,
+}
+
+
+def kind_of(value: Value) -> Kind:
+    """The kind of a value.
+
+    >>> kind_of(True), kind_of(1.5)
+    (<Kind.BOOLEAN: 'boolean'>, <Kind.NUMBER: 'number'>)
+    """
+    return _KIND_OF_TYPE[type(value)]
+
+
+def to_value(raw: object) -> Value | None:
+    """Take anything that Python code may hand over as a value; None if it counts as absent.
+
+    >>> to_value(float("nan")) is None
+    True
+    >>> to_value(datetime(2026, 1, 2))
+    datetime.datetime(2026, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)
+    """
+    kind = type(raw)
+    if kind is str:
+        return _string(raw)  # type: ignore[arg-type]
+    if kind is float:
+        return None if raw != raw else raw  # type: ignore[return-value]
+    if kind is int:
+        return _integer(raw)  # type: ignore[arg-type]
+    if kind is bool or raw is None:
+        return raw  # type: ignore[return-value]
+    return _from_foreign(raw)
+
+
+def _from_foreign(raw: object) -> Value | None:
+    """Subclasses of our types, and scalars of NumPy and pandas."""
+    if isinstance(raw, datetime):
+        return None if raw != raw else _timestamp(raw)
+    if isinstance(raw, str):
+        return _string(str(raw))
+    if isinstance(raw, int):
+        return _integer(int(raw))
+    if isinstance(raw, float):
+        return to_value(float(raw))
+    item = getattr(raw, "item", None)
+    if callable(item) and getattr(raw, "ndim", 0) == 0 and type(raw).__name__ != "datetime64":
+        return to_value(item())
+    if isinstance(raw, (list, tuple, set, frozenset)):
+        raise BadValueError("a list is not a value; send one event for each of its items")
+    raise BadValueError(
+        f"{type(raw).__name__} is not a value; "
+        "a value is a boolean, a 64-bit integer, a float, a string or a datetime"
+    )
+
+
+def _integer(raw: int) -> int:
+    if INT_MIN <= raw <= INT_MAX:
+        return raw
+    raise BadValueError("an integer must fit in 64 bits; a larger number can be sent as a float")
+
+
+def _string(raw: str) -> str:
+    if not raw.isascii():
+        try:
+            raw.encode()
+        except UnicodeEncodeError:
+            raise BadValueError("a string must be valid Unicode, without lone surrogates") from None
+    return raw
+
+
+def _timestamp(raw: datetime) -> datetime:
+    plain = datetime(
+        raw.year,
+        raw.month,
+        raw.day,
+        raw.hour,
+        raw.minute,
+        raw.second,
+        raw.microsecond,
+        raw.tzinfo or UTC,
+        fold=raw.fold,
+    )
+    try:
+        return plain.astimezone(UTC)
+    except OverflowError:
+        raise BadValueError("a timestamp must lie in the years 1 to 9999 in UTC") from None
+
+
+def parse_timestamp(text: str) -> datetime:
+    """Read an ISO 8601 timestamp; without an offset it is UTC.
+
+    >>> parse_timestamp("2026-01-02T03:04:05+01:00").isoformat()
+    '2026-01-02T02:04:05+00:00'
+    """
+    try:
+        return _timestamp(datetime.fromisoformat(text))
+    except ValueError:
+        raise BadValueError(
+            f"{text!r} is not a timestamp; write it as 2026-01-02T03:04:05Z"
+        ) from None
+
+
+def to_micros(time: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime | None:
+    """The timestamp at so many microseconds since 1970; None outside the years 1 to 9999."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+
+
+def format_value(value: Value) -> str:
+    """A value as it is written in a filter.
+
+    >>> print(format_value("it's"), format_value(1.0), format_value(True))
+    'it''s' 1.0 true
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, datetime):
+        return f"timestamp '{value.isoformat().removesuffix('+00:00')}Z'"
+    if isinstance(value, float) and math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    return repr(value)

@@ -1,0 +1,177 @@
+"""Value sets: all values that an attribute may have, of any kind.
+
+This is what a conjunction of constraints on one attribute comes down to. Numbers, timestamps and
+booleans are exact; strings are a union of string sets, exact but for patterns (see strings.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate.language.intervals import Intervals
+from tidegate.language.like import GlobError
+from tidegate.language.strings import StringSet
+from tidegate.language.syntax import STRING_OPERATORS, Operator
+from tidegate.language.values import Kind, Value, kind_of
+
+_NO_BOOLEANS = Intervals(Kind.BOOLEAN)
+_NO_NUMBERS = Intervals(Kind.NUMBER)
+_NO_TIMES = Intervals(Kind.TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """The values that an attribute may have.
+
+    >>> cheap = ValueSet.of(Operator.LESS, [10])
+    >>> cheap.contains(9.5), cheap.contains("9.5")
+    (True, False)
+    """
+
+    booleans: Intervals = _NO_BOOLEANS
+    numbers: Intervals = _NO_NUMBERS
+    times: Intervals = _NO_TIMES
+    strings: tuple[StringSet, ...] = ()
+
+    @classmethod
+    def of(cls, operator: Operator, operands: Sequence[Value | None]) -> ValueSet:
+        """The values that satisfy `operator operands`; None is an undefined operand."""
+        match operator:
+            case Operator.PRESENT:
+                return ANYTHING
+            case Operator.IN:
+                return union(cls._one(Operator.EQUAL, each) for each in operands)
+            case Operator.NOT_IN:
+                return cls._none_of(operands)
+            case Operator.BETWEEN:
+                low, high = operands
+                return cls._one(Operator.GREATER_EQUAL, low).intersect(
+                    cls._one(Operator.LESS_EQUAL, high)
+                )
+            case Operator.NOT_BETWEEN:
+                low, high = operands
+                return cls._one(Operator.LESS, low).union(cls._one(Operator.GREATER, high))
+            case _:
+                return cls._one(operator, operands[0])
+
+    @classmethod
+    def _one(cls, operator: Operator, operand: Value | None) -> ValueSet:
+        if operand is None or (operator in STRING_OPERATORS and not isinstance(operand, str)):
+            return NOTHING
+        if isinstance(operand, str):
+            try:
+                strings = StringSet.of(operator, operand)
+            except GlobError:
+                return NOTHING
+            return cls(strings=() if strings.is_empty else (strings,))
+        values = Intervals.of(operator, operand)
+        match kind_of(operand):
+            case Kind.BOOLEAN:
+                return cls(booleans=values)
+            case Kind.NUMBER:
+                return cls(numbers=values)
+            case _:
+                return cls(times=values)
+
+    @classmethod
+    def _none_of(cls, operands: Sequence[Value | None]) -> ValueSet:
+        kinds = {None if each is None else kind_of(each) for each in operands}
+        if None in kinds or len(kinds) > 1:
+            return NOTHING
+        listed = cls.of(Operator.IN, operands)
+        match kinds.pop():
+            case Kind.BOOLEAN:
+                return cls(booleans=listed.booleans.complement())
+            case Kind.NUMBER:
+                return cls(numbers=listed.numbers.complement())
+            case Kind.TIME:
+                return cls(times=listed.times.complement())
+            case _:
+                return cls(strings=(StringSet(listed.strings[0].spans.complement()),))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether surely no value is in the set."""
+        return self == NOTHING
+
+    def contains(self, value: Value) -> bool:
+        """Whether a value is in the set."""
+        match kind_of(value):
+            case Kind.BOOLEAN:
+                return self.booleans.contains(value)
+            case Kind.NUMBER:
+                return self.numbers.contains(value)
+            case Kind.TIME:
+                return self.times.contains(value)
+            case Kind.STRING:
+                return any(each.contains(str(value)) for each in self.strings)
+
+    def intersect(self, other: ValueSet) -> ValueSet:
+        """The values in both sets."""
+        common = [a.intersect(b) for a in self.strings for b in other.strings]
+        return ValueSet(
+            self.booleans.intersect(other.booleans),
+            self.numbers.intersect(other.numbers),
+            self.times.intersect(other.times),
+            _joined([each for each in common if not each.is_empty]),
+        )
+
+    def union(self, other: ValueSet) -> ValueSet:
+        """The values in either set."""
+        return union([self, other])
+
+    def within(self, other: ValueSet) -> bool:
+        """Whether every value of this set is surely in the other."""
+        return (
+            self.booleans.within(other.booleans)
+            and self.numbers.within(other.numbers)
+            and self.times.within(other.times)
+            and all(_within_one_of(each, other.strings) for each in self.strings)
+        )
+
+
+def _within_one_of(strings: StringSet, others: tuple[StringSet, ...]) -> bool:
+    """Whether a string set lies in the union of others, each of its spans in one of them."""
+    return all(
+        any(replace(strings, spans=Intervals(Kind.STRING, (span,))).within(o) for o in others)
+        for span in strings.spans.spans
+    )
+
+
+def _joined(sets: Sequence[StringSet]) -> tuple[StringSet, ...]:
+    """String sets with those made one whose union can be said by one."""
+    plain = [each for each in sets if each.is_plain]
+    spans = Intervals(Kind.STRING).union(*(each.spans for each in plain))
+    joined = [StringSet(spans)] if plain else []
+    for each in sets:
+        if each.is_plain:
+            continue
+        current = each
+        for other in joined[:]:
+            both = current.union(other)
+            if both is not None:
+                joined.remove(other)
+                current = both
+        joined.append(current)
+    return tuple(sorted(joined, key=StringSet.sort_key))
+
+
+NOTHING = ValueSet()
+ANYTHING = ValueSet(
+    Intervals.full(Kind.BOOLEAN),
+    Intervals.full(Kind.NUMBER),
+    Intervals.full(Kind.TIME),
+    (StringSet(),),
+)
+
+
+def union(sets: Iterable[ValueSet]) -> ValueSet:
+    """The values in any of the sets."""
+    all_sets = list(sets)
+    return ValueSet(
+        _NO_BOOLEANS.union(*(each.booleans for each in all_sets)),
+        _NO_NUMBERS.union(*(each.numbers for each in all_sets)),
+        _NO_TIMES.union(*(each.times for each in all_sets)),
+        _joined([strings for each in all_sets for strings in each.strings]),
+    )
