@@ -7,7 +7,9 @@ that stand in the filters under test.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 from hypothesis import strategies as st
 
@@ -25,7 +27,7 @@ from tidegate.language.expressions import (
     Variable,
 )
 from tidegate.language.filters import Filter
-from tidegate.language.intervals import END, next_value, previous_value
+from tidegate.language.intervals import END, next_prefix, next_value, previous_value
 from tidegate.language.like import escape
 from tidegate.language.syntax import (
     STRING_OPERATORS,
@@ -37,7 +39,7 @@ from tidegate.language.syntax import (
     any_of,
     expression_leaves,
 )
-from tidegate.language.values import Value
+from tidegate.language.values import Kind, Value, kind_of
 
 NAMES = ["a", "b", "c.d"]
 PARAMETERS = ["p", "q"]
@@ -59,7 +61,9 @@ EDGE_TIMES = [
 numbers = st.sampled_from(EDGE_NUMBERS) | st.integers(-5, 5) | st.floats(allow_nan=False)
 strings = st.sampled_from(EDGE_STRINGS) | st.text("ab", max_size=4)
 times = st.sampled_from(EDGE_TIMES) | st.datetimes(
-    datetime(2026, 1, 1), datetime(2026, 1, 3), timezones=st.just(UTC)
+    datetime(2026, 1, 1),  # noqa: DTZ001 - the zone is drawn
+    datetime(2026, 1, 3),  # noqa: DTZ001
+    timezones=st.just(UTC),
 )
 values: st.SearchStrategy[Value] = st.one_of(numbers, strings, times, st.booleans())
 globs = st.lists(
@@ -157,6 +161,21 @@ def predicates(
     return st.one_of(parts)
 
 
+def typed_predicates(*, patterns: bool = True) -> st.SearchStrategy[Predicate]:
+    """Predicates that agree on the kind of each attribute, so that more of them meet."""
+
+    def of_kind(name: str, kind: st.SearchStrategy[Value]) -> st.SearchStrategy[Predicate]:
+        words = STRING_OPERATORS if kind is not strings else frozenset()
+        found = predicates(constants(kind), patterns=patterns)
+        return found.filter(lambda each: each.operator not in words).map(
+            lambda each: Predicate(name, each.operator, each.operands)
+        )
+
+    a, b, c = NAMES
+    few_numbers = st.sampled_from(EDGE_NUMBERS) | st.integers(-2, 5)
+    return of_kind(b, strings) | of_kind(a, few_numbers) | of_kind(c, st.sampled_from(EDGE_TIMES))
+
+
 def nodes(leaf: st.SearchStrategy[Predicate] | None = None) -> st.SearchStrategy[Node]:
     """Trees as the parser builds them."""
     leaves: st.SearchStrategy[Node] = predicates() if leaf is None else leaf
@@ -194,6 +213,18 @@ def neighbours(value: Value) -> list[Value]:
     return found
 
 
+def strings_around(texts: Iterable[str]) -> list[str]:
+    """Strings that start and end with some texts, or right beside them, with others in between.
+
+    Equality, order, prefix and suffix with these texts, and their complements, cannot tell any
+    other string from all of these.
+    """
+    ends = {"", *texts}
+    starts = {near for end in ends for near in (end, next_value(end), next_prefix(end))} - {END}
+    middles = ["", "\0", "\0\0", "~", "\0~", "\0\0~"]
+    return [a + b + c for a in starts for b in middles for c in ends]
+
+
 def aimed_values(*nodes: Node) -> list[Value]:
     """Values in and right beside the constants of some filters, and one of each kind."""
     found: list[Value] = [True, False, 7, 0.25, "x", EDGE_TIMES[0]]
@@ -204,7 +235,34 @@ def aimed_values(*nodes: Node) -> list[Value]:
     return found
 
 
+def telling_values(*nodes: Node) -> list[Value]:
+    """Values from which constraints without patterns can tell no other.
+
+    If two such sets of values differ at all, they differ in one of these.
+    """
+    leaves = [leaf for node in nodes for leaf in expression_leaves(node)]
+    constants = [leaf.value for leaf in leaves if isinstance(leaf, Constant)]
+    firsts: list[Value] = [False, -math.inf, datetime.min.replace(tzinfo=UTC)]
+    texts = [each for each in constants if isinstance(each, str)]
+    return [*firsts, *aimed_values(*nodes), *strings_around(texts)]
+
+
 def events_aimed_at(*nodes: Node) -> st.SearchStrategy[dict[str, Value]]:
     """Events with values at the bounds of some filters; some attributes are absent."""
     value = st.sampled_from(aimed_values(*nodes))
     return st.fixed_dictionaries({}, optional=dict.fromkeys([*NAMES, "other"], value))
+
+
+def typed_events_aimed_at(*nodes: Node) -> st.SearchStrategy[dict[str, Value]]:
+    """As ``events_aimed_at``, for filters of ``typed_predicates``."""
+    a, b, c = NAMES
+    found = aimed_values(*nodes)
+    short = ["".join(chars) for size in range(5) for chars in product("ab", repeat=size)]
+    kinds: dict[str, list[Value]] = {
+        a: [each for each in found if kind_of(each) is Kind.NUMBER],
+        b: [*(each for each in found if kind_of(each) is Kind.STRING), *short],
+        c: [each for each in found if kind_of(each) is Kind.TIME],
+    }
+    return st.fixed_dictionaries(
+        {}, optional={name: st.sampled_from(values) for name, values in kinds.items()}
+    )

@@ -3,16 +3,22 @@
 TidegateError
 ├── FilterError             a filter, advertisement or pattern text cannot be used
 │   └── FilterLimitError    ... because it is over a limit
-├── BadValueError            something is not a Tidegate value
+├── BadValueError           something is not a Tidegate value
 │   └── EventError          ... and it stands in an event; the message names the attribute
 ├── UnresolvedError         a question that needs values for parameters, `t` or variables
+├── SubscriptionError       a subscription that is not there, or is there already
+├── SnapshotError           a file is no snapshot of an engine, or cannot be read
 └── LateEventsError         more events are pending than a sequence matcher may hold
 
 TidegateWarning
-└── NeverMatchesWarning     a filter is valid, but no event can match it
+├── NeverMatchesWarning     a filter is valid, but no event can match it
+└── UnsetParameterWarning   a parameter has no value yet, so the filter matches nothing
 """
 
 from __future__ import annotations
+
+_REASON_CHARS_MAX = 500
+_EXCERPT_CHARS_MAX = 100
 
 
 class TidegateError(Exception):
@@ -23,13 +29,16 @@ class FilterError(TidegateError):
     """A text that cannot be used, with the place that is wrong and what would be right."""
 
     def __init__(self, reason: str, text: str, start: int, end: int | None = None) -> None:
-        self.reason = reason
+        cut = len(reason) > _REASON_CHARS_MAX
+        self.reason = reason[:_REASON_CHARS_MAX] + "..." if cut else reason
         self.text = text
         self.start = start
         self.end = max(start + 1, start + 1 if end is None else end)
         super().__init__(reason, text, start, end)
 
     def __str__(self) -> str:
+        if not self.text.strip():
+            return self.reason
         return f"{self.reason}\n{_underlined(self.text, self.start, self.end)}"
 
 
@@ -49,6 +58,14 @@ class UnresolvedError(TidegateError):
     """A relation was asked of filters whose parameters or functions have no values yet."""
 
 
+class SubscriptionError(TidegateError):
+    """A subscription that does not exist, exists already, or cannot be changed like this."""
+
+
+class SnapshotError(TidegateError):
+    """A file that is no snapshot of an engine, is damaged, or cannot be read."""
+
+
 class LateEventsError(TidegateError):
     """A sequence matcher holds back more events than its limit allows."""
 
@@ -61,7 +78,8 @@ class NeverMatchesWarning(TidegateWarning):
     """The filter is valid, but no event can match it."""
 
 
-_EXCERPT_CHARS_MAX = 100
+class UnsetParameterWarning(TidegateWarning):
+    """A parameter has no value yet; until it has one, its filter matches nothing."""
 
 
 def _underlined(text: str, start: int, end: int) -> str:
@@ -69,11 +87,19 @@ def _underlined(text: str, start: int, end: int) -> str:
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
-    excerpt_start = max(line_start, start - _EXCERPT_CHARS_MAX // 2)
+    fits = line_end - line_start <= _EXCERPT_CHARS_MAX
+    excerpt_start = line_start if fits else max(line_start, start - _EXCERPT_CHARS_MAX // 2)
     excerpt_end = min(line_end, excerpt_start + _EXCERPT_CHARS_MAX)
     before = "..." if excerpt_start > line_start else ""
     after = "..." if excerpt_end < line_end else ""
-    excerpt = text[excerpt_start:excerpt_end].replace("\t", " ")
+    excerpt = "".join(map(_visible, text[excerpt_start:excerpt_end]))
     carets = "^" * max(1, min(end, excerpt_end) - start)
     pad = " " * (len(before) + start - excerpt_start)
     return f"  {before}{excerpt}{after}\n  {pad}{carets}"
+
+
+def _visible(char: str) -> str:
+    """A character as it can stand in a message: one place wide, and nothing a terminal obeys."""
+    if char.isprintable():
+        return char
+    return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"

@@ -10,6 +10,8 @@ import tidegate
 from tidegate.cli.bench import bench
 from tidegate.cli.check import check
 from tidegate.cli.demo import demo
+from tidegate.cli.explain import explain
+from tidegate.cli.match import match
 from tidegate.errors import TidegateError
 
 
@@ -23,7 +25,7 @@ def cli() -> None:
     """
 
 
-for command in (bench, check, demo):
+for command in (bench, check, demo, explain, match):
     cli.add_command(command)
 
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tidegate.experiments import parsing
+
+if TYPE_CHECKING:
+    from tidegate.experiments.matching import Case, MatchingSpeed
+
+WORKLOADS = ("market", "ranges", "equalities", "wide", "moving")
+
+_tell = partial(click.echo, err=True)
 
 
 @click.group(invoke_without_command=True)
@@ -36,3 +48,179 @@ def bench_parsing(filters: int, rounds: int, as_json: bool) -> None:
             f"  {speed.way:<12}{speed.median_per_s:>12,.0f} filters/s"
             f"   ({speed.slowest_per_s:,.0f}, {speed.fastest_per_s:,.0f})"
         )
+
+
+@bench.command("matching")
+@click.option("--workload", type=click.Choice(WORKLOADS), help="One of them instead of all.")
+@click.option(
+    "--subscriptions",
+    type=click.IntRange(min=10),
+    help="How many; 100,000 if not said. With --chart the most there are, 1,000,000 if not said.",
+)
+@click.option("--events", type=click.IntRange(min=1), help="In a round; else what takes 0.5 s.")
+@click.option("--engine", help="What matches; columnar if not said, with --chart every engine.")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Compare one thread with this many.",
+)
+@click.option("--all", "goals", is_flag=True, help="The sizes that have goals, with the goals.")
+@click.option(
+    "--chart",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Measure growing sizes and draw them in this folder: matching.png, updates.png.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
+def bench_matching(
+    workload: str | None,
+    subscriptions: int | None,
+    events: int | None,
+    engine: str | None,
+    rounds: int,
+    threads: int,
+    goals: bool,
+    chart: Path | None,
+    as_json: bool,
+) -> None:
+    """Events matched in a second, and the cost of single events, updates, building and memory.
+
+    A brute-force yardstick in NumPy is measured in the same rounds; its answers must be those of
+    the engine, or the exit code is 1.
+
+    \b
+    Examples:
+      tidegate bench matching --workload market --subscriptions 10000
+      tidegate bench matching --all --json
+      tidegate bench matching --chart charts
+    """
+    from tidegate.experiments.matching import Case, measure  # compiled code: only where needed
+
+    if goals and (workload or subscriptions or chart):
+        raise click.UsageError("--all has its own workloads and sizes")
+    if chart and workload:
+        raise click.UsageError("--chart has its own workloads")
+    case = Case("", subscriptions or 100_000, engine or "columnar", events, rounds, threads)
+    if chart:
+        size = subscriptions or 1_000_000
+        speeds = _chart(replace(case, subscriptions=size), engine, chart, as_json)
+    elif goals:
+        speeds = _compare_with_goals(case, as_json)
+    else:
+        speeds = []
+        for name in [workload] if workload else WORKLOADS:
+            speeds.append(measure(replace(case, workload=name), _tell))
+            _print_speed(speeds[-1], rounds, as_json)
+    wrong = [speed for speed in speeds if speed.wrong_pairs]
+    for speed in wrong:
+        _tell(
+            f"error: {speed.workload}, {speed.subscriptions:,} subscriptions, {speed.engine}: "
+            f"{speed.wrong_pairs} pairs of an event and a subscription are wrong"
+        )
+    if wrong:
+        sys.exit(1)
+
+
+def _print_speed(speed: MatchingSpeed, rounds: int, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(speed)))
+        return
+    click.echo(
+        f"{speed.workload}: {speed.subscriptions:,} subscriptions, {speed.events:,} events, "
+        f"{speed.engine}, median of {rounds} rounds (slowest, fastest)"
+    )
+    for name, text in _described(speed):
+        click.echo(f"  {name:<15}{text}")
+
+
+def _described(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:
+    yield (
+        "batches",
+        f"{speed.median_per_s:>12,.0f} events/s"
+        f"   ({speed.slowest_per_s:,.0f}, {speed.fastest_per_s:,.0f})"
+        f", {speed.matches_per_event:,.1f} matches an event"
+        f", a core {speed.cpu_share:.0%} of the time",
+    )
+    if speed.threads > 1:
+        yield f"{speed.threads} threads", f"{speed.threads_ratio:>12.2f} times that"
+    yield (
+        "yardstick",
+        f"{speed.yardstick_per_s:>12,.0f} events/s   by brute force in NumPy; "
+        f"batches are {speed.yardstick_ratio:,.1f} times as fast",
+    )
+    single, update, memory = speed.single, speed.update, speed.memory
+    yield (
+        "one at a time",
+        f"{single.per_s:>12,.0f} events/s   p50 {single.p50_us:.1f} µs, p99 {single.p99_us:.1f} µs",
+    )
+    if update is not None:
+        yield (
+            "updates",
+            f"{update.per_s:>12,.0f} a second   p50 {update.p50_us:.1f} µs, "
+            f"p99 {update.p99_us:.1f} µs; {speed.update_share:.0%} of the time of batches",
+        )
+    yield "build", f"{speed.build_s:>12.2f} s"
+    yield (
+        "memory",
+        f"{memory.bytes_per_subscription:>12,.0f} bytes a subscription   "
+        f"{memory.resident_mb:,.0f} MB resident, {memory.peak_mb:,.0f} MB at the peak",
+    )
+
+
+def _compare_with_goals(case: Case, as_json: bool) -> list[MatchingSpeed]:
+    """Measure what has a goal, and print a row for each."""
+    from tidegate.experiments.matching import GOALS, measure
+
+    if not as_json:
+        click.echo(
+            f"{'workload':<12}{'subscriptions':>13}{'events/s':>12}{'goal':>10}{'ratio':>7}"
+            f"{'x NumPy':>9}{f'{case.threads} threads':>11}{'matches':>9}{'single/s':>10}"
+            f"{'update µs':>11}{'build s':>9}{'bytes':>7}{'MB':>7}"
+        )
+    speeds: list[MatchingSpeed] = []
+    for goal in GOALS:
+        this = replace(case, workload=goal.workload, subscriptions=goal.subscriptions)
+        speed = measure(this, _tell)
+        asked = goal.events_per_s_given(speeds)
+        speeds.append(speed)
+        ratio = None if asked is None else speed.median_per_s / asked
+        if as_json:
+            row = {**asdict(speed), "goal_per_s": asked, "goal_ratio": ratio}
+            click.echo(json.dumps(row))
+            continue
+        update = "" if speed.update is None else f"{speed.update.p50_us:.1f}"
+        click.echo(
+            f"{speed.workload:<12}{speed.subscriptions:>13,}{speed.median_per_s:>12,.0f}"
+            f"{asked or 0:>10,.0f}{ratio or 0:>7.2f}{speed.yardstick_ratio:>9.1f}"
+            f"{speed.threads_ratio:>11.2f}{speed.matches_per_event:>9.1f}{speed.single.per_s:>10,.0f}"
+            f"{update:>11}{speed.build_s:>9.1f}"
+            f"{speed.memory.bytes_per_subscription:>7,.0f}{speed.memory.resident_mb:>7,.0f}"
+        )
+    return speeds
+
+
+def _chart(case: Case, engine: str | None, folder: Path, as_json: bool) -> list[MatchingSpeed]:
+    """Measure growing sizes and draw what matching and updates cost at each."""
+    from tidegate.experiments.matching import sweep
+    from tidegate.matching.engine import MATCHERS
+
+    try:
+        from tidegate.experiments import charts
+    except ImportError as error:
+        raise click.ClickException(f"charts need the extra `bench`: {error}") from error
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def measured(workload: str) -> Iterable[MatchingSpeed]:
+        for each in [engine] if engine else MATCHERS:
+            this = replace(case, workload=workload, engine=each, threads=1)
+            for speed in sweep(this, _tell):
+                _print_speed(speed, case.rounds, as_json)
+                yield speed
+
+    matching, updates = list(measured("market")), list(measured("moving"))
+    charts.draw_matching(matching, folder / "matching.png")
+    charts.draw_updates(updates, folder / "updates.png")
+    _tell(f"drew {folder / 'matching.png'} and {folder / 'updates.png'}")
+    return matching + updates

@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from datetime import datetime
+from typing import cast
 
 import click
 
@@ -39,7 +40,9 @@ def check(text: str, what: str, as_json: bool) -> None:
       tidegate check --as pattern "price > 5 then price > 9 within 30 s"
     """
     try:
-        report = _REPORTS[what](text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NeverMatchesWarning)  # the report says so
+            report = _REPORTS[what](text)
     except FilterError as error:
         if not as_json:
             raise
@@ -53,9 +56,7 @@ def check(text: str, what: str, as_json: bool) -> None:
 
 
 def _report_filter(text: str) -> Report:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NeverMatchesWarning)
-        return _describe(parse(text))
+    return _describe(parse(text))
 
 
 def _describe(filter: Filter) -> Report:
@@ -115,7 +116,8 @@ def _print(report: Report) -> None:
                 click.echo(f"\nstep {number}")
                 _print(step)
         else:
-            click.echo(f"{key.replace('_', ' '):<14}{_readable(value)}")
+            text = _readable_row(value) if key == "row" else _readable(value)
+            click.echo(f"{key.replace('_', ' '):<14}{text}")
 
 
 def _readable(value: object) -> str:
@@ -124,17 +126,22 @@ def _readable(value: object) -> str:
             return "none"
         case bool():
             return "yes" if value else "no"
-        case [*items]:
-            return ", ".join(_readable_cell(item) for item in items)
+        case [*names]:
+            return ", ".join(map(str, names))
         case _:
             return str(value)
 
 
-def _readable_cell(item: object) -> str:
-    match item:
+def _readable_row(row: object) -> str:
+    cells = [_readable_cell(cell) for cell in row] if isinstance(row, list) else []
+    return ", ".join(cells) or "none"
+
+
+def _readable_cell(cell: object) -> str:
+    match cell:
         case {"parameter": str(name)}:
             return format_expression(Parameter(name))
         case {"value": str(text)}:
             return text
         case _:
-            return str(item)
+            return format_value(cast(Value, cell))

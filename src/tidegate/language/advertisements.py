@@ -63,7 +63,7 @@ class Advertisement:
         """Whether some event could be within the advertisement and match the filter."""
         return any(
             all(
-                name in allowed and not allowed[name].intersect(values).is_empty
+                name in allowed and allowed[name].meets(values)
                 for name, values in conjunction.sets.items()
             )
             for allowed in self.alternatives

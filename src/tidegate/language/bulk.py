@@ -24,19 +24,20 @@ from tidegate.language.tokens import TokenKind, unquote
 from tidegate.language.value_parser import Literal
 from tidegate.language.values import Value, parse_timestamp, to_value
 
-TEMPLATES_MAX = 20_000
+TEMPLATE_CHARS_MAX = 16_000_000
+"""How much text of templates a parser keeps before it starts anew."""
 
 # One character class first, because that lets the search skip all other characters quickly. A digit
 # behind a letter, a dot, a colon or an @ belongs to a name.
 _LITERAL = re.compile(
     r"""(['"0-9](?:
-          (?<=')[^']*(?:''[^']*)*'
-        | (?<=")[^"]*(?:""[^"]*)*"
+          (?<=')[^']*+(?:''[^']*+)*+'
+        | (?<=")[^"]*+(?:""[^"]*+)*+"
         | (?<=[0-9])(?<![\w.:@].)[0-9]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?
     ))""",
     re.VERBOSE,
 )
-_INT_DIGITS_SAFE = 18
+_INT_DIGITS_SAFE = 18  # always fit in 64 bits
 _INFINITY = float("inf")
 
 
@@ -73,6 +74,7 @@ class BulkParser:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._templates: dict[tuple[str, ...], _Template] = {}
+        self._template_chars = 0
         self._shapes: dict[Shape, Shape] = {}
 
     def read(self, text: str) -> tuple[Shape, Row]:
@@ -94,14 +96,38 @@ class BulkParser:
     def _read_in_full(self, text: str) -> tuple[Shape, Row]:
         parser = Parser(text, self._limits)
         shape, filled = split(parser.filter())
-        shape = self._shapes.setdefault(shape, shape)
-        pieces = _LITERAL.split(text)
-        if [literal.token.text for literal in parser.literals] == pieces[1::2]:
-            if len(self._templates) >= TEMPLATES_MAX:
-                self._templates.clear()
-                self._shapes.clear()
-            self._templates[tuple(pieces[::2])] = _template(shape, filled, parser.literals)
+        if _is_plain(text, filled, parser.literals):
+            shape = self._keep(text, shape, filled, parser.literals)
         return shape, row_of(filled)
+
+    def _keep(
+        self,
+        text: str,
+        shape: Shape,
+        filled: list[Constant | Parameter],
+        literals: list[Literal],
+    ) -> Shape:
+        """Remember how texts like this one are read; gives the shape that all of them share."""
+        self._template_chars += len(text)
+        if self._template_chars > TEMPLATE_CHARS_MAX:
+            self._templates.clear()
+            self._shapes.clear()
+            self._template_chars = len(text)
+        shape = self._shapes.setdefault(shape, shape)
+        self._templates[tuple(_LITERAL.split(text)[::2])] = _template(shape, filled, literals)
+        return shape
+
+
+def _is_plain(text: str, filled: list[Constant | Parameter], literals: list[Literal]) -> bool:
+    """Whether the cut found the literals that the parser found, and each of them has a slot.
+
+    One without a slot, as in `true or x < 1`, would go unchecked in later texts.
+    """
+    found = [cut.span() for cut in _LITERAL.finditer(text)]
+    used = {id(leaf) for leaf in filled}
+    return found == [(each.token.start, each.token.end) for each in literals] and all(
+        id(each.constant) in used for each in literals
+    )
 
 
 def _template(
@@ -163,13 +189,15 @@ def _timestamp(text: str) -> Value:
 
 
 def _number(text: str) -> int | float:
+    if text.isdecimal():
+        if len(text) > _INT_DIGITS_SAFE:
+            raise _UnusualError
+        return int(text)
     try:
-        if "." not in text and len(text) <= _INT_DIGITS_SAFE:
-            return int(text)
         number = float(text)
     except ValueError:
         raise _UnusualError from None
-    if number == _INFINITY or text.isdecimal():
+    if number == _INFINITY:
         raise _UnusualError
     return number
 

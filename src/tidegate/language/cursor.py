@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TypeVar
+from reprlib import repr as shortened
 
 from tidegate.errors import FilterError, FilterLimitError
 from tidegate.language.limits import Limits
 from tidegate.language.tokens import Token, TokenKind, tokenize
-
-T = TypeVar("T")
 
 
 class Cursor:
@@ -30,25 +28,28 @@ class Cursor:
         self._tokens = tokenize(text)
         self._index = 0
         self._depth = 0
+        self.token = self._tokens[0]
+        """The token that comes next."""
 
     @property
-    def token(self) -> Token:
-        """The token that comes next."""
-        return self._tokens[self._index]
+    def previous(self) -> Token:
+        """The token that came last."""
+        return self._tokens[self._index - 1]
 
     def advance(self) -> Token:
         """Step over the next token, and give it."""
         token = self.token
         if token.kind is not TokenKind.END:
             self._index += 1
+            self.token = self._tokens[self._index]
         return token
 
     def accept(self, word: str) -> bool:
         """Step over the next token if it is this word or symbol."""
-        if self.token.word == word:
-            self._index += 1
-            return True
-        return False
+        if self.token.word != word:
+            return False
+        self.advance()
+        return True
 
     def expect(self, word: str, otherwise: str) -> None:
         """Step over this word or symbol, which must come next."""
@@ -63,15 +64,10 @@ class Cursor:
 
     def expect_end(self) -> None:
         """The text must end here."""
+        if self.token.word == ")":
+            raise self.error("this parenthesis closes none that was opened")
         if self.token.kind is not TokenKind.END:
             raise self.error("`and`, `or` or the end must follow here" + self.found())
-
-    def nested(self, read: Callable[[], T]) -> T:
-        """Read something one level deeper."""
-        self.enter()
-        result = read()
-        self.leave()
-        return result
 
     def enter(self) -> None:
         """One level deeper."""
@@ -87,7 +83,7 @@ class Cursor:
         """What stands here in place of what should, for the end of a message."""
         if self.token.kind is TokenKind.END:
             return ", but the text ends"
-        return f", not {self.token.text!r}"
+        return f", not {shortened(self.token.text)}"
 
     def error(self, reason: str, token: Token | None = None) -> FilterError:
         """An error at a token, or here."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidegate.errors import BadValueError, EventError
-from tidegate.language.values import Value, to_value
+from tidegate.language.values import Value, to_time, to_value
 
 ATTRIBUTES_MAX = 4096
 NESTING_MAX = 32
@@ -48,10 +48,17 @@ class Event:
 
 
 def _publication_time(time: datetime) -> datetime:
-    value = to_value(time)
-    if not isinstance(value, datetime):
-        raise EventError(f"the time of an event is a datetime, not {type(time).__name__}")
-    return value
+    try:
+        return to_time(time, "the time of an event")
+    except BadValueError as error:
+        raise EventError(str(error)) from None
+
+
+def _check_unicode(name: str) -> None:
+    try:
+        to_value(name)
+    except BadValueError as error:
+        raise EventError(f"the name {name!r}: {error}") from None
 
 
 def _flattened(
@@ -63,6 +70,8 @@ def _flattened(
         if not isinstance(key, str) or not key:
             raise EventError(f"{prefix}{key!r}: the name of an attribute is a string, not empty")
         name = prefix + key
+        if not name.isascii():
+            _check_unicode(name)
         if isinstance(raw, Mapping):
             yield from _flattened(raw, name + ".", depth + 1)
             continue

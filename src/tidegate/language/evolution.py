@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.language.expressions import Constant
-from tidegate.language.normal import (
-    Conjunction,
-    disjuncts,
-    ground_values,
-    is_ground,
-    plainly,
-)
+from tidegate.language.expressions import Constant, Elapsed
+from tidegate.language.normal import NormalForm, disjuncts, is_ground, plainly
 from tidegate.language.ranges import ANY_NUMBER, Range, Stretch, range_of, stays_at_most
 from tidegate.language.syntax import (
     Node,
@@ -25,6 +19,7 @@ from tidegate.language.syntax import (
     Truth,
     all_of,
     any_of,
+    expression_leaves,
     map_predicates,
 )
 from tidegate.language.valuesets import ValueSet, union
@@ -110,17 +105,12 @@ def covers_during(wide: Node, narrow: Node, stretch: Stretch, lead: float = 0.0)
     wide_disjuncts = disjuncts(wide)
     return all(
         any(_conjunction_covers(each, conjunction, stretch, lead) for each in wide_disjuncts)
-        or _most(conjunction, stretch.shifted(lead)).is_empty
+        or any(values.is_empty for values in _most(conjunction, stretch.shifted(lead)).values())
         for conjunction in disjuncts(narrow)
     )
 
 
 _Predicates = tuple[Predicate, ...]
-
-
-def _most(conjunction: _Predicates, stretch: Stretch) -> Conjunction:
-    parts = disjuncts(over_estimate(all_of(conjunction), stretch))
-    return Conjunction.of(parts[0]) if len(parts) == 1 else Conjunction({})
 
 
 def _conjunction_covers(
@@ -130,34 +120,42 @@ def _conjunction_covers(
     return all(
         any(_implies(each, predicate, stretch, lead) for each in narrow)
         or (
-            predicate.attribute in most.sets
-            and most.sets[predicate.attribute].within(_least(predicate, stretch))
+            predicate.attribute in most
+            and most[predicate.attribute].within(_values(under_estimate(predicate, stretch)))
         )
         for predicate in wide
     )
 
 
-def _least(predicate: Predicate, stretch: Stretch) -> ValueSet:
-    """The values that satisfy a predicate all through the stretch."""
-    parts = disjuncts(under_estimate(predicate, stretch))
-    return union(ground_values(each) for conjunction in parts for each in conjunction)
+def _most(conjunction: _Predicates, stretch: Stretch) -> dict[str, ValueSet]:
+    """The values that each attribute can have at some moment of the stretch."""
+    most: dict[str, ValueSet] = {}
+    for predicate in conjunction:
+        values = _values(over_estimate(predicate, stretch))
+        name = predicate.attribute
+        most[name] = most[name].intersect(values) if name in most else values
+    return most
+
+
+def _values(estimate: Node) -> ValueSet:
+    """The values that satisfy a constraint on a single attribute."""
+    forms = NormalForm.of(estimate).conjunctions
+    return union(values for conjunction in forms for values in conjunction.sets.values())
 
 
 def _implies(narrow: Predicate, wide: Predicate, stretch: Stretch, lead: float) -> bool:
     """Whether a comparison follows from another on the same attribute, at every moment."""
+    if narrow == wide and (lead == 0.0 or not _uses_elapsed(wide)):
+        return True
     if narrow.attribute != wide.attribute or len(narrow.operands) != 1 or len(wide.operands) != 1:
         return False
-    if narrow == wide and lead == 0.0:
-        return True
     inner, outer = narrow.operands[0], wide.operands[0]
 
     def below(operators: tuple[Operator, ...]) -> bool:
-        return narrow.operator in operators and stays_at_most(
-            inner, outer, stretch.shifted(lead), -lead
-        )
+        return narrow.operator in operators and stays_at_most(inner, outer, stretch, a_lead=lead)
 
     def above(operators: tuple[Operator, ...]) -> bool:
-        return narrow.operator in operators and stays_at_most(outer, inner, stretch, lead)
+        return narrow.operator in operators and stays_at_most(outer, inner, stretch, b_lead=lead)
 
     match wide.operator:
         case Operator.LESS:
@@ -172,3 +170,7 @@ def _implies(narrow: Predicate, wide: Predicate, stretch: Stretch, lead: float) 
             return below((Operator.LESS,)) or above((Operator.GREATER,))
         case _:
             return False
+
+
+def _uses_elapsed(predicate: Predicate) -> bool:
+    return any(isinstance(leaf, Elapsed) for leaf in expression_leaves(predicate))

@@ -254,7 +254,8 @@ def rebuild(expression: Expression, leaf: Callable[[Expression], Expression]) ->
             return leaf(expression)
 
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+"""How tightly an operation binds."""
 
 
 def format_expression(expression: Expression) -> str:
@@ -278,17 +279,17 @@ def format_expression(expression: Expression) -> str:
             return "?"
         case Negated(operand):
             text = format_expression(operand)
-            plain = isinstance(operand, (Parameter, Variable, Elapsed, Now, Call, Slot))
-            return f"-{text}" if plain else f"-({text})"
+            number = isinstance(operand, Constant) and not text.startswith("-")
+            return f"-({text})" if number or isinstance(operand, Arithmetic) else f"-{text}"
         case Call(function, arguments):
             return f"{function}({', '.join(format_expression(each) for each in arguments)})"
         case Arithmetic(operator, left, right):
-            level = _PRECEDENCE[operator]
+            level = PRECEDENCE[operator]
             return f"{_operand(left, level)} {operator} {_operand(right, level + 1)}"
 
 
 def _operand(expression: Expression, level: int) -> str:
     text = format_expression(expression)
-    if isinstance(expression, Arithmetic) and _PRECEDENCE[expression.operator] < level:
+    if isinstance(expression, Arithmetic) and PRECEDENCE[expression.operator] < level:
         return f"({text})"
     return text

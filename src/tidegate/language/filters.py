@@ -5,6 +5,7 @@ This is the face of the language: the other modules of this package do the work.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,12 +27,13 @@ from tidegate.language.expressions import (
     format_expression,
 )
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.normal import NormalForm, plainly
+from tidegate.language.normal import Conjunction, NormalForm, disjuncts, plainly
 from tidegate.language.parser import parse_filter
 from tidegate.language.ranges import Stretch
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Row, Shape, row_of, split
 from tidegate.language.syntax import (
+    STRING_OPERATORS,
     Node,
     Operator,
     Predicate,
@@ -42,6 +44,7 @@ from tidegate.language.syntax import (
     predicates,
 )
 from tidegate.language.values import Value, to_value
+from tidegate.language.valuesets import ValueSet
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
@@ -65,6 +68,20 @@ class Filter:
     """
 
     node: Node
+
+    @classmethod
+    def of_shape(cls, shape: Shape, row: Row) -> Filter:
+        """The filter with this shape and row; its tree is made when it is first asked for."""
+        filter = cls.__new__(cls)
+        filter.__dict__["shape_and_row"] = (shape, row)
+        return filter
+
+    def __getattr__(self, name: str) -> Node:
+        if name != "node" or "shape_and_row" not in self.__dict__:
+            raise AttributeError(f"a filter has no {name!r}")
+        shape, row = self.shape_and_row
+        node = self.__dict__["node"] = shape.fill(row)
+        return node
 
     def __str__(self) -> str:
         return str(self.node)
@@ -111,7 +128,7 @@ class Filter:
     @cached_property
     def never_matches(self) -> bool:
         """Whether surely no event can match it, whatever its parameters are."""
-        return not self.normal_form.conjunctions
+        return all(Conjunction.of(each).is_empty for each in disjuncts(self.node))
 
     # -- matching -----------------------------------------------------------------------------
 
@@ -227,6 +244,12 @@ class Filter:
         >>> wide.covers_during(narrow, 0, 60), narrow.covers_during(wide, 0, 60)
         (True, False)
         """
+        for filter in (self, other):
+            if filter.parameters:
+                raise UnresolvedError(
+                    f"`{filter}` depends on :{filter.parameters[0]}: "
+                    "bind its parameters with .bind(...)"
+                )
         stretch = Stretch(float(start), float(end))
         return evolution.covers_during(self.node, other.node, stretch, lead)
 
@@ -277,28 +300,43 @@ def environment_of(
     return Environment(
         _values("parameter :", parameters or {}),
         _values("variable @", variables or {}),
-        float(t),
+        _seconds(t),
         time,
     )
 
 
-def _values(what: str, raw: Mapping[str, object]) -> dict[str, Value]:
-    """Checked values, without those that count as absent."""
-    values: dict[str, Value] = {}
+def _seconds(t: float) -> float:
+    try:
+        seconds = float(t)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if math.isfinite(seconds):
+        return seconds
+    raise BadValueError(f"t must be a finite number of seconds, not {t!r}")
+
+
+def check_values(what: str, raw: Mapping[str, object]) -> dict[str, Value | None]:
+    """What a user gives for named things, as values; None for what counts as absent."""
+    values: dict[str, Value | None] = {}
     for name, each in raw.items():
         try:
-            value = to_value(each)
+            values[name] = to_value(each)
         except BadValueError as error:
             raise BadValueError(f"{what}{name}: {error}") from None
-        if value is not None:
-            values[name] = value
     return values
+
+
+def _values(what: str, raw: Mapping[str, object]) -> dict[str, Value]:
+    checked = check_values(what, raw)
+    return {name: value for name, value in checked.items() if value is not None}
 
 
 def _fixed(predicate: Predicate, environment: Environment) -> Node:
     """A predicate with the values that its operands have; false where it cannot hold."""
     values = [evaluate(operand, environment) for operand in predicate.operands]
     constants = tuple(Constant(value) for value in values if value is not None)
+    if predicate.operator in STRING_OPERATORS and ValueSet.of(predicate.operator, values).is_empty:
+        return Truth(False)  # no string, or no pattern
     if len(constants) == len(values) or (predicate.operator is Operator.IN and constants):
         return Predicate(predicate.attribute, predicate.operator, constants)
     if predicate.operator is Operator.NOT_BETWEEN:

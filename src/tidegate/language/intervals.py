@@ -51,6 +51,7 @@ _FIRST: dict[Kind, Value] = {
 }
 _LAST_TIME = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_MEMBERS_MAX = 16
 
 
 def next_value(value: Value) -> Point:
@@ -155,23 +156,17 @@ class Intervals:
         index = bisect_right(self.spans, value, key=_low) - 1
         return index >= 0 and value < self.spans[index][1]
 
-    def points(self) -> list[Value] | None:
-        """The values of a set whose every span is a single value; None for any other set."""
-        values: list[Value] = []
-        for span in self.spans:
-            if not is_point(span):
-                return None
-            values.append(span[0])
-        return values
-
     def union(self, *others: Intervals) -> Intervals:
         """The values in any of the sets."""
         spans = [span for each in (self, *others) for span in each.spans]
         return Intervals(self.kind, tuple(_joined(sorted(spans, key=_low))))
 
-    def intersect(self, other: Intervals) -> Intervals:
-        """The values in both sets."""
-        return Intervals(self.kind, tuple(_common(self.spans, other.spans)))
+    def intersect(self, *others: Intervals) -> Intervals:
+        """The values in all of the sets."""
+        if len(others) == 1:
+            return Intervals(self.kind, tuple(_common(self.spans, others[0].spans)))
+        missing = [each.complement() for each in (self, *others)]
+        return missing[0].union(*missing[1:]).complement()
 
     def complement(self) -> Intervals:
         """The values of the kind that are not in the set."""
@@ -193,6 +188,24 @@ class Intervals:
 def is_point(span: Span) -> bool:
     """Whether a span holds a single value."""
     return bool(next_value(span[0]) == span[1])
+
+
+def members(span: Span) -> list[Value] | None:
+    """The values of a span that holds only a few; None for any other span.
+
+    >>> members(("a", "a\\0\\0")), members(("a", "b"))
+    (['a', 'a\\x00'], None)
+    """
+    value, high = span
+    if isinstance(value, str) and (high is END or high.strip("\0") != value.strip("\0")):
+        return None
+    found: list[Value] = []
+    while value != high:
+        if len(found) == _MEMBERS_MAX:
+            return None
+        found.append(value)
+        value = next_value(value)
+    return found
 
 
 def _low(span: Span) -> Point:

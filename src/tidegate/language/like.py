@@ -19,9 +19,8 @@ Token = str
 class GlobError(ValueError):
     """A pattern with a backslash before something other than `%`, `_` or a backslash."""
 
-    def __init__(self, position: int) -> None:
-        self.position = position
-        super().__init__(r"a backslash in a pattern stands before %, _ or \ ")
+    def __init__(self) -> None:
+        super().__init__("a backslash in a pattern must stand before %, _ or another backslash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class Glob:
             if char == "\\":
                 position += 1
                 if position == len(text) or text[position] not in "%_\\":
-                    raise GlobError(position - 1)
+                    raise GlobError
                 tokens.append("=" + text[position])
             elif char in (ANY_CHAR, ANY_RUN):
                 tokens.append(char)

@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import product
+from functools import reduce
+from itertools import islice, pairwise, product
 
 from tidegate.language.expressions import Constant, Environment, Expression, evaluate, leaves
-from tidegate.language.intervals import END, Intervals, Span, is_point, next_prefix, previous_value
+from tidegate.language.intervals import (
+    END,
+    Intervals,
+    Span,
+    is_point,
+    members,
+    next_prefix,
+    previous_value,
+)
 from tidegate.language.like import Glob
 from tidegate.language.strings import StringSet
 from tidegate.language.syntax import (
@@ -51,15 +60,14 @@ class Conjunction:
     @classmethod
     def of(cls, predicates: Iterable[Predicate]) -> Conjunction:
         """Join predicates, the tightest constraint for each attribute."""
-        sets: dict[str, ValueSet] = {}
+        known: dict[str, list[ValueSet]] = {}
         waiting: list[Predicate] = []
         for predicate in predicates:
-            if not all(is_ground(operand) for operand in predicate.operands):
+            if all(is_ground(operand) for operand in predicate.operands):
+                known.setdefault(predicate.attribute, []).append(ground_values(predicate))
+            else:
                 waiting.append(predicate)
-                continue
-            values = ground_values(predicate)
-            name = predicate.attribute
-            sets[name] = sets[name].intersect(values) if name in sets else values
+        sets = {name: values[0].intersect(*values[1:]) for name, values in known.items()}
         return cls(sets, tuple(dict.fromkeys(waiting)))
 
     @property
@@ -71,9 +79,19 @@ class Conjunction:
         """Whether every event that matches ``other`` surely matches this one."""
         if other.is_empty:
             return True
-        return set(self.open) <= set(other.open) and all(
-            name in other.sets and other.sets[name].within(values)
-            for name, values in self.sets.items()
+        return (
+            self.sets.keys() <= other.sets.keys()
+            and set(self.open) <= set(other.open)
+            and all(other.sets[name].within(values) for name, values in self.sets.items())
+        )
+
+    def meets(self, other: Conjunction) -> bool:
+        """Whether some event may match both."""
+        common = [name for name in self.sets if name in other.sets]
+        return (
+            not self.is_empty
+            and not other.is_empty
+            and all(self.sets[name].meets(other.sets[name]) for name in common)
         )
 
     def intersect(self, other: Conjunction) -> Conjunction:
@@ -94,8 +112,9 @@ class Conjunction:
             return other
         if set(self.open) != set(other.open) or self.sets.keys() != other.sets.keys():
             return None
-        different = [name for name in self.sets if self.sets[name] != other.sets[name]]
-        return self.hull(other) if len(different) == 1 else None
+        different = (name for name in self.sets if not self.sets[name].equals(other.sets[name]))
+        one_differs = len(self.sets) == 1 or len(list(islice(different, 2))) == 1
+        return self.hull(other) if one_differs else None
 
     def hull(self, other: Conjunction) -> Conjunction:
         """The smallest conjunction of value sets that covers both."""
@@ -128,7 +147,27 @@ class NormalForm:
     @classmethod
     def of(cls, node: Node) -> NormalForm:
         """The normal form of a filter's tree."""
-        return cls.joining(Conjunction.of(predicates) for predicates in disjuncts(node))
+        match node:
+            case Truth(value):
+                return cls((Conjunction({}),) if value else ())
+            case Or(parts):
+                forms = [cls.of(part) for part in parts]
+                return cls.joining(each for form in forms for each in form.conjunctions)
+            case And(parts):
+                plain = [plainly(part) if isinstance(part, Predicate) else part for part in parts]
+                return cls._of_all(plain)
+            case Predicate():
+                return cls._of_all([plainly(node)])
+
+    @classmethod
+    def _of_all(cls, parts: list[Node]) -> NormalForm:
+        """The normal form of a conjunction; what can be made one is, before it multiplies."""
+        flat = [
+            each for part in parts for each in (part.parts if isinstance(part, And) else [part])
+        ]
+        single = Conjunction.of(part for part in flat if isinstance(part, Predicate))
+        rest = [cls.of(part) for part in flat if not isinstance(part, Predicate)]
+        return reduce(cls.intersect, rest, cls.joining([single]))
 
     @classmethod
     def joining(cls, conjunctions: Iterable[Conjunction]) -> NormalForm:
@@ -149,6 +188,12 @@ class NormalForm:
                     current, index = both, 0
             joined.append(current)
         return cls(tuple(joined))
+
+    def intersect(self, other: NormalForm) -> NormalForm:
+        """What both match."""
+        return NormalForm.joining(
+            a.intersect(b) for a in self.conjunctions for b in other.conjunctions
+        )
 
     def to_node(self) -> Node:
         """The normal form as the tree of a filter."""
@@ -225,16 +270,41 @@ def set_to_node(name: str, values: ValueSet) -> Node:
 
 
 def _intervals_to_node(name: str, intervals: Intervals) -> Node:
-    gaps = intervals.complement().points()
-    if gaps and not intervals.is_full and len(intervals.spans) > 1:
-        return _listed(name, gaps, Operator.NOT_EQUAL, Operator.NOT_IN)
-    points = [span[0] for span in intervals.spans if is_point(span)]
-    parts = [
-        _span_to_node(name, span, intervals.kind) for span in intervals.spans if not is_point(span)
-    ]
-    if points:
-        parts.insert(0, _listed(name, points, Operator.EQUAL, Operator.IN))
+    """Single values first, then ranges, each with the few values that are missing from it."""
+    listed: list[Value] = []
+    parts: list[Node] = []
+    for run in _runs(intervals.spans):
+        if all(is_point(span) for span in run):
+            listed += [span[0] for span in run]
+        else:
+            parts.append(_run_to_node(name, run, intervals.kind))
+    if listed:
+        parts.insert(0, _listed(name, listed, Operator.EQUAL, Operator.IN))
     return any_of(parts)
+
+
+def _runs(spans: Iterable[Span]) -> list[list[Span]]:
+    """Spans in groups, inside which no more than a few values are missing."""
+    runs: list[list[Span]] = []
+    for span in spans:
+        if runs and members((runs[-1][-1][1], span[0])) is not None:
+            runs[-1].append(span)
+        else:
+            runs.append([span])
+    return runs
+
+
+def _run_to_node(name: str, run: list[Span], kind: Kind) -> Node:
+    missing = [value for a, b in pairwise(run) for value in members((a[1], b[0])) or ()]
+    whole = (run[0][0], run[-1][1])
+    if not missing:
+        return _span_to_node(name, whole, kind)
+    gaps = _listed(name, missing, Operator.NOT_EQUAL, Operator.NOT_IN)
+    return (
+        gaps
+        if Intervals(kind, (whole,)).is_full
+        else all_of([_span_to_node(name, whole, kind), gaps])
+    )
 
 
 def _listed(name: str, values: list[Value], one: Operator, many: Operator) -> Node:

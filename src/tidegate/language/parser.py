@@ -16,12 +16,13 @@ replaced by its complement.
 
 from __future__ import annotations
 
+import math
+
 from tidegate.errors import FilterError
 from tidegate.language.cursor import Cursor, guess
 from tidegate.language.expressions import Constant, Expression, Parameter, Variable, children
 from tidegate.language.like import Glob, GlobError
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.normal import count_disjuncts
 from tidegate.language.syntax import (
     COMPLEMENT,
     RESERVED,
@@ -33,8 +34,9 @@ from tidegate.language.syntax import (
     Truth,
     all_of,
     any_of,
+    format_attribute,
 )
-from tidegate.language.tokens import Token, TokenKind, unquote
+from tidegate.language.tokens import Token, TokenKind
 from tidegate.language.value_parser import Literal, ValueParser
 
 _COMPARISONS = {
@@ -46,7 +48,14 @@ _COMPARISONS = {
     ">": Operator.GREATER,
     ">=": Operator.GREATER_EQUAL,
 }
+_STRING_OPERATORS = {
+    "like": Operator.LIKE,
+    "starts": Operator.STARTS_WITH,
+    "ends": Operator.ENDS_WITH,
+    "contains": Operator.CONTAINS,
+}
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_WITHIN_S_MAX = 1e12
 
 
 def parse_filter(text: str, limits: Limits = DEFAULT_LIMITS) -> Node:
@@ -87,6 +96,8 @@ class Parser:
                     f"a pattern has at most {self._at.limits.pattern_steps_max} steps"
                 )
         within_s = self._within() if self._at.accept("within") else None
+        if self._at.token.word == "then":
+            raise self._at.error("`within` stands at the end, behind the last step")
         self._at.expect_end()
         return tuple(steps), within_s
 
@@ -102,19 +113,24 @@ class Parser:
         number = self._at.take(TokenKind.NUMBER, "a number of seconds, as in `within 30 s`")
         unit = self._at.token
         if unit.word not in _UNIT_SECONDS:
-            raise self._at.error("a unit of time is one of " + ", ".join(_UNIT_SECONDS))
+            units = ", ".join(_UNIT_SECONDS)
+            raise self._at.error(
+                f"here must stand a unit of time, one of {units}" + self._at.found()
+            )
         self._at.advance()
-        return float(number.text) * _UNIT_SECONDS[unit.word]
+        seconds = float(number.text) * _UNIT_SECONDS[unit.word]
+        if seconds > _WITHIN_S_MAX:
+            raise self._at.error("longer than timestamps reach; leave `within` out", number)
+        return seconds
 
     def _check_size(self, node: Node, start: int) -> None:
-        count = count_disjuncts(node)
+        count, cost = _size(node)
         if count > self._at.limits.disjuncts_max:
             raise self._at.limit(
-                f"as a disjunction of conjunctions the filter has {count} disjuncts; "
-                f"at most {self._at.limits.disjuncts_max} are taken",
+                "as a disjunction of conjunctions the filter has more than "
+                f"{self._at.limits.disjuncts_max} disjuncts",
                 start,
             )
-        cost = _cost(node)
         if cost > self._at.limits.cost_max:
             raise self._at.limit(
                 f"the filter costs {cost} predicates, values and operations; "
@@ -124,46 +140,51 @@ class Parser:
 
     # -- filters ------------------------------------------------------------------------------
 
-    def _disjunction(self) -> Node:
-        parts = [self._conjunction()]
+    def _disjunction(self, negated: bool = False) -> Node:
+        """With ``negated``, the complement of what the text says, here and below."""
+        parts = [self._conjunction(negated)]
         while self._at.accept("or"):
-            parts.append(self._conjunction())
-        return any_of(parts)
+            parts.append(self._conjunction(negated))
+        return all_of(parts) if negated else any_of(parts)
 
-    def _conjunction(self) -> Node:
-        parts = [self._negation()]
+    def _conjunction(self, negated: bool) -> Node:
+        parts = [self._negation(negated)]
         while self._at.accept("and"):
-            parts.append(self._negation())
-        return all_of(parts)
+            parts.append(self._negation(negated))
+        return any_of(parts) if negated else all_of(parts)
 
-    def _negation(self) -> Node:
-        if self._at.accept("not"):
-            return complement(self._at.nested(self._negation))
-        if self._at.accept("("):
-            node = self._at.nested(self._disjunction)
-            self._at.expect(")", "the parenthesis is not closed")
-            return node
-        if self._at.token.word in ("true", "false"):
-            return Truth(self._at.advance().word == "true")
-        return self._predicate()
+    def _negation(self, negated: bool) -> Node:
+        at = self._at
+        if at.token.word in ("true", "false"):
+            return Truth((at.advance().word == "true") is not negated)
+        if at.token.word not in ("not", "("):
+            predicate = self._predicate()
+            return _complement(predicate) if negated else predicate
+        at.enter()
+        if at.advance().word == "not":
+            node = self._negation(not negated)
+        else:
+            node = self._disjunction(negated)
+            at.expect(")", "the parenthesis is not closed")
+        at.leave()
+        return node
 
-    def _predicate(self) -> Node:
+    def _predicate(self) -> Predicate:
         name = self._attribute()
         comparison = _COMPARISONS.get(self._at.token.word)
         if comparison is not None:
-            operator = self._at.advance()
-            operand = self._values.operand(operator.text)
-            return Predicate(name, comparison, (operand,))
+            symbol = self._at.advance().text
+            return Predicate(name, comparison, (self._values.operand(symbol),))
         if self._at.accept("is"):
             return self._presence(name)
         negated = self._at.accept("not")
-        predicate = self._worded(name)
-        return complement(predicate) if negated else predicate
+        operator, operands = self._worded(name)
+        return Predicate(name, COMPLEMENT[operator] if negated else operator, operands)
 
     def _attribute(self) -> str:
         token = self._at.token
         if token.kind is TokenKind.QUOTED_NAME:
-            return unquote(self._at.advance().text)
+            return self._values.unquoted(self._at.advance())
         if token.kind is not TokenKind.NAME:
             raise self._at.error(
                 "an attribute must stand here, left of an operator" + self._at.found(), token
@@ -177,42 +198,45 @@ class Parser:
             )
         return self._at.advance().text
 
-    def _presence(self, name: str) -> Node:
+    def _presence(self, name: str) -> Predicate:
         if self._at.accept("not"):
             self._at.expect("null", "`is not` is followed by `null`")
             return Predicate(name, Operator.PRESENT)
+        if self._at.token.word in ("true", "false"):
+            word = self._at.token.word
+            raise self._at.error(f"write `{format_attribute(name)} = {word}` for a boolean")
         raise self._at.error(
             "only presence can be asked for, with `is not null`: "
             "an absent attribute satisfies no constraint"
         )
 
-    def _worded(self, name: str) -> Predicate:
+    def _worded(self, name: str) -> tuple[Operator, tuple[Expression, ...]]:
         """`between`, `in` and the string operators, without their `not`."""
         token = self._at.token
         if self._at.accept("between"):
             low = self._values.operand("between")
             self._at.expect("and", "`between` needs two values: between 1 and 2")
-            return Predicate(name, Operator.BETWEEN, (low, self._values.operand("between")))
+            return Operator.BETWEEN, (low, self._values.operand("between"))
         if self._at.accept("in"):
-            return Predicate(name, Operator.IN, self._listed())
-        for words, operator in (
-            (("like",), Operator.LIKE),
-            (("starts", "with"), Operator.STARTS_WITH),
-            (("ends", "with"), Operator.ENDS_WITH),
-            (("contains",), Operator.CONTAINS),
-        ):
-            if self._at.accept(words[0]):
-                if len(words) == 2:
-                    self._at.expect("with", f"write `{words[0]} with`")
-                return Predicate(name, operator, (self._string_operand(operator),))
-        raise self._no_operator(name, token)
+            return Operator.IN, self._listed()
+        operator = _STRING_OPERATORS.get(token.word)
+        if operator is None:
+            raise self._no_operator(name, token)
+        self._at.advance()
+        if operator.value.endswith("with"):
+            self._at.expect("with", f"write `{operator.value}`")
+        return operator, (self._string_operand(operator),)
 
     def _no_operator(self, name: str, token: Token) -> FilterError:
         if token.kind is TokenKind.END or token.word in ("and", "or", ")"):
+            attribute = format_attribute(name)
             reason = (
-                f"an operator must follow the attribute {name!r}; "
-                f"for a boolean write `{name} = true`, for presence `{name} is not null`"
+                f"an operator must follow the attribute {attribute}; "
+                f"for a boolean write {attribute} = true, for presence {attribute} is not null"
             )
+        elif token.word in _COMPARISONS:
+            right = f"not {format_attribute(name)} {token.text} ..."
+            reason = f"`not` stands before the attribute: {right}"
         elif token.word == "(":
             reason = f"left of an operator stands an attribute, not a function such as {name!r}"
         elif token.word in tuple("+-*/%"):
@@ -222,7 +246,7 @@ class Parser:
             )
         else:
             reason = (
-                "an operator must stand here, one of = != < <= > >= between, in, like, "
+                "an operator must stand here, one of = != < <= > >=, between, in, like, "
                 "starts with, ends with, contains, is not null"
             )
             reason += guess(token, ["between", "in", "like", "starts", "ends", "contains"])
@@ -253,40 +277,29 @@ class Parser:
         return operand
 
 
-def complement(node: Node) -> Node:
-    """What `not` makes of a filter: every predicate's complement, on attributes still present."""
-    match node:
-        case Truth(value):
-            return Truth(not value)
-        case And(parts):
-            return any_of(complement(part) for part in parts)
-        case Or(parts):
-            return all_of(complement(part) for part in parts)
-        case Predicate(_, Operator.PRESENT):
-            return Truth(False)
-        case Predicate(attribute, operator, operands):
-            return Predicate(attribute, COMPLEMENT[operator], operands)
+def _complement(predicate: Predicate) -> Node:
+    """What `not` makes of a predicate: the attribute must still be present."""
+    if predicate.operator is Operator.PRESENT:
+        return Truth(False)
+    return Predicate(predicate.attribute, COMPLEMENT[predicate.operator], predicate.operands)
 
 
-def _cost(node: Node) -> int:
-    """Predicates, values and operations of the filter, counted once for each disjunct."""
+def _size(node: Node) -> tuple[int, int]:
+    """How many disjuncts, and what all of them cost: predicates, values and operations."""
     match node:
-        case Truth():
-            return 1
-        case Or(parts):
-            return sum(_cost(part) for part in parts)
-        case And(parts):
-            counts = [count_disjuncts(part) for part in parts]
-            total = 1
-            for count in counts:
-                total *= count
-            return sum(
-                _cost(part) * (total // count) if count else 1
-                for part, count in zip(parts, counts, strict=True)
-            )
         case Predicate(_, operator, operands):
-            doubled = 2 if operator is Operator.NOT_BETWEEN else 1
-            return doubled + sum(_operations(operand) for operand in operands)
+            count = 2 if operator is Operator.NOT_BETWEEN else 1
+            return count, count + sum(_operations(operand) for operand in operands)
+        case Truth(value):
+            return int(value), 1
+        case Or(parts):
+            counts, costs = zip(*map(_size, parts), strict=True)
+            return sum(counts), sum(costs)
+        case And(parts):
+            counts, costs = zip(*map(_size, parts), strict=True)
+            total = math.prod(counts)
+            each = zip(counts, costs, strict=True)
+            return total, sum(cost * (total // count) for count, cost in each)
 
 
 def _operations(expression: Expression) -> int:

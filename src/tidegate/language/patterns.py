@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
+from tidegate.errors import NeverMatchesWarning
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parser import Parser
+from tidegate.language.syntax import Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class Pattern:
         text = " then ".join(str(step) for step in self.steps)
         if self.within_s is None:
             return text
-        seconds = int(self.within_s) if self.within_s.is_integer() else self.within_s
-        return f"{text} within {seconds} s"
+        seconds = float(self.within_s)
+        return f"{text} within {int(seconds) if seconds.is_integer() else seconds} s"
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -49,6 +52,13 @@ class Pattern:
 
 
 def parse_pattern(text: str, limits: Limits = DEFAULT_LIMITS) -> Pattern:
-    """Read a pattern; a plain filter is a pattern of one step. Raises FilterError."""
+    """Read a pattern; a plain filter is a pattern of one step.
+
+    Raises FilterError, warns if no event can ever match one of the steps.
+    """
     nodes, within_s = Parser(text, limits).pattern()
-    return Pattern(tuple(Filter(node) for node in nodes), within_s)
+    pattern = Pattern(tuple(Filter(node) for node in nodes), within_s)
+    for step in pattern.steps:
+        if step.never_matches and step.node != Truth(False):
+            warnings.warn(f"no event can match `{step}`", NeverMatchesWarning, stacklevel=2)
+    return pattern

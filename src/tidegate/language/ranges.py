@@ -14,10 +14,12 @@ widened.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from tidegate.errors import BadValueError
 from tidegate.language.expressions import (
     Arithmetic,
     Call,
@@ -25,26 +27,35 @@ from tidegate.language.expressions import (
     Elapsed,
     Expression,
     Negated,
-    as_float,
     combine_floats,
+    leaves,
 )
-from tidegate.language.semantics import compares
-from tidegate.language.syntax import Operator
 
 _LIBRARY_ERROR_ULPS = 4
 _HALVINGS_MAX = 6
+_LEAVES_MAX = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The values of `t` from ``start`` to ``end``, both included, in seconds."""
+    """The values of `t` from ``start`` to ``end``, both included, in seconds.
+
+    ``end`` may be infinite; `t` itself never is.
+    """
 
     start: float
     end: float
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.start) and self.start <= self.end):
+            raise BadValueError(
+                f"a stretch of time cannot go from {self.start} to {self.end} seconds"
+            )
+
     def halves(self) -> tuple[Stretch, Stretch]:
-        """The stretch in two parts that share their border."""
-        middle = self.start + (self.end - self.start) / 2
+        """The stretch in two parts that share their border; in half if it has an end."""
+        endless = math.isinf(self.end)
+        middle = 2 * abs(self.start) + 1 if endless else self.start / 2 + self.end / 2
         return Stretch(self.start, middle), Stretch(middle, self.end)
 
     def shifted(self, seconds: float) -> Stretch:
@@ -79,7 +90,7 @@ def range_of(expression: Expression, stretch: Stretch) -> Range | None:
                 return None
             return Range(value, value)
         case Elapsed():
-            return Range(stretch.start, stretch.end)
+            return Range(stretch.start, min(stretch.end, sys.float_info.max))
         case Negated(operand):
             inner = range_of(operand, stretch)
             if inner is None:
@@ -87,7 +98,9 @@ def range_of(expression: Expression, stretch: Stretch) -> Range | None:
             return Range(-float(inner.high), -float(inner.low), inner.partial)
         case Arithmetic(operator, left, right):
             a, b = range_of(left, stretch), range_of(right, stretch)
-            return None if a is None or b is None else _combine(operator, _floats(a), _floats(b))
+            if a is None or b is None:
+                return ANY_NUMBER if operator == "-" else None  # two times have a difference
+            return _combine(operator, _floats(a), _floats(b))
         case Call(function, arguments):
             parts = [range_of(each, stretch) for each in arguments]
             known = [_floats(part) for part in parts if part is not None]
@@ -109,7 +122,13 @@ def _combine(operator: str, a: Range, b: Range) -> Range:
     corners = [combine_floats(operator, x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     if any(math.isnan(corner) for corner in corners):
         return ANY_NUMBER
+    if operator == "*" and any(math.isinf(corner) for corner in corners):
+        partial = partial or _zero_meets_infinity(a, b) or _zero_meets_infinity(b, a)
     return Range(min(corners), max(corners), partial)
+
+
+def _zero_meets_infinity(a: Range, b: Range) -> bool:
+    return a.low <= 0.0 <= a.high and (math.isinf(b.low) or math.isinf(b.high))
 
 
 def _remainder(a: Range, b: Range) -> Range:
@@ -174,19 +193,19 @@ def _logarithm(x: Range, partial: bool) -> Range:
 
 def _wave(x: Range, peak: float, function: str, partial: bool) -> Range:
     """Sine or cosine: 1 at ``peak`` and every full turn from it, -1 half a turn later."""
-    if math.isinf(x.low) or math.isinf(x.high):
-        return Range(-1.0, 1.0, partial=True)
+    slack = 1e-9 * (1 + max(abs(x.low), abs(x.high)))  # more than the error in where a peak is
+    if not x.high - x.low + 2 * slack < 2 * math.pi:
+        return Range(-1.0, 1.0, partial or math.isinf(x.low) or math.isinf(x.high))
     wave = math.sin if function == "sin" else math.cos
     ends = (wave(x.low), wave(x.high))
-    high = 1.0 if _reaches(x, peak) else max(ends)
-    low = -1.0 if _reaches(x, peak + math.pi) else min(ends)
+    high = 1.0 if _reaches(x, peak, slack) else max(ends)
+    low = -1.0 if _reaches(x, peak + math.pi, slack) else min(ends)
     return _widened(low, high, -1.0, 1.0, partial)
 
 
-def _reaches(x: Range, point: float) -> bool:
+def _reaches(x: Range, point: float, slack: float) -> bool:
     """Whether ``point``, or a whole number of turns from it, lies in the range or just beside."""
     turn = 2 * math.pi
-    slack = 1e-9 * (1 + max(abs(x.low), abs(x.high)))
     nearest = point + turn * math.ceil((x.low - slack - point) / turn)
     return nearest <= x.high + slack
 
@@ -198,83 +217,134 @@ def _widened(low: float, high: float, least: float, most: float, partial: bool) 
     return Range(max(low, least), min(high, most), partial)
 
 
-def stays_at_most(a: Expression, b: Expression, stretch: Stretch, lead: float = 0.0) -> bool:
+def stays_at_most(
+    a: Expression, b: Expression, stretch: Stretch, *, a_lead: float = 0.0, b_lead: float = 0.0
+) -> bool:
     """Whether ``a`` is surely never greater than ``b`` while `t` runs over the stretch.
 
-    ``b`` has a clock of its own, ``lead`` seconds ahead. Both must be defined throughout.
+    Each has a clock of its own, which may be some seconds ahead of that of the stretch. Both must
+    be defined throughout.
 
     >>> slow = Arithmetic("+", Constant(3), Elapsed())
     >>> fast = Arithmetic("+", Constant(3), Arithmetic("*", Constant(2), Elapsed()))
     >>> stays_at_most(slow, fast, Stretch(0, 60)), stays_at_most(fast, slow, Stretch(0, 60))
     (True, False)
     """
-    defined = range_of(a, stretch), range_of(b, stretch.shifted(lead))
-    if any(each is None or each.partial for each in defined):
+    left, right = _Timed(a, stretch, a_lead), _Timed(b, stretch, b_lead)
+    if any(each is None or each.partial for each in (left.range(), right.range())):
         return False
-    return _at_most(a, b, stretch, lead, _HALVINGS_MAX)
+    return _Comparison(_LEAVES_MAX).at_most(left, right, _HALVINGS_MAX)
 
 
-def _at_most(a: Expression, b: Expression, stretch: Stretch, lead: float, halvings: int) -> bool:
-    if _part_by_part(a, b, stretch, lead):
-        return True
-    first, second = range_of(a, stretch), range_of(b, stretch.shifted(lead))
-    if first is None or second is None:
-        return False
-    if first.high <= second.low:
-        return True
-    if first.low > second.high or not halvings or stretch.start >= stretch.end:
-        return False
-    return all(_at_most(a, b, half, lead, halvings - 1) for half in stretch.halves())
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """An expression that is defined all through a stretch, and how far its clock is ahead."""
+
+    expression: Expression
+    stretch: Stretch
+    lead: float
+
+    def range(self) -> Range | None:
+        return range_of(self.expression, self.stretch.shifted(self.lead))
+
+    def part(self, expression: Expression) -> _Timed:
+        return _Timed(expression, self.stretch, self.lead)
+
+    def during(self, stretch: Stretch) -> _Timed:
+        return _Timed(self.expression, stretch, self.lead)
+
+    def sums(self) -> Iterator[tuple[_Timed, _Timed]]:
+        """As sums: `x - y` is `x + -y`, and everything is itself plus 0."""
+        match self.expression:
+            case Arithmetic("+", left, right):
+                yield self.part(left), self.part(right)
+            case Arithmetic("-", left, right):
+                yield self.part(left), self.part(Negated(right))
+        yield self, self.part(Constant(0))
+
+    def factors(self) -> tuple[_Timed, _Timed]:
+        """As a product; `x` is `x * 1`."""
+        match self.expression:
+            case Arithmetic("*", left, right):
+                return self.part(left), self.part(right)
+            case _:
+                return self, self.part(Constant(1))
 
 
-def _part_by_part(a: Expression, b: Expression, stretch: Stretch, lead: float) -> bool:
-    """Whether ``a <= b`` follows from how their parts compare, by the monotony of rounding."""
+class _Comparison:
+    """One run of ``stays_at_most``, which looks at no more than so many leaves."""
 
-    def at_most(x: Expression, y: Expression, backwards: bool = False) -> bool:
-        if backwards:
-            return _at_most(y, x, stretch.shifted(lead), -lead, 0)
-        return _at_most(x, y, stretch, lead, 0)
+    def __init__(self, leaves_max: int) -> None:
+        self._leaves_left = leaves_max
 
-    if a == b and lead == 0.0:
-        return True
-    match a, b:
-        case Elapsed(), Elapsed():
-            return lead >= 0
-        case Constant(x), Constant(y):
-            return compares(x, Operator.LESS_EQUAL, y)
-        case Negated(x), Negated(y):
-            return at_most(x, y, backwards=True)
-        case Arithmetic("+", x1, x2), Arithmetic("+", y1, y2):
-            return (at_most(x1, y1) and at_most(x2, y2)) or (at_most(x1, y2) and at_most(x2, y1))
-        case Arithmetic("-", x1, x2), Arithmetic("-", y1, y2):
-            return at_most(x1, y1) and at_most(x2, y2, backwards=True)
-        case Arithmetic("/", x, p), Arithmetic("/", y, q) if p == q and isinstance(p, Constant):
-            return at_most(x, y, backwards=bool((as_float(p.value) or 0.0) < 0))
-        case Call(f, xs), Call(g, ys) if f == g and f in ("min", "max", "floor", "ceil", "sqrt"):
-            return len(xs) == len(ys) and all(map(at_most, xs, ys))
-        case (Arithmetic("*"), _) | (_, Arithmetic("*")):
-            return _products(a, b, stretch, at_most)
-        case _:
+    def at_most(self, a: _Timed, b: _Timed, halvings: int = 0) -> bool:
+        self._leaves_left -= sum(1 for each in (a, b) for _ in leaves(each.expression))
+        if self._leaves_left < 0:
             return False
+        low, high = a.range(), b.range()
+        if low is None or high is None or low.low > high.high:
+            return False
+        if low.high <= high.low or self._follows(a, b):
+            return True
+        if not halvings or a.stretch.start >= a.stretch.end:
+            return False
+        return all(
+            self.at_most(a.during(half), b.during(half), halvings - 1)
+            for half in a.stretch.halves()
+        )
 
+    def _follows(self, a: _Timed, b: _Timed) -> bool:
+        """Whether ``a <= b`` follows from how their parts compare, by the monotony of rounding."""
+        if a == b:
+            return True
+        if isinstance(a.expression, Constant) or isinstance(b.expression, Constant):
+            return False  # their ranges say it all; and a bare integer need not be a float
+        match a.expression, b.expression:
+            case Elapsed(), Elapsed():
+                return a.lead <= b.lead
+            case Negated(x), Negated(y):
+                return self.at_most(b.part(y), a.part(x))
+            case Call("max", parts), _:
+                return all(self.at_most(a.part(each), b) for each in parts)
+            case _, Call("min", parts):
+                return all(self.at_most(a, b.part(each)) for each in parts)
+            case Call("min", parts), _:
+                return any(self.at_most(a.part(each), b) for each in parts)
+            case _, Call("max", parts):
+                return any(self.at_most(a, b.part(each)) for each in parts)
+            case Call(f, (x,)), Call(g, (y,)) if f == g and f in ("floor", "ceil", "sqrt"):
+                return self.at_most(a.part(x), b.part(y))
+            case Arithmetic("/", x, p), Arithmetic("/", y, q) if p == q and a.lead == b.lead:
+                return self._scaled(a.part(x), b.part(y), a.part(p))
+        return self._terms(a, b) or self._factors(a, b)
 
-def _products(
-    a: Expression,
-    b: Expression,
-    stretch: Stretch,
-    at_most: Callable[[Expression, Expression], bool],
-) -> bool:
-    """Products of factors that are not negative compare factor by factor; `x` is `1 * x`."""
-    (x1, x2), (y1, y2) = _factors(a), _factors(b)
-    ranges = [range_of(x1, stretch), range_of(x2, stretch)]
-    if any(each is None or each.low < 0 for each in ranges):
-        return False
-    return (at_most(x1, y1) and at_most(x2, y2)) or (at_most(x1, y2) and at_most(x2, y1))
+    def _terms(self, a: _Timed, b: _Timed) -> bool:
+        return any(
+            (self.at_most(x1, y1) and self.at_most(x2, y2))
+            or (self.at_most(x1, y2) and self.at_most(x2, y1))
+            for x1, x2 in a.sums()
+            for y1, y2 in b.sums()
+            if x1 != a or y1 != b
+        )
 
+    def _factors(self, a: _Timed, b: _Timed) -> bool:
+        """Products compare factor by factor if no factor is negative, or if they share one."""
+        (x1, x2), (y1, y2) = a.factors(), b.factors()
+        if a == x1 and b == y1:
+            return False
+        crossed = [(x1, x2, y1, y2), (x1, x2, y2, y1), (x2, x1, y1, y2), (x2, x1, y2, y1)]
+        if any(p == q and self._scaled(x, y, p) for p, x, q, y in crossed):
+            return True
+        ranges = [x1.range(), x2.range()]
+        if any(each is None or each.low < 0 for each in ranges):
+            return False
+        return (self.at_most(x1, y1) and self.at_most(x2, y2)) or (
+            self.at_most(x1, y2) and self.at_most(x2, y1)
+        )
 
-def _factors(expression: Expression) -> tuple[Expression, Expression]:
-    match expression:
-        case Arithmetic("*", left, right):
-            return left, right
-        case _:
-            return Constant(1), expression
+    def _scaled(self, x: _Timed, y: _Timed, scale: _Timed) -> bool:
+        """Whether `x <= y` still holds after both are multiplied with, or divided by, the scale."""
+        by = scale.range()
+        if by is None or by.low < 0 < by.high:
+            return False
+        return self.at_most(x, y) if by.low >= 0 else self.at_most(y, x)

@@ -22,12 +22,12 @@ def covers(wide: NormalForm, narrow: NormalForm) -> bool:
 
 def overlaps(a: NormalForm, b: NormalForm) -> bool:
     """Whether some event could match both."""
-    return bool(intersect(a, b).conjunctions)
+    return any(x.meets(y) for x in a.conjunctions for y in b.conjunctions)
 
 
 def intersect(a: NormalForm, b: NormalForm) -> NormalForm:
     """What both match."""
-    return NormalForm.joining(x.intersect(y) for x in a.conjunctions for y in b.conjunctions)
+    return a.intersect(b)
 
 
 def merge(a: NormalForm, b: NormalForm) -> tuple[NormalForm, bool]:

@@ -7,10 +7,10 @@ With `within`, an attempt that can no longer be completed in time is dropped, an
 from the event behind the one it started with.
 
 Theory of operation. Events may arrive out of order by up to ``lateness_s``. They wait in a heap
-until no earlier one can come any more, that is until the latest time seen is more than the lateness
-ahead; then they are taken in order. An event that comes after its turn is late: it is counted and
-handed to ``on_late``, never used. Events of the current attempt that rule 4 may need again are kept
-until the attempt ends.
+until no earlier one can come any more, that is until the latest time seen is the lateness ahead;
+then they are taken in order. An event that comes after its turn is late: it is counted and handed
+to ``on_late``, never used. Events behind the first of the current attempt that match some step are
+kept until the attempt ends, because rule 4 may need them again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from tidegate.errors import EventError, LateEventsError
+from tidegate.errors import BadValueError, EventError, LateEventsError
 from tidegate.language.events import Event
 from tidegate.language.filters import environment_of
 from tidegate.language.patterns import Pattern
 from tidegate.language.semantics import holds
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_micros, to_time
 
 Match = tuple[Event, ...]
 """The events that satisfied the steps of a pattern, in order."""
 
 PENDING_MAX = 1_000_000
+LATENESS_S_MAX = 1e12
 
 
 class SequenceMatcher:
@@ -61,7 +62,10 @@ class SequenceMatcher:
         self.late_count = 0
         self._pattern = pattern
         self._values = environment_of(parameters, variables)
-        self._since = None if since is None else to_micros(since)
+        self._steps = range(len(pattern.steps))
+        self._since = None if since is None else to_micros(to_time(since, "since"))
+        if not 0 <= lateness_s <= LATENESS_S_MAX:
+            raise BadValueError(f"lateness_s must lie between 0 and {LATENESS_S_MAX:.0f}")
         self._lateness = round(lateness_s * 1e6)
         self._within = None if pattern.within_s is None else round(pattern.within_s * 1e6)
         self._on_late = on_late
@@ -76,27 +80,30 @@ class SequenceMatcher:
         if event.time is None:
             raise EventError("an event of a sequence needs its publication time")
         micros = to_micros(event.time)
-        if self._latest is not None and micros < self._latest - self._lateness:
+        latest = micros if self._latest is None else max(self._latest, micros)
+        border = latest - self._lateness
+        if micros < border:
             self.late_count += 1
             if self._on_late is not None:
                 self._on_late(event)
             return []
-        if len(self._pending) >= self._pending_max:
+        first = min(micros, self._pending[0][0]) if self._pending else micros
+        if len(self._pending) >= self._pending_max and first > border:
             raise LateEventsError(
                 f"{self._pending_max} events wait for earlier ones; "
                 "allow less lateness or a larger pending_max"
             )
         heapq.heappush(self._pending, (micros, self._arrivals, event))
         self._arrivals += 1
-        self._latest = micros if self._latest is None else max(self._latest, micros)
-        return self._take_until(self._latest - self._lateness)
+        self._latest = latest
+        return self._take_until(border)
 
     def flush(self) -> list[Match]:
         """The end of the stream: take all events that still wait."""
         return self._take_until(None)
 
     def _take_until(self, border: int | None) -> list[Match]:
-        """Take the waiting events before ``border``, past which earlier ones may still come."""
+        """Take the waiting events up to ``border``, behind which earlier ones may still come."""
         matches: list[Match] = []
         while self._pending and (border is None or self._pending[0][0] <= border):
             micros, _, event = heapq.heappop(self._pending)
@@ -116,13 +123,15 @@ class SequenceMatcher:
                     todo += reversed(attempt.passed)
                     self._attempt = _Attempt()
                     continue
+                if not any(self._matches_step(step, micros, event) for step in self._steps):
+                    continue
                 attempt.passed.append((micros, event))
             if not self._matches_step(len(attempt.satisfied), micros, event):
                 continue
             if not attempt.satisfied:
                 attempt.start = micros
             attempt.satisfied.append(event)
-            if len(attempt.satisfied) == len(self._pattern.steps):
+            if len(attempt.satisfied) == len(self._steps):
                 matches.append(tuple(attempt.satisfied))
                 self._attempt = _Attempt()
         return matches

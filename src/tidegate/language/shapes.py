@@ -10,12 +10,14 @@ parameter or of a constant is a write to one cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from tidegate.language.expressions import (
     Constant,
     Expression,
     Parameter,
     Slot,
+    format_expression,
     leaves,
     rebuild,
 )
@@ -75,8 +77,11 @@ def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
 
     Neither the shape nor the order of the leaves depends on the values.
     """
-    conjunctions = [sorted(conjunction, key=_without_values) for conjunction in disjuncts(node)]
-    conjunctions.sort(key=lambda conjunction: [_without_values(each) for each in conjunction])
+    keyed = [
+        sorted(((_without_values(each), each) for each in conjunction), key=itemgetter(0))
+        for conjunction in disjuncts(node)
+    ]
+    keyed.sort(key=lambda conjunction: [key for key, _ in conjunction])
     filled: list[Constant | Parameter] = []
 
     def slot(leaf: Expression) -> Expression:
@@ -93,9 +98,9 @@ def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
                     each.operator,
                     tuple(rebuild(operand, slot) for operand in each.operands),
                 )
-                for each in conjunction
+                for _, each in conjunction
             )
-            for conjunction in conjunctions
+            for conjunction in keyed
         )
     )
     return shape, filled
@@ -106,10 +111,11 @@ def row_of(filled: list[Constant | Parameter]) -> Row:
     return tuple(leaf.value if isinstance(leaf, Constant) else leaf for leaf in filled)
 
 
-def _without_values(predicate: Predicate) -> tuple[str, str, str]:
-    def hidden(leaf: Expression) -> Expression:
-        return Slot(0) if isinstance(leaf, (Constant, Parameter)) else leaf
+def _without_values(predicate: Predicate) -> tuple[str, str, list[str]]:
+    """What orders the predicates of a shape: all but their values."""
+    operands = [format_expression(rebuild(operand, _hidden)) for operand in predicate.operands]
+    return predicate.attribute, predicate.operator.value, operands
 
-    operands = tuple(rebuild(operand, hidden) for operand in predicate.operands)
-    text = str(Predicate(predicate.attribute, predicate.operator, operands))
-    return predicate.attribute, predicate.operator.value, text
+
+def _hidden(leaf: Expression) -> Expression:
+    return Slot(0) if isinstance(leaf, (Constant, Parameter)) else leaf

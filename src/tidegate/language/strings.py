@@ -8,16 +8,18 @@ the careful answer: a set is called empty, or part of another, only where it sur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate.language.intervals import Intervals, Span, is_point, next_prefix
+from tidegate.language.intervals import Intervals, Span, members, next_prefix, next_value
 from tidegate.language.like import Glob
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Kind
 
 _ALL = Intervals.full(Kind.STRING)
-_Implied = Callable[[Glob, Glob], bool]
+_COMPARISONS_MAX = 4096
+
+Globs = frozenset[Glob]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class StringSet:
     """
 
     spans: Intervals = _ALL
-    required: frozenset[Glob] = frozenset()
-    excluded: frozenset[Glob] = frozenset()
+    required: Globs = frozenset()
+    excluded: Globs = frozenset()
 
     @classmethod
     def of(cls, operator: Operator, text: str) -> StringSet:
@@ -88,19 +90,14 @@ class StringSet:
 
     def contains(self, text: str) -> bool:
         """Whether a string is in the set."""
-        return self.spans.contains(text) and self._reads_right(text)
+        return self.spans.contains(text) and _reads(text, self.required, self.excluded)
 
-    def _reads_right(self, text: str) -> bool:
-        return all(glob.matches(text) for glob in self.required) and not any(
-            glob.matches(text) for glob in self.excluded
-        )
-
-    def intersect(self, other: StringSet) -> StringSet:
-        """The strings in both sets."""
+    def intersect(self, *others: StringSet) -> StringSet:
+        """The strings in all of the sets."""
         return StringSet(
-            self.spans.intersect(other.spans),
-            self.required | other.required,
-            self.excluded | other.excluded,
+            self.spans.intersect(*(each.spans for each in others)),
+            self.required.union(*(each.required for each in others)),
+            self.excluded.union(*(each.excluded for each in others)),
         )._tidied()
 
     def union(self, other: StringSet) -> StringSet | None:
@@ -113,58 +110,94 @@ class StringSet:
             return StringSet(self.spans.union(other.spans), self.required, self.excluded)
         return None
 
+    def meets(self, other: StringSet) -> bool:
+        """Whether some string may be in both sets."""
+        spans = self.spans.intersect(other.spans)
+        required, excluded = self.required | other.required, self.excluded | other.excluded
+        return bool(_left(spans, required, excluded).spans)
+
     def within(self, other: StringSet) -> bool:
         """Whether every string of this set is surely in the other."""
-        return all(self._span_within(span, other) for span in self.spans.spans)
+        return not any(self.meets(part) for part in other._complement())
 
-    def _span_within(self, span: Span, other: StringSet) -> bool:
-        if is_point(span):
-            return other.contains(span[0]) or not self._reads_right(span[0])
-        if not Intervals(Kind.STRING, (span,)).within(other.spans):
-            return False
-        known = list(self._known_of(span))
-        return all(any(glob.covers(each) for each in known) for glob in other.required) and all(
-            any(mine.covers(glob) for mine in self.excluded)
-            or any(each.disjoint(glob) for each in known)
-            for glob in other.excluded
-        )
-
-    def _known_of(self, span: Span) -> Iterator[Glob]:
-        """Patterns that every string of the set inside a span reads like."""
-        prefix = _common_prefix(span)
-        yield Glob.around(before=prefix)
+    def _complement(self) -> Iterator[StringSet]:
+        """Sets that together are all strings that are not in this one."""
+        if not self.spans.is_full:
+            yield StringSet(self.spans.complement())
         for glob in self.required:
-            yield glob
-            if glob.tokens[0] == "%" and not _overlap(prefix, glob.suffix):
-                yield Glob.around(before=prefix, after=glob.suffix)
+            yield StringSet._not_reading(glob)
+        for glob in self.excluded:
+            yield StringSet._reading(glob)
 
     def _tidied(self) -> StringSet:
-        """The same set without patterns that say nothing new; exact where it is finite."""
-        spans = tuple(
-            span
-            for span in self.spans.spans
-            if (self._reads_right(span[0]) if is_point(span) else not self._surely_none(span))
-        )
-        kept = Intervals(Kind.STRING, spans)
-        if kept.points() is not None:
+        """The same set without patterns that follow from the rest; a finite set has none."""
+        kept = _left(self.spans, self.required, self.excluded)
+        if all(members(span) is not None for span in kept.spans):
             return StringSet(kept)
-        required = _without_weaker(self.required, lambda glob, each: glob.covers(each))
-        excluded = _without_weaker(self.excluded, lambda glob, each: each.covers(glob))
+        if _is_too_much(kept, self.required, self.excluded):
+            return StringSet(kept, self.required, self.excluded)
+        required, excluded = self.required, self.excluded
+        for glob in sorted(required, key=str):
+            if _all_read_like(glob, kept, required - {glob}):
+                required -= {glob}
+        for glob in sorted(excluded, key=str):
+            others = excluded - {glob}
+            if any(each.covers(glob) for each in others) or _none_reads_like(glob, kept, required):
+                excluded = others
         return StringSet(kept, required, excluded)
 
-    def _surely_none(self, span: Span) -> bool:
-        known = list(self._known_of(span))
-        return any(a.disjoint(b) for a in known for b in self.required) or any(
-            glob.covers(each) for glob in self.excluded for each in known
-        )
+
+def _is_too_much(spans: Intervals, required: Globs, excluded: Globs) -> bool:
+    """Whether comparing all patterns with each other, in each span, would take too long."""
+    return len(spans.spans) * (len(required) + len(excluded)) ** 2 > _COMPARISONS_MAX
 
 
-def _without_weaker(globs: frozenset[Glob], implied: _Implied) -> frozenset[Glob]:
-    kept: list[Glob] = []
-    for glob in sorted(globs, key=str):
-        if not any(implied(glob, each) for each in kept):
-            kept = [each for each in kept if not implied(each, glob)] + [glob]
-    return frozenset(kept)
+def _left(spans: Intervals, required: Globs, excluded: Globs) -> Intervals:
+    """The spans without those in which surely nothing reads as it must."""
+    if not (required or excluded) or _is_too_much(spans, required, excluded):
+        return spans
+    left = [each for span in spans.spans for each in _left_of(span, required, excluded)]
+    return Intervals(Kind.STRING, tuple(left)).union()
+
+
+def _left_of(span: Span, required: Globs, excluded: Globs) -> list[Span]:
+    few = members(span)
+    if few is not None:
+        return [(each, next_value(each)) for each in few if _reads(str(each), required, excluded)]
+    known = list(_known_of(span, required))
+    if any(a.disjoint(b) for a in known for b in required):
+        return []
+    return [] if any(glob.covers(each) for glob in excluded for each in known) else [span]
+
+
+def _reads(text: str, required: Globs, excluded: Globs) -> bool:
+    """Whether a text reads like all of one and none of the other."""
+    return all(glob.matches(text) for glob in required) and not any(
+        glob.matches(text) for glob in excluded
+    )
+
+
+def _all_read_like(glob: Glob, spans: Intervals, required: Globs) -> bool:
+    """Whether what reads as required surely reads like a pattern too."""
+    return all(any(glob.covers(each) for each in _known_of(span, required)) for span in spans.spans)
+
+
+def _none_reads_like(glob: Glob, spans: Intervals, required: Globs) -> bool:
+    """Whether what reads as required surely does not read like a pattern."""
+    return all(
+        any(each.disjoint(glob) for each in _known_of(span, required)) for span in spans.spans
+    )
+
+
+def _known_of(span: Span, required: Globs) -> Iterator[Glob]:
+    """Patterns that every string inside a span reads like that reads like the required ones."""
+    yield from required
+    prefix = _common_prefix(span)
+    if prefix:
+        yield Glob.around(before=prefix)
+        for glob in required:
+            if glob.tokens[0] == "%" and not _overlap(prefix, glob.suffix):
+                yield Glob.around(before=prefix, after=glob.suffix)
 
 
 def _as_spans(glob: Glob) -> Intervals | None:

@@ -122,10 +122,13 @@ def all_of(parts: Iterable[Node]) -> Node:
     """
     flat: list[Node] = []
     for part in parts:
-        if part == Truth(False):
-            return part
-        if part != Truth(True):
-            flat.extend(part.parts if isinstance(part, And) else [part])
+        if isinstance(part, Truth):
+            if not part.value:
+                return part
+        elif isinstance(part, And):
+            flat += part.parts
+        else:
+            flat.append(part)
     if not flat:
         return Truth(True)
     return flat[0] if len(flat) == 1 else And(tuple(flat))
@@ -135,10 +138,13 @@ def any_of(parts: Iterable[Node]) -> Node:
     """The disjunction of parts, flat, without parts that change nothing."""
     flat: list[Node] = []
     for part in parts:
-        if part == Truth(True):
-            return part
-        if part != Truth(False):
-            flat.extend(part.parts if isinstance(part, Or) else [part])
+        if isinstance(part, Truth):
+            if part.value:
+                return part
+        elif isinstance(part, Or):
+            flat += part.parts
+        else:
+            flat.append(part)
     if not flat:
         return Truth(False)
     return flat[0] if len(flat) == 1 else Or(tuple(flat))

@@ -10,16 +10,16 @@ from tidegate.errors import FilterError
 
 
 class TokenKind(Enum):
-    """What a token is, as an error message would call it."""
+    """What a token is."""
 
-    NUMBER = "a number"
-    STRING = "a string"
-    NAME = "a name"
-    QUOTED_NAME = "a quoted name"
-    PARAMETER = "a parameter"
-    VARIABLE = "a variable"
-    SYMBOL = "a symbol"
-    END = "the end of the text"
+    NUMBER = "number"
+    STRING = "string"
+    NAME = "name"
+    QUOTED_NAME = "name in backticks"
+    PARAMETER = "parameter"
+    VARIABLE = "variable"
+    SYMBOL = "symbol"
+    END = "end"
 
 
 class Token(NamedTuple):
@@ -32,78 +32,77 @@ class Token(NamedTuple):
     word: str
 
 
+# What is possessive (*+, ?>) never gives back a character: an unclosed string or a number that runs
+# into a word is not read as something shorter.
 _TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<NUMBER>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<STRING>'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")
+    r"""\s*+(?:
+      (?P<NUMBER>(?>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?!\w))
+    | (?P<STRING>'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+")
     | (?P<NAME>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
-    | (?P<QUOTED_NAME>`[^`]+(?:``[^`]*)*`|`(?:``[^`]*)+`)
+    | (?P<QUOTED_NAME>`(?=[^`]|``)[^`]*+(?:``[^`]*+)*+`)
     | (?P<PARAMETER>:[^\W\d]\w*)
     | (?P<VARIABLE>@[^\W\d]\w*)
-    | (?P<SYMBOL><=|>=|<>|!=|==|&&|\|\||[=<>+\-*/%(),])
+    | (?P<FOREIGN>==|=<|=>|&&|\|\||!(?!=))
+    | (?P<SYMBOL><=|>=|<>|!=|[=<>+\-*/%(),])
     | (?P<END>\Z)
+    | (?P<UNREADABLE>.)
     )""",
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
-
-_QUOTED = (TokenKind.STRING, TokenKind.QUOTED_NAME)
-_INSTEAD = {"==": "=", "&&": "and", "||": "or"}
+_KINDS = {kind.name: kind for kind in TokenKind}
+_INSTEAD = {"==": "=", "=<": "<=", "=>": ">=", "&&": "and", "||": "or", "!": "not (or !=)"}
+_RUN_TOGETHER = re.compile(r"\.?[0-9][\w.]*")
+_EMPTY_NAME = re.compile(r"``(?!`)")
 
 
 def tokenize(text: str) -> list[Token]:
-    """Split a text into tokens; the last one is the end.
+    """Split a text into tokens; the last one is the end, right behind the one before it.
 
     >>> [token.text for token in tokenize("price < :limit")]
     ['price', '<', ':limit', '']
     """
     tokens: list[Token] = []
     position = 0
-    while True:
-        found = _TOKEN.match(text, position)
-        if found is None:
-            raise _unreadable(text, position)
+    for found in _TOKEN.finditer(text):
         group = found.lastgroup or "END"
-        kind, piece = TokenKind[group], found[group]
-        word = "" if kind in _QUOTED else piece.lower()
-        token = Token(kind, piece, found.start(group), found.end(group), word)
-        if token.text in _INSTEAD:
-            raise FilterError(
-                f"write {_INSTEAD[token.text]} in place of {token.text}",
-                text,
-                token.start,
-                token.end,
-            )
-        tokens.append(token)
-        if kind is TokenKind.END:
-            return tokens
-        position = token.end
-        if kind is TokenKind.NUMBER and text[position : position + 1].isalpha():
-            raise FilterError(
-                "a number and a word run together; put a space between them",
-                text,
-                token.start,
-                position + 1,
-            )
+        if group == "END":
+            break
+        piece = found[group]
+        start, end = found.span(group)
+        if group == "UNREADABLE":
+            raise _unreadable(text, start)
+        if group == "FOREIGN":
+            raise FilterError(f"write {_INSTEAD[piece]} in place of {piece}", text, start, end)
+        word = "" if group in ("STRING", "QUOTED_NAME") else piece.lower()
+        tokens.append(Token(_KINDS[group], piece, start, end, word))
+        position = end
+    tokens.append(Token(TokenKind.END, "", position, position, ""))
+    return tokens
 
 
 def _unreadable(text: str, position: int) -> FilterError:
-    while text[position].isspace():
-        position += 1
+    end = position + 1
     char = text[position]
     if char in "'\"":
-        reason = f"this string is not closed; it needs another {char}"
-        return FilterError(reason, text, position, len(text))
-    if char == "`":
-        return FilterError("this name is not closed; it needs another `", text, position, len(text))
-    if char in ":@":
+        reason, end = f"this string is not closed; it needs another {char}", len(text)
+    elif _EMPTY_NAME.match(text, position):
+        reason, end = "a name in backticks must not be empty", position + 2
+    elif char == "`":
+        reason, end = "this name is not closed; it needs another `", len(text)
+    elif char in ":@":
         what = "parameter" if char == ":" else "variable"
         reason = f"a {what} is written {char}name, the name starting with a letter"
-        return FilterError(reason, text, position)
-    reason = (
-        f"{char!r} has no meaning here; "
-        "names with other characters than letters, digits and _ stand in backticks"
-    )
-    return FilterError(reason, text, position)
+    elif number := _RUN_TOGETHER.match(text, position):
+        reason = "a number and a word run together; put a space between them"
+        end = number.end()
+    elif char in "\u2018\u2019\u201c\u201d":
+        reason = "strings stand in straight quotes, ' or \""
+    else:
+        reason = (
+            f"{char!r} has no meaning here; "
+            "names with other characters than letters, digits and _ stand in backticks"
+        )
+    return FilterError(reason, text, position, end)
 
 
 def unquote(token_text: str) -> str:

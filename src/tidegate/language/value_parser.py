@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from reprlib import repr as shortened
 
-from tidegate.errors import BadValueError
+from tidegate.errors import BadValueError, FilterError
 from tidegate.language.cursor import Cursor, guess
 from tidegate.language.expressions import (
     CHOICES,
     FUNCTIONS,
+    PRECEDENCE,
     Arithmetic,
     Call,
     Constant,
@@ -27,10 +29,13 @@ from tidegate.language.expressions import (
     Parameter,
     Variable,
 )
+from tidegate.language.syntax import RESERVED
 from tidegate.language.tokens import Token, TokenKind, unquote
 from tidegate.language.values import INT_MAX, INT_MIN, parse_timestamp, to_value
 
 _FUNCTION_NAMES = sorted([*FUNCTIONS, *CHOICES, "now"])
+_NO_VALUES = RESERVED - {"true", "false"}
+_INT_DIGITS_MAX = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +57,28 @@ class ValueParser:
 
     def operand(self, operator: str) -> Expression:
         """The value right of an operator."""
-        return self._at.nested(lambda: self._sum(operator))
+        self._at.enter()
+        value = self._value(operator)
+        self._at.leave()
+        return value
 
-    def _sum(self, operator: str) -> Expression:
-        return self._chain(("+", "-"), lambda: self._product(operator))
+    def _value(self, operator: str, level: int = 1) -> Expression:
+        """Operations that bind as tightly as ``level`` or tighter, from left to right.
 
-    def _product(self, operator: str) -> Expression:
-        return self._chain(("*", "/", "%"), lambda: self._factor(operator))
-
-    def _chain(self, symbols: tuple[str, ...], part: Callable[[], Expression]) -> Expression:
-        first = self._at.token
-        left = part()
-        entered = 0
-        while self._at.token.word in symbols:
-            self._at.enter()
+        Each one makes the tree of those before it one level deeper.
+        """
+        at, first, entered = self._at, self._at.token, 0
+        left = self._factor(operator)
+        while (tightness := PRECEDENCE.get(at.token.word, 0)) >= level:
+            at.enter()
             entered += 1
-            symbol = self._at.advance().word
+            symbol = at.advance().word
             self._check_arithmetic(left, first, symbol)
-            first = self._at.token
-            right = part()
+            first = at.token
+            right = self._value(operator, tightness + 1)
             self._check_arithmetic(right, first, symbol)
             left = Arithmetic(symbol, left, right)
-        self._at.leave(entered)
+        at.leave(entered)
         return left
 
     def _check_arithmetic(self, operand: Expression, token: Token, symbol: str) -> None:
@@ -90,7 +95,7 @@ class ValueParser:
         if self._at.accept("-"):
             return self._negative(operator)
         if self._at.accept("("):
-            inner = self._at.nested(lambda: self._sum(operator))
+            inner = self.operand(operator)
             self._at.expect(")", "the parenthesis is not closed")
             return inner
         match token.kind:
@@ -98,14 +103,24 @@ class ValueParser:
                 return self._number(negated=False)
             case TokenKind.STRING:
                 self._at.advance()
-                return self._literal(Constant(self._checked(token)), token)
+                return self._literal(Constant(self.unquoted(token)), token)
             case TokenKind.PARAMETER:
                 return Parameter(self._at.advance().text[1:])
             case TokenKind.VARIABLE:
                 return Variable(self._at.advance().text[1:])
-            case TokenKind.NAME:
+            case TokenKind.NAME if token.word not in _NO_VALUES:
                 return self._named(operator)
-        raise self._at.error(f"a value must follow {operator!r}" + self._at.found(), token)
+        raise self._no_value(operator, token)
+
+    def _no_value(self, operator: str, token: Token) -> FilterError:
+        if token.kind is TokenKind.QUOTED_NAME:
+            reason = f"the right side of {operator!r} must be a value, not an attribute"
+        elif token.word == "null":
+            reason = "null is no value; `is not null` asks whether the attribute is there"
+        else:
+            last = shortened(self._at.previous.text)
+            reason = f"a value must follow {last}" + self._at.found()
+        return self._at.error(reason, token)
 
     def _negative(self, operator: str) -> Expression:
         if self._at.token.kind is TokenKind.NUMBER:
@@ -114,7 +129,9 @@ class ValueParser:
             self._at.advance()
             return Constant(float("-inf"))
         token = self._at.token
-        operand = self._at.nested(lambda: self._factor(operator))
+        self._at.enter()
+        operand = self._factor(operator)
+        self._at.leave()
         self._check_arithmetic(operand, token, "*")
         return Negated(operand)
 
@@ -125,8 +142,10 @@ class ValueParser:
 
     def _read_number(self, token: Token, negated: bool) -> int | float:
         if token.text.isdecimal():
-            whole = -int(token.text) if negated else int(token.text)
-            if not INT_MIN <= whole <= INT_MAX:
+            digits = token.text.lstrip("0")
+            whole = int(digits[:_INT_DIGITS_MAX] or "0")
+            whole = -whole if negated else whole
+            if len(digits) > _INT_DIGITS_MAX or not INT_MIN <= whole <= INT_MAX:
                 raise self._at.error(
                     "an integer must fit in 64 bits; write it with .0 for a float", token
                 )
@@ -150,22 +169,29 @@ class ValueParser:
             return Constant(float("inf"))
         if token.word == "t" and self._at.token.word != "(":
             return Elapsed()
-        if token.word == "timestamp" and self._at.token.kind is TokenKind.STRING:
-            text = self._at.advance()
-            try:
-                time = parse_timestamp(unquote(text.text))
-            except BadValueError as error:
-                raise self._at.error(str(error), text) from None
-            return self._literal(Constant(time), text, timestamp=True)
+        if token.word == "timestamp":
+            return self._timestamp()
         if self._at.token.word == "(":
-            return self._function(token)
+            return self._function(token, operator)
+        if token.word == "now":
+            raise self._at.error("the time is written now(), with parentheses", token)
         raise self._at.error(
             f"the right side of {operator!r} must be a value; {token.text!r} would be an "
             f"attribute. Write :{_as_name(token)} for a parameter or '{token.text}' for a string",
             token,
         )
 
-    def _function(self, name: Token) -> Expression:
+    def _timestamp(self) -> Expression:
+        token = self._at.take(
+            TokenKind.STRING, "a string behind `timestamp`, as in timestamp '2026-01-02T03:04:05Z'"
+        )
+        try:
+            time = parse_timestamp(unquote(token.text))
+        except BadValueError as error:
+            raise self._at.error(str(error), token) from None
+        return self._literal(Constant(time), token, timestamp=True)
+
+    def _function(self, name: Token, operator: str) -> Expression:
         if name.word not in _FUNCTION_NAMES:
             raise self._at.error(
                 f"there is no function {name.text!r}; there are {', '.join(_FUNCTION_NAMES)}"
@@ -175,9 +201,9 @@ class ValueParser:
         self._at.advance()
         arguments: list[Expression] = []
         if self._at.token.word != ")":
-            arguments.append(self._argument(name))
+            arguments.append(self._argument(operator))
             while self._at.accept(","):
-                arguments.append(self._argument(name))
+                arguments.append(self._argument(operator))
         self._at.expect(
             ")", f"the arguments of {name.text} are separated by commas and closed by )"
         )
@@ -186,13 +212,14 @@ class ValueParser:
             raise self._at.error(f"{name.word} takes {wanted}, not {len(arguments)}", name)
         return Call(name.word, tuple(arguments)) if arguments else Now()
 
-    def _argument(self, function: Token) -> Expression:
+    def _argument(self, operator: str) -> Expression:
         token = self._at.token
-        argument = self.operand(function.word)
+        argument = self.operand(operator)
         self._check_arithmetic(argument, token, "*")
         return argument
 
-    def _checked(self, token: Token) -> str:
+    def unquoted(self, token: Token) -> str:
+        """What stands between the quotes or backticks of a token."""
         try:
             return str(to_value(unquote(token.text)))
         except BadValueError as error:

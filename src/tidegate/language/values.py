@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from reprlib import repr as shortened
+
+import numpy as np
 
 from tidegate.errors import BadValueError
 
@@ -17,6 +20,7 @@ Value = bool | int | float | str | datetime
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
+_YEARS = "a timestamp must lie in the years 1 to 9999 in UTC"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -68,22 +72,41 @@ def to_value(raw: object) -> Value | None:
     return _from_foreign(raw)
 
 
+def to_time(raw: object, what: str) -> datetime:
+    """Take what Python code hands over as a time; ``what`` it is goes into the error."""
+    time = to_value(raw)
+    if not isinstance(time, datetime):
+        raise BadValueError(f"{what} is a datetime, not {type(raw).__name__}")
+    return time
+
+
 def _from_foreign(raw: object) -> Value | None:
     """Subclasses of our types, and scalars of NumPy and pandas."""
     if isinstance(raw, datetime):
         return None if raw != raw else _timestamp(raw)
     if isinstance(raw, str):
-        return _string(str(raw))
-    if isinstance(raw, int):
-        return _integer(int(raw))
-    if isinstance(raw, float):
+        return _string(str.__str__(raw))  # str(...) of an enumeration would be its name
+    if isinstance(raw, (float, np.floating)):
         return to_value(float(raw))
-    item = getattr(raw, "item", None)
-    if callable(item) and getattr(raw, "ndim", 0) == 0 and type(raw).__name__ != "datetime64":
-        return to_value(item())
-    if isinstance(raw, (list, tuple, set, frozenset)):
-        raise BadValueError("a list is not a value; send one event for each of its items")
-    raise BadValueError(
+    if isinstance(raw, np.bool_):
+        return bool(raw)
+    if isinstance(raw, np.timedelta64):  # to NumPy an integer
+        raise _refusal(raw)
+    if isinstance(raw, (int, np.integer)):
+        return _integer(int(raw))
+    if isinstance(raw, np.datetime64):
+        return _from_datetime64(raw)
+    if isinstance(raw, np.ndarray) and raw.ndim == 0:
+        return to_value(raw[()])
+    if type(raw).__name__ == "NAType":  # pandas.NA, without needing pandas
+        return None
+    raise _refusal(raw)
+
+
+def _refusal(raw: object) -> BadValueError:
+    if isinstance(raw, (list, tuple, set, frozenset, np.ndarray)):
+        return BadValueError("a list is not a value; send one event for each of its items")
+    return BadValueError(
         f"{type(raw).__name__} is not a value; "
         "a value is a boolean, a 64-bit integer, a float, a string or a datetime"
     )
@@ -105,21 +128,28 @@ def _string(raw: str) -> str:
 
 
 def _timestamp(raw: datetime) -> datetime:
-    plain = datetime(
-        raw.year,
-        raw.month,
-        raw.day,
-        raw.hour,
-        raw.minute,
-        raw.second,
-        raw.microsecond,
-        raw.tzinfo or UTC,
-        fold=raw.fold,
-    )
     try:
+        plain = datetime(
+            raw.year,
+            raw.month,
+            raw.day,
+            raw.hour,
+            raw.minute,
+            raw.second,
+            raw.microsecond,
+            UTC if raw.utcoffset() is None else raw.tzinfo,
+            fold=raw.fold,
+        )
         return plain.astimezone(UTC)
-    except OverflowError:
-        raise BadValueError("a timestamp must lie in the years 1 to 9999 in UTC") from None
+    except (OverflowError, ValueError):  # pandas has later years
+        raise BadValueError(_YEARS) from None
+
+
+def _from_datetime64(raw: np.datetime64) -> datetime | None:
+    time = raw.astype("datetime64[us]").item()
+    if isinstance(time, int):  # what datetime cannot hold
+        raise BadValueError(_YEARS)
+    return None if time is None else _timestamp(time)
 
 
 def parse_timestamp(text: str) -> datetime:
@@ -132,7 +162,7 @@ def parse_timestamp(text: str) -> datetime:
         return _timestamp(datetime.fromisoformat(text))
     except ValueError:
         raise BadValueError(
-            f"{text!r} is not a timestamp; write it as 2026-01-02T03:04:05Z"
+            f"{shortened(text)} is not a timestamp; write it as 2026-01-02T03:04:05Z"
         ) from None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from tidegate.language.intervals import Intervals
 from tidegate.language.like import GlobError
@@ -18,6 +19,7 @@ from tidegate.language.values import Kind, Value, kind_of
 _NO_BOOLEANS = Intervals(Kind.BOOLEAN)
 _NO_NUMBERS = Intervals(Kind.NUMBER)
 _NO_TIMES = Intervals(Kind.TIME)
+_JOINED_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,8 @@ class ValueSet:
                 return cls._none_of(operands)
             case Operator.BETWEEN:
                 low, high = operands
-                return cls._one(Operator.GREATER_EQUAL, low).intersect(
-                    cls._one(Operator.LESS_EQUAL, high)
-                )
+                above = cls._one(Operator.GREATER_EQUAL, low)
+                return above.intersect(cls._one(Operator.LESS_EQUAL, high))
             case Operator.NOT_BETWEEN:
                 low, high = operands
                 return cls._one(Operator.LESS, low).union(cls._one(Operator.GREATER, high))
@@ -107,13 +108,18 @@ class ValueSet:
             case Kind.STRING:
                 return any(each.contains(str(value)) for each in self.strings)
 
-    def intersect(self, other: ValueSet) -> ValueSet:
-        """The values in both sets."""
-        common = [a.intersect(b) for a in self.strings for b in other.strings]
+    def intersect(self, *others: ValueSet) -> ValueSet:
+        """The values in all of the sets."""
+        if not others:
+            return self
+        common = [
+            strings[0].intersect(*strings[1:])
+            for strings in product(self.strings, *(each.strings for each in others))
+        ]
         return ValueSet(
-            self.booleans.intersect(other.booleans),
-            self.numbers.intersect(other.numbers),
-            self.times.intersect(other.times),
+            self.booleans.intersect(*(each.booleans for each in others)),
+            self.numbers.intersect(*(each.numbers for each in others)),
+            self.times.intersect(*(each.times for each in others)),
             _joined([each for each in common if not each.is_empty]),
         )
 
@@ -121,14 +127,27 @@ class ValueSet:
         """The values in either set."""
         return union([self, other])
 
+    def meets(self, other: ValueSet) -> bool:
+        """Whether some value may be in both sets."""
+        return (
+            any(a.meets(b) for a in self.strings for b in other.strings)
+            or bool(self.numbers.intersect(other.numbers).spans)
+            or bool(self.times.intersect(other.times).spans)
+            or bool(self.booleans.intersect(other.booleans).spans)
+        )
+
     def within(self, other: ValueSet) -> bool:
         """Whether every value of this set is surely in the other."""
-        return (
+        return self is other or (
             self.booleans.within(other.booleans)
             and self.numbers.within(other.numbers)
             and self.times.within(other.times)
             and all(_within_one_of(each, other.strings) for each in self.strings)
         )
+
+    def equals(self, other: ValueSet) -> bool:
+        """Whether each set is surely within the other."""
+        return self == other or (self.within(other) and other.within(self))
 
 
 def _within_one_of(strings: StringSet, others: tuple[StringSet, ...]) -> bool:
@@ -140,13 +159,17 @@ def _within_one_of(strings: StringSet, others: tuple[StringSet, ...]) -> bool:
 
 
 def _joined(sets: Sequence[StringSet]) -> tuple[StringSet, ...]:
-    """String sets with those made one whose union can be said by one."""
-    plain = [each for each in sets if each.is_plain]
-    spans = Intervals(Kind.STRING).union(*(each.spans for each in plain))
-    joined = [StringSet(spans)] if plain else []
-    for each in sets:
-        if each.is_plain:
-            continue
+    """String sets with those made one whose union can be said by one.
+
+    Where there are very many with patterns, they are left side by side: to compare each with each
+    would take too long, and they mean the same.
+    """
+    plain = [each.spans for each in sets if each.is_plain]
+    joined = [StringSet(Intervals(Kind.STRING).union(*plain))] if plain else []
+    patterns = dict.fromkeys(each for each in sets if not each.is_plain)
+    if len(patterns) > _JOINED_MAX:
+        return tuple(sorted([*joined, *patterns], key=StringSet.sort_key))
+    for each in patterns:
         current = each
         for other in joined[:]:
             both = current.union(other)

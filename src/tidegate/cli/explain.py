@@ -1,0 +1,134 @@
+"""`tidegate explain`: why does an event match a subscription, or why not?"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from tidegate.cli.bad_lines import BadLines
+from tidegate.cli.events_file import TimeAttributes
+from tidegate.cli.input_file import InputFile
+from tidegate.cli.subscriptions_file import read_subscriptions
+from tidegate.errors import TidegateError
+from tidegate.language.values import format_value, parse_timestamp
+from tidegate.matching.engine import Engine
+from tidegate.matching.records import SubscriptionRecord, decode_object
+
+
+@click.command()
+@click.option("--subscriptions", metavar="FILE", help="Where the subscription stands.")
+@click.option("--id", metavar="ID", help="The subscription's id in that file.")
+@click.option("--filter", metavar="FILTER", help="In place of the two: a filter.")
+@click.option("--params", metavar="JSON", help="Values of the filter's parameters, by name.")
+@click.option(
+    "--since", metavar="TIME", help="When the filter was subscribed to; `t` counts from it."
+)
+@click.option("--event", metavar="JSON", required=True, help="The event, as a JSON object.")
+@click.option("--event-time", metavar="NAME", help="The attribute that has the event's time.")
+@click.option("--time", metavar="TIME", help="In its place: the event's time.")
+@click.option("--timestamps", metavar="NAMES", default="", help="More attributes that are times.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain(
+    subscriptions: str | None,
+    id: str | None,
+    filter: str | None,
+    params: str | None,
+    since: str | None,
+    event: str,
+    event_time: str | None,
+    time: str | None,
+    timestamps: str,
+    as_json: bool,
+) -> None:
+    """Say why an event matches a subscription or not, predicate by predicate.
+
+    Times are ISO 8601, UTC unless they say otherwise. Without them `t` is 0. The exit code is 0 if
+    the event matches, 1 if it does not.
+
+    \b
+    Examples:
+      tidegate explain --filter "price < :limit" --params '{"limit": 3}' --event '{"price": 4}'
+      tidegate explain --subscriptions wanted.jsonl --id desk-7 --event '{"price": 4}'
+    """
+    _check_usage(subscriptions, id, filter, params, since, event_time, time)
+    times = TimeAttributes.of_options(event_time, timestamps)
+    with _said_of("--event"):
+        taken = times.event_of(decode_object(event))
+    with _said_of("--time"):
+        judged_at = None if time is None else parse_timestamp(time)
+    if subscriptions is not None and id is not None:
+        record = _find(InputFile(subscriptions), id)
+    else:
+        record = _record(id or "filter", filter, params, since)
+    engine = Engine(clock=lambda: None, matcher="naive")
+    engine.subscribe_records([record])
+    explanation = engine.explain(record.id, taken, time=judged_at)
+    click.echo(_json(explanation.to_json()) if as_json else str(explanation))
+    sys.exit(0 if explanation.matches else 1)
+
+
+def _check_usage(
+    subscriptions: str | None,
+    id: str | None,
+    filter: str | None,
+    params: str | None,
+    since: str | None,
+    event_time: str | None,
+    time: str | None,
+) -> None:
+    if (subscriptions is None) == (filter is None):
+        raise click.UsageError("give one of --subscriptions and --filter")
+    if subscriptions is not None and id is None:
+        raise click.UsageError("--subscriptions needs --id")
+    if subscriptions is not None and (params is not None or since is not None):
+        raise click.UsageError("--params and --since go with --filter; the file has its own")
+    if event_time is not None and time is not None:
+        raise click.UsageError("give one of --event-time and --time")
+
+
+@contextmanager
+def _said_of(option: str) -> Iterator[None]:
+    """Name the option that an error is about."""
+    try:
+        yield
+    except TidegateError as error:
+        raise TidegateError(f"{option}: {error}") from None
+
+
+def _record(
+    id: str, filter: str | None, params: str | None, since: str | None
+) -> SubscriptionRecord:
+    with _said_of("--params"):
+        values = {} if params is None else decode_object(params)
+    with _said_of("--since"):
+        begun = None if since is None else parse_timestamp(since)
+    return SubscriptionRecord(id, filter or "", values, since=begun)
+
+
+def _find(file: InputFile, id: str) -> SubscriptionRecord:
+    """A subscription by its id; lines that cannot be read are passed over."""
+    for _, record in read_subscriptions(file, BadLines(skip=True), lambda _: None):
+        if record.id == id:
+            return record
+    raise file.error(f"there is no subscription {id!r}")
+
+
+def _json(explanation: dict[str, object]) -> str:
+    return json.dumps(_finite(explanation), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    """The value with infinities, which JSON does not have, written as in a filter."""
+    match value:
+        case float() if math.isinf(value):
+            return format_value(value)
+        case dict():
+            return {name: _finite(each) for name, each in value.items()}
+        case list():
+            return [_finite(each) for each in value]
+    return value

@@ -1,0 +1,95 @@
+"""Charts of what was measured, as PNG files; they need matplotlib, of the extra `bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from tidegate.experiments.matching import MatchingSpeed
+
+UPDATE_GOAL_US = 5
+
+# Of the palette of Okabe and Ito, which colour-blind readers can tell apart.
+_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+_GREY = "#777777"
+
+_Line = Sequence[tuple[int, float]]
+
+
+def draw_matching(speeds: Iterable[MatchingSpeed], path: Path) -> None:
+    """Events in a second against the number of subscriptions, a line for each engine."""
+    by_engine = _by_engine(speeds)
+    figure, axes = _figure()
+    for colour, (engine, rows) in zip(_COLOURS, by_engine.items(), strict=False):
+        batch = [(row.subscriptions, row.median_per_s) for row in rows]
+        single = [(row.subscriptions, row.single.per_s) for row in rows]
+        _plot(axes, batch, f"{engine}, in batches", colour)
+        _plot(axes, single, f"{engine}, one at a time", colour, dashed=True)
+    longest = max(by_engine.values(), key=len, default=[])
+    brute = [(row.subscriptions, row.yardstick_per_s) for row in longest]
+    _plot(axes, brute, "brute force in NumPy", _GREY)
+    workloads = ", ".join(dict.fromkeys(row.workload for row in longest))
+    axes.set_title(f"Matching: workload {workloads}, one thread")
+    axes.set_ylabel("events per second")
+    _save(figure, path)
+
+
+def draw_updates(speeds: Iterable[MatchingSpeed], path: Path) -> None:
+    """What an update of a parameter costs against the number of subscriptions."""
+    figure, axes = _figure()
+    for colour, (engine, rows) in zip(_COLOURS, _by_engine(speeds).items(), strict=False):
+        costs = [(row.subscriptions, row.update) for row in rows if row.update is not None]
+        _plot(axes, [(size, cost.p50_us) for size, cost in costs], f"{engine}, median", colour)
+        p99 = [(size, cost.p99_us) for size, cost in costs]
+        _plot(axes, p99, f"{engine}, 99th percentile", colour, dashed=True)
+    axes.axhline(
+        UPDATE_GOAL_US, color=_GREY, linewidth=1, linestyle=":", label=f"goal, {UPDATE_GOAL_US} µs"
+    )
+    axes.set_title("Updating a parameter: workload moving, Python API")
+    axes.set_ylabel("microseconds per update")
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, 1), max(high, 100))  # a narrow scale would show noise as growth
+    _save(figure, path)
+
+
+def _by_engine(speeds: Iterable[MatchingSpeed]) -> dict[str, list[MatchingSpeed]]:
+    found: dict[str, list[MatchingSpeed]] = {}
+    for speed in speeds:
+        found.setdefault(speed.engine, []).append(speed)
+    return found
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(8, 5), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("subscriptions")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(True, which="major", color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _plot(axes: Axes, line: _Line, label: str, colour: str, *, dashed: bool = False) -> None:
+    axes.plot(
+        [size for size, _ in line],
+        [value for _, value in line],
+        label=label,
+        color=colour,
+        marker="o",
+        markersize=4,
+        linestyle="--" if dashed else "-",
+    )
+
+
+def _save(figure: Figure, path: Path) -> None:
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path)

@@ -1,0 +1,385 @@
+"""The five workloads that matching is measured on: subscriptions, and events to match them with.
+
+- `market`: quotes of 5,000 symbols, some of them much more popular than others. Four in five
+  subscriptions name a symbol; all ask for a range of prices, a least volume and one or two ranges.
+- `ranges`: no equality at all, five wide ranges on ten attributes.
+- `equalities`: a symbol, an exchange, and one or two of eight attributes that have few values.
+- `wide`: 100 attributes, of which a subscription names three to five: thousands of shapes.
+- `moving`: `market`, but half of the price ranges move with time, and the least volume is a
+  parameter that is updated all the time.
+
+One seed gives the same values on every machine. A subscription is drawn as conditions, a low and a
+high bound for each attribute it names. Its text is made of them, and so is the brute-force
+yardstick, which can then tell whether an engine has found the right ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+Column = Any
+"""An Arrow array."""
+
+SYMBOLS = [f"S{index}" for index in range(5000)]
+EXCHANGES = ["AMS", "FRA", "HKG", "LSE", "NSE", "NYSE", "SIX", "TSE"]
+WIDE_ATTRIBUTES = 100
+
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+"""When the subscriptions of `moving` begin."""
+SPAN_S = 60
+"""The events of `moving` are spread over these seconds after `SINCE`."""
+EVENT_TIME = "time"
+"""The attribute that has the time of an event of `moving`."""
+PARAMETER = "least"
+"""The parameter of the subscriptions of `moving`: `volume > :least`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """How bounds move: by ``rate * t + amplitude * sin(t / period)``."""
+
+    rate: F64
+    amplitude: F64
+    period_s: F64
+
+    def shift(self, t: float) -> F64:
+        """How far the bounds have moved after ``t`` seconds."""
+        moved: F64 = self.rate * t + self.amplitude * np.sin(t / self.period_s)
+        return moved
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What some subscriptions ask of an attribute: to lie between bounds, both included.
+
+    ``rows`` are the places of those subscriptions, in order, and ``texts`` gives what they say in
+    the filter language. Strings are ordered by their place in ``names``. Where the text has a
+    parameter, its value is one less than the low bound.
+    """
+
+    attribute: str
+    rows: I64
+    low: F64
+    high: F64
+    texts: Callable[[], list[str]]
+    names: Sequence[str] = ()
+    motion: Motion | None = None
+    parameter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Subscriptions and events by their number and a seed.
+
+    >>> subscriptions = WORKLOADS["equalities"].subscriptions(1000)
+    >>> print(subscriptions["filter"][1])
+    symbol = 'S1668' and exchange = 'NSE' and a7 = 94
+    """
+
+    name: str
+    draw_conditions: Callable[[np.random.Generator, int], list[Condition]]
+    draw_events: Callable[[np.random.Generator, int], dict[str, Column]]
+
+    @property
+    def moves(self) -> bool:
+        """Whether events have a time, and subscriptions a parameter to update."""
+        return self.name == "moving"
+
+    def conditions(self, count: int, seed: int = 1) -> list[Condition]:
+        """What the subscriptions ask, attribute by attribute."""
+        return self.draw_conditions(np.random.default_rng([seed, 0]), count)
+
+    def subscriptions(self, count: int, seed: int = 1) -> pa.Table:
+        """The subscriptions: `id` and `filter`, and for `moving` also `params` and `since`."""
+        conditions = self.conditions(count, seed)
+        parts: list[list[str]] = [[] for _ in range(count)]
+        for condition in conditions:
+            for row, text in zip(condition.rows.tolist(), condition.texts(), strict=True):
+                parts[row].append(text)
+        columns: dict[str, Column] = {
+            "id": pa.array(subscription_ids(count)),
+            "filter": pa.array([" and ".join(each) for each in parts]),
+        }
+        for condition in conditions:
+            if condition.parameter is not None:
+                values = pa.array(condition.low.astype(np.int64) - 1)
+                columns["params"] = pa.StructArray.from_arrays([values], [condition.parameter])
+        if self.moves:
+            columns["since"] = pa.array([SINCE] * count, pa.timestamp("us", "UTC"))
+        return pa.table(columns)
+
+    def events(self, count: int, seed: int = 1) -> pa.Table:
+        """The events, a column for each attribute; those of `moving` have a `time`, in order."""
+        columns = self.draw_events(np.random.default_rng([seed, 1]), count)
+        if self.moves:
+            start = int(SINCE.timestamp()) * 1_000_000
+            micros = start + np.arange(count) * (SPAN_S * 1_000_000) // max(count, 1)
+            columns[EVENT_TIME] = pa.array(micros).cast(pa.timestamp("us", "UTC"))
+        return pa.table(columns)
+
+    def updates(self, count: int, rows: I64, rng: np.random.Generator) -> tuple[I64, I64]:
+        """Random updates of `moving`: which of ``rows``, and the new values of its parameter."""
+        return rng.choice(rows, count), _least_volumes(rng, count)
+
+
+def subscription_ids(count: int) -> list[str]:
+    """The ids of the subscriptions, in order."""
+    return [f"s{row}" for row in range(count)]
+
+
+# -- conditions and their texts ---------------------------------------------------------------
+
+
+def _is_name(attribute: str, rows: I64, codes: I64, names: Sequence[str]) -> Condition:
+    def texts() -> list[str]:
+        return [f"{attribute} = '{names[code]}'" for code in codes.tolist()]
+
+    bound = codes.astype(np.float64)
+    return Condition(attribute, rows, bound, bound, texts, names)
+
+
+def _is_number(attribute: str, rows: I64, numbers: I64) -> Condition:
+    def texts() -> list[str]:
+        return [f"{attribute} = {number}" for number in numbers.tolist()]
+
+    bound = numbers.astype(np.float64)
+    return Condition(attribute, rows, bound, bound, texts)
+
+
+def _between(attribute: str, rows: I64, low: F64, high: F64) -> Condition:
+    def texts() -> list[str]:
+        bounds = zip(low.tolist(), high.tolist(), strict=True)
+        return [f"{attribute} >= {lo} and {attribute} <= {hi}" for lo, hi in bounds]
+
+    return Condition(attribute, rows, low, high, texts)
+
+
+def _drifting(attribute: str, rows: I64, low: F64, high: F64, rate: F64) -> Condition:
+    """A range that moves at a steady rate."""
+
+    def texts() -> list[str]:
+        return [
+            f"{attribute} >= {lo} + {by} * t and {attribute} <= {hi} + {by} * t"
+            for lo, hi, by in zip(low.tolist(), high.tolist(), rate.tolist(), strict=True)
+        ]
+
+    motion = Motion(rate, np.zeros(len(rows)), np.ones(len(rows)))
+    return Condition(attribute, rows, low, high, texts, motion=motion)
+
+
+def _swinging(
+    attribute: str, rows: I64, low: F64, high: F64, amplitude: F64, period_s: F64
+) -> Condition:
+    """A range that moves to and fro."""
+
+    def texts() -> list[str]:
+        swings = zip(amplitude.tolist(), period_s.tolist(), strict=True)
+        shifts = [f"{by} * sin(t / {period})" for by, period in swings]
+        return [
+            f"{attribute} >= {lo} + {shift} and {attribute} <= {hi} + {shift}"
+            for lo, hi, shift in zip(low.tolist(), high.tolist(), shifts, strict=True)
+        ]
+
+    motion = Motion(np.zeros(len(rows)), amplitude, period_s)
+    return Condition(attribute, rows, low, high, texts, motion=motion)
+
+
+def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) -> Condition:
+    """More than a bound, of an attribute that has whole numbers."""
+
+    def texts() -> list[str]:
+        if parameter is not None:
+            return [f"{attribute} > :{parameter}"] * len(rows)
+        return [f"{attribute} > {bound}" for bound in least.tolist()]
+
+    low = (least + 1).astype(np.float64)
+    return Condition(attribute, rows, low, np.full(len(rows), np.inf), texts, parameter=parameter)
+
+
+# -- values -----------------------------------------------------------------------------------
+
+
+def _zipf(rng: np.random.Generator, values: int, count: int) -> I64:
+    """Numbers below ``values``, the k-th of them as likely as 1 / k."""
+    shares = np.cumsum(1.0 / np.arange(1, values + 1))
+    drawn: I64 = np.searchsorted(shares[:-1], rng.random(count) * shares[-1])
+    return drawn
+
+
+def _decimals(rng: np.random.Generator, low: float, high: float, scale: int, count: int) -> F64:
+    """Numbers with few decimals, ``1 / scale`` apart."""
+    drawn: F64 = rng.integers(round(low * scale), round(high * scale) + 1, count) / scale
+    return drawn
+
+
+def _range(
+    rng: np.random.Generator, domain: float, width: float, scale: int, count: int
+) -> tuple[F64, F64]:
+    """The bounds of ranges of one width within 0..domain, as the decimals that texts show."""
+    low = rng.integers(0, round((domain - width) * scale) + 1, count)
+    return low / scale, (low + round(width * scale)) / scale
+
+
+def _least_volumes(rng: np.random.Generator, count: int) -> I64:
+    return rng.integers(0, 1_000_001, count)
+
+
+def _names(names: Sequence[str], codes: I64) -> Column:
+    return pa.array(names).take(codes)
+
+
+def _symbol_in_most(rng: np.random.Generator, count: int) -> Condition:
+    """A symbol in four of five subscriptions."""
+    rows = np.flatnonzero(rng.random(count) < 0.8)
+    return _is_name("symbol", rows, _zipf(rng, len(SYMBOLS), len(rows)), SYMBOLS)
+
+
+def _one_or_two_of(rng: np.random.Generator, values: int, count: int) -> list[I64]:
+    """For each value, the subscriptions that draw it: each draws one, or two that differ."""
+    first = rng.integers(0, values, count)
+    second = (first + rng.integers(1, values, count)) % values
+    second[rng.random(count) < 0.5] = -1
+    return [np.flatnonzero((first == value) | (second == value)) for value in range(values)]
+
+
+# -- market and moving ------------------------------------------------------------------------
+
+
+def _draw_market(rng: np.random.Generator, count: int) -> list[Condition]:
+    everyone = np.arange(count)
+    symbol = _symbol_in_most(rng, count)
+    price = _between("price", everyone, *_range(rng, 1000, 50, 100, count))
+    volume = _above("volume", everyone, _least_volumes(rng, count))
+    return [symbol, price, volume, *_draw_factors(rng, count)]
+
+
+def _draw_moving(rng: np.random.Generator, count: int) -> list[Condition]:
+    symbol = _symbol_in_most(rng, count)
+    low, high = _range(rng, 1000, 50, 100, count)
+    way = rng.choice(3, count, p=[0.5, 0.25, 0.25])
+    still, drifts, swings = (np.flatnonzero(way == each) for each in range(3))
+    rate = _decimals(rng, -5, 5, 100, len(drifts))
+    amplitude = _decimals(rng, 10, 100, 10, len(swings))
+    period_s = _decimals(rng, 0.5, 10, 10, len(swings))
+    return [
+        symbol,
+        _between("price", still, low[still], high[still]),
+        _drifting("price", drifts, low[drifts], high[drifts], rate),
+        _swinging("price", swings, low[swings], high[swings], amplitude, period_s),
+        _above("volume", np.arange(count), _least_volumes(rng, count), PARAMETER),
+        *_draw_factors(rng, count),
+    ]
+
+
+def _draw_factors(rng: np.random.Generator, count: int) -> list[Condition]:
+    return [
+        _between(f"f{index}", rows, *_range(rng, 1, 0.3, 10_000, len(rows)))
+        for index, rows in enumerate(_one_or_two_of(rng, 6, count))
+    ]
+
+
+def _draw_quotes(rng: np.random.Generator, count: int) -> dict[str, Column]:
+    return {
+        "symbol": _names(SYMBOLS, _zipf(rng, len(SYMBOLS), count)),
+        "exchange": _names(EXCHANGES, rng.integers(0, len(EXCHANGES), count)),
+        "price": pa.array(_decimals(rng, 0, 1000, 100, count)),
+        "volume": pa.array(rng.integers(0, 1_000_001, count)),
+        **{f"f{index}": pa.array(rng.random(count)) for index in range(6)},
+    }
+
+
+# -- ranges -----------------------------------------------------------------------------------
+
+
+def _draw_ranges(rng: np.random.Generator, count: int) -> list[Condition]:
+    chosen = np.argsort(rng.random((count, 10)), axis=1)[:, :5]
+    conditions = []
+    for index in range(10):
+        rows = np.flatnonzero((chosen == index).any(axis=1))
+        conditions.append(_between(f"x{index}", rows, *_range(rng, 1, 0.3, 10_000, len(rows))))
+    return conditions
+
+
+def _draw_points(rng: np.random.Generator, count: int) -> dict[str, Column]:
+    return {f"x{index}": pa.array(rng.random(count)) for index in range(10)}
+
+
+# -- equalities -------------------------------------------------------------------------------
+
+
+def _draw_equalities(rng: np.random.Generator, count: int) -> list[Condition]:
+    exchanges = rng.integers(0, len(EXCHANGES), count)
+    return [
+        _symbol_in_most(rng, count),
+        _is_name("exchange", np.arange(count), exchanges, EXCHANGES),
+        *(
+            _is_number(f"a{index}", rows, rng.integers(0, 100, len(rows)))
+            for index, rows in enumerate(_one_or_two_of(rng, 8, count))
+        ),
+    ]
+
+
+def _draw_labels(rng: np.random.Generator, count: int) -> dict[str, Column]:
+    return {
+        "symbol": _names(SYMBOLS, _zipf(rng, len(SYMBOLS), count)),
+        "exchange": _names(EXCHANGES, rng.integers(0, len(EXCHANGES), count)),
+        **{f"a{index}": pa.array(rng.integers(0, 100, count)) for index in range(8)},
+    }
+
+
+# -- wide -------------------------------------------------------------------------------------
+
+
+def _draw_wide(rng: np.random.Generator, count: int) -> list[Condition]:
+    """Even attributes are numbers 0..49 to be equal to, odd ones lie in 0..1 and have ranges."""
+    chosen = _distinct(rng, WIDE_ATTRIBUTES, 5, count)
+    chosen[:, 3:][np.arange(3, 5) >= rng.integers(3, 6, count)[:, None]] = -1
+    conditions = []
+    for index in range(WIDE_ATTRIBUTES):
+        rows = np.flatnonzero((chosen == index).any(axis=1))
+        if index % 2 == 0:
+            numbers = rng.integers(0, 50, len(rows))
+            conditions.append(_is_number(f"w{index}", rows, numbers))
+        else:
+            bounds = _range(rng, 1, 0.3, 10_000, len(rows))
+            conditions.append(_between(f"w{index}", rows, *bounds))
+    return conditions
+
+
+def _distinct(rng: np.random.Generator, values: int, size: int, count: int) -> I64:
+    """In each row ``size`` numbers below ``values`` that differ; drawn again where they do not."""
+    drawn = rng.integers(0, values, (count, size))
+    while True:
+        in_order = np.sort(drawn, axis=1)
+        again = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
+        if not len(again):
+            return drawn
+        drawn[again] = rng.integers(0, values, (len(again), size))
+
+
+def _draw_wide_events(rng: np.random.Generator, count: int) -> dict[str, Column]:
+    return {
+        f"w{index}": pa.array(rng.random(count) if index % 2 else rng.integers(0, 50, count))
+        for index in range(WIDE_ATTRIBUTES)
+    }
+
+
+WORKLOADS = {
+    each.name: each
+    for each in (
+        Workload("market", _draw_market, _draw_quotes),
+        Workload("ranges", _draw_ranges, _draw_points),
+        Workload("equalities", _draw_equalities, _draw_labels),
+        Workload("wide", _draw_wide, _draw_wide_events),
+        Workload("moving", _draw_moving, _draw_quotes),
+    )
+}

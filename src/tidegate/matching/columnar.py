@@ -1,0 +1,287 @@
+"""The default matcher: subscriptions as rows of their shapes, indexed for matching.
+
+Theory of operation. `table` and `rows` hold what was asked, in columns, one table for each shape.
+`constraints` turns rows into entries, conjunctions of bounds on channels; `index` and `layout` make
+them searchable, `encoding` makes rows of floats of events, and `kernels` finds the pairs. An update
+writes the new bounds where they stand; where that cannot be, the entry goes and comes anew. Matches
+share a lock that changes hold alone, so that each event sees a change whole or not at all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.language.events import Event
+from tidegate.language.semantics import holds
+from tidegate.language.values import Value
+from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.constraints import Channels, Compiler, entries_of
+from tidegate.matching.encoding import encode_columns, encode_event, encode_variables
+from tidegate.matching.index import Index, IndexPart
+from tidegate.matching.kernels import F64, I32, I64, NO_TIME, SHARED, U8, VERIFY, match_events
+from tidegate.matching.locks import SharedLock
+from tidegate.matching.rewriting import Rewrite, plan_rewrites
+from tidegate.matching.sections import SectionReader, SectionWriter
+from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.table import SubscriptionTable
+
+CHUNK_EVENTS = 8192
+
+_Found = tuple[I32, I32, U8, int]
+
+
+class _Room(threading.local):
+    """Room for results, kept from call to call, for each thread its own."""
+
+    def __init__(self) -> None:
+        self._arrays = self._made(1024)
+
+    def of(self, length: int) -> tuple[I32, I32, U8]:
+        """Arrays for events, subscriptions and flags, at least so long."""
+        if len(self._arrays[0]) < length:
+            self._arrays = self._made(length)
+        return self._arrays
+
+    @staticmethod
+    def _made(length: int) -> tuple[I32, I32, U8]:
+        return np.empty(length, np.int32), np.empty(length, np.int32), np.empty(length, np.uint8)
+
+
+class ColumnarMatcher:
+    """Holds subscriptions in columns and matches events with compiled kernels."""
+
+    def __init__(self) -> None:
+        self._lock = SharedLock()
+        self._table = SubscriptionTable()
+        self._channels = Channels()
+        self._compiler = Compiler(self._channels, self._table.pool)
+        self._index = Index()
+        self._room = _Room()
+        self._rewrites: dict[tuple[int, int, bytes], list[Rewrite]] = {}
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._table
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def add(self, subscriptions: Iterable[Subscription]) -> None:
+        with self._lock:
+            self._enter(self._table.add(subscriptions))
+
+    def remove(self, id: str) -> None:
+        with self._lock:
+            number = self._table.number(id)
+            self._settle()
+            self._index.take_away(number)
+            self._table.remove(number)
+
+    def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
+        with self._lock:
+            number = self._table.number(id)
+            changed = self._table.update(number, parameters)
+            in_place = changed is not None and self._index.is_settled
+            if not (in_place and self._rewritten(number, changed or [])):
+                self._settle()
+                self._index.take_away(number)
+                self._enter(np.array([number], np.int32))
+
+    def _rewritten(self, number: int, slots: list[int]) -> bool:
+        """Write the bounds that follow from changed cells in place; False if that cannot be."""
+        shape, row = self._table.place(number)
+        table = self._table.shapes[shape]
+        kinds, cells = table.kinds[row], table.cells[row]
+        pattern = kinds.tobytes()
+        for slot in slots:
+            key = (shape, slot, pattern)
+            rewrites = self._rewrites.get(key)
+            if rewrites is None:
+                rewrites = plan_rewrites(table.shape, kinds.tolist(), slot, self._channels)
+                self._rewrites[key] = rewrites
+            if not rewrites:
+                return False
+            for rewrite in rewrites:
+                if not rewrite.apply(self._index, number, pattern, cells):
+                    return False
+        return True
+
+    def get(self, id: str) -> Subscription:
+        self._lock.share()
+        try:
+            return self._table.get(self._table.number(id))
+        finally:
+            self._lock.unshare()
+
+    def _enter(self, numbers: I32) -> None:
+        """Put subscriptions of the table into the index."""
+        self._index.reserve(self._table.capacity)
+        for shape, kinds, cells, members in self._table.by_kinds(numbers):
+            since = self._table.since(members)
+            for block in self._compiler.blocks(shape, kinds, cells):
+                self._index.add(entries_of(block, members, since))
+
+    def _settle(self) -> None:
+        self._index.settle(np.array([*self._channels.program, 0], np.int32))
+
+    # -- snapshots ----------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write all subscriptions and their index to one file."""
+        into = SectionWriter()
+        self._share()
+        try:
+            self._table.save(into)
+            self._channels.save(into)
+            self._index.save(into)
+            into.write(path)
+        finally:
+            self._lock.unshare()
+
+    @classmethod
+    def load(cls, path: str | Path) -> ColumnarMatcher:
+        """Open a file that ``save`` wrote; it is mapped, and read as it is needed."""
+        source = SectionReader(path)
+        matcher = cls()
+        matcher._table = SubscriptionTable.load(source)
+        matcher._channels = Channels.load(source)
+        matcher._compiler = Compiler(matcher._channels, matcher._table.pool)
+        matcher._index = Index.load(source)
+        return matcher
+
+    # -- matching -----------------------------------------------------------------------------
+
+    def match(self, event: Event, moment: Moment) -> list[str]:
+        self._share()
+        try:
+            matrix = encode_event(event.attributes, self._channels, self._table.pool)
+            micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
+            _, numbers, verify = self._match_matrix(matrix, micros, moment.variables)
+            if verify is not None:
+                good = [
+                    not check or self._verified(int(number), event, moment)
+                    for number, check in zip(numbers, verify, strict=True)
+                ]
+                numbers = numbers[good]
+            return self._table.ids_of(numbers)
+        finally:
+            self._lock.unshare()
+
+    def match_batch(self, batch: EventBatch) -> Matches:
+        events: list[I64] = [np.zeros(0, np.int64)]
+        numbers: list[I32] = [np.zeros(0, np.int32)]
+        self._share()
+        try:
+            for begin in range(0, batch.length, CHUNK_EVENTS):
+                found, which = self._match_chunk(batch, begin)
+                events.append(found)
+                numbers.append(which)
+            ids = self._table.ids()
+        finally:
+            self._lock.unshare()
+        pairs = pa.DictionaryArray.from_arrays(np.concatenate(numbers), ids)
+        return Matches(np.concatenate(events), pairs)
+
+    def _share(self) -> None:
+        """Share the lock, with no new entries left out of the index."""
+        while True:
+            if not self._index.is_settled:
+                with self._lock:
+                    self._settle()
+            self._lock.share()
+            if self._index.is_settled:
+                return
+            self._lock.unshare()
+
+    def _match_chunk(self, batch: EventBatch, begin: int) -> tuple[I64, I32]:
+        length = min(CHUNK_EVENTS, batch.length - begin)
+        matrix = encode_columns(batch.columns, begin, length, self._channels, self._table.pool)
+        if batch.micros is None:
+            micros = np.full(length, NO_TIME)
+        else:
+            micros = batch.micros[begin : begin + length]
+        events, numbers, verify = self._match_matrix(matrix, micros, batch.variables)
+        if verify is not None:
+            good = ~verify
+            for place in np.flatnonzero(verify):
+                index = begin + int(events[place])
+                event, moment = batch.event(index), batch.moment(index)
+                good[place] = self._verified(int(numbers[place]), event, moment)
+            events, numbers = events[good], numbers[good]
+        return events.astype(np.int64) + begin, numbers
+
+    def _match_matrix(
+        self, matrix: F64, micros: I64, variables: Mapping[str, Value]
+    ) -> tuple[I32, I32, npt.NDArray[np.bool_] | None]:
+        """All pairs in all parts, by event; and which of them are to be verified, if any."""
+        values = encode_variables(variables, self._channels)
+        found = [
+            self._match_part(part, matrix, micros, values)
+            for part in self._index.parts
+            if len(part)
+        ]
+        if not found:
+            return np.zeros(0, np.int32), np.zeros(0, np.int32), None
+        events, numbers, flags, seen = found[0] if len(found) == 1 else _in_order(found)
+        if seen & SHARED:
+            chosen = _once_each(events, numbers, flags)
+            events, numbers, flags = events[chosen], numbers[chosen], flags[chosen]
+        living = self._table.living(numbers, micros[events])
+        if living is not None:
+            events, numbers, flags = events[living], numbers[living], flags[living]
+        return events, numbers, (flags & VERIFY) != 0 if seen & VERIFY else None
+
+    def _match_part(self, part: IndexPart, matrix: F64, micros: I64, variables: F64) -> _Found:
+        """All pairs of an event and an entry: events, subscriptions, flags; and all flags seen."""
+        room = max(4096, 32 * len(matrix), 2 * part.longest)
+        while True:
+            events, numbers, flags = self._room.of(room)
+            count, seen = match_events(
+                *part.packed, matrix, micros, variables, events, numbers, flags
+            )
+            if count >= 0:
+                break
+            room = 2 * len(events)
+        return events[:count].copy(), numbers[:count].copy(), flags[:count].copy(), int(seen)
+
+    def _verified(self, number: int, event: Event, moment: Moment) -> bool:
+        """Whether a subscription really matches, by the meaning of the language."""
+        subscription = self._table.get(number)
+        environment = subscription.environment(moment)
+        return holds(subscription.filter.node, event.attributes, environment)
+
+
+def _joined(pieces: list[_Found]) -> _Found:
+    seen = 0
+    for piece in pieces:
+        seen |= piece[3]
+    return (
+        np.concatenate([piece[0] for piece in pieces]),
+        np.concatenate([piece[1] for piece in pieces]),
+        np.concatenate([piece[2] for piece in pieces]),
+        seen,
+    )
+
+
+def _in_order(pieces: list[_Found]) -> _Found:
+    """What was found in several parts, by event."""
+    events, numbers, flags, seen = _joined(pieces)
+    order = np.argsort(events, kind="stable")
+    return events[order], numbers[order], flags[order], seen
+
+
+def _once_each(events: I32, numbers: I32, flags: U8) -> I64:
+    """One of the entries of each pair, one that needs no verifying if there is such."""
+    pairs = events.astype(np.int64) << 32 | numbers
+    order = np.lexsort((flags & VERIFY, pairs))
+    in_order = pairs[order]
+    first = np.concatenate([[True], in_order[1:] != in_order[:-1]])
+    chosen: I64 = order[first[: len(order)]]
+    return chosen

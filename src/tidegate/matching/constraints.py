@@ -1,0 +1,453 @@
+"""From shapes and rows to constraints on channels, for many rows of one shape at once.
+
+A channel is an attribute seen as one kind of value: (`price`, number). Each predicate becomes a
+constraint `low <= x <= high` on such a channel, or the outside of one; strict bounds step to the
+next value. What a constraint of floats cannot say exactly (patterns, integers of more than 53
+bits, timestamps that are computed) is widened to something that surely holds whenever the
+predicate does, and the entry is marked to be verified by the meaning of the language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from tidegate.language.expressions import (
+    Arithmetic,
+    Call,
+    Constant,
+    Elapsed,
+    Environment,
+    Expression,
+    Negated,
+    Now,
+    Slot,
+    Variable,
+    as_float,
+    evaluate,
+    leaves,
+    rebuild,
+)
+from tidegate.language.shapes import Shape
+from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
+from tidegate.matching import kernels as k
+from tidegate.matching.kernels import F64, I32, I64, U8
+from tidegate.matching.layout import Bools, Entries
+from tidegate.matching.rows import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TIME,
+    UNDEFINED,
+    Cells,
+    StringPool,
+    decode,
+)
+from tidegate.matching.sections import SectionReader, SectionWriter
+
+PRESENT = 0
+NUMBER = 6
+"""Kinds of channels: these two, BOOLEAN, STRING and TIME."""
+
+EXPANDED_MAX = 64
+"""An `in` list up to this long becomes an entry for each of its values."""
+
+CHANNEL_KIND = {
+    BOOLEAN: BOOLEAN, INTEGER: NUMBER, FLOAT: NUMBER, STRING: STRING, TIME: TIME,
+}  # fmt: skip
+COMPARISONS = {
+    Operator.EQUAL: k.C_EQUAL,
+    Operator.NOT_EQUAL: k.C_NOT_EQUAL,
+    Operator.LESS: k.C_LESS,
+    Operator.LESS_EQUAL: k.C_LESS_EQUAL,
+    Operator.GREATER: k.C_GREATER,
+    Operator.GREATER_EQUAL: k.C_GREATER_EQUAL,
+}
+_OPERATIONS = {
+    "+": k.P_ADD, "-": k.P_SUBTRACT, "*": k.P_MULTIPLY, "/": k.P_DIVIDE, "%": k.P_REMAINDER,
+    "min": k.P_MIN, "max": k.P_MAX, "abs": k.P_ABS, "floor": k.P_FLOOR, "ceil": k.P_CEIL,
+    "sqrt": k.P_SQRT, "exp": k.P_EXP, "ln": k.P_LN, "sin": k.P_SIN, "cos": k.P_COS,
+}  # fmt: skip
+
+
+class Channels:
+    """The channels, variables and programs that the constraints of an index refer to."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, int], int] = {}
+        self.of_attribute: dict[str, list[tuple[int, int]]] = {}
+        self.variables: dict[str, int] = {}
+        self.program: list[int] = []
+        self._programs: dict[tuple[int, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def channel(self, attribute: str, kind: int) -> int:
+        """The number of a channel, which is taken in if it is new."""
+        key = (attribute, kind)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.numbers)
+            self.of_attribute.setdefault(attribute, []).append((kind, number))
+        return number
+
+    def variable(self, name: str) -> int:
+        """The number of a variable of the broker."""
+        return self.variables.setdefault(name, len(self.variables))
+
+    def add_program(self, code: tuple[int, ...]) -> int:
+        """Where a program stands."""
+        place = self._programs.get(code)
+        if place is None:
+            place = self._programs[code] = len(self.program)
+            self.program.extend(code)
+        return place
+
+    def save(self, into: SectionWriter) -> None:
+        """Add the channels to a snapshot."""
+        into.note("channels", list(self.numbers))
+        into.note("variables", list(self.variables))
+        into.note("programs", [list(code) for code in self._programs])
+
+    @classmethod
+    def load(cls, source: SectionReader) -> Channels:
+        """The channels of a snapshot."""
+        channels = cls()
+        for attribute, kind in source.note("channels"):
+            channels.channel(attribute, kind)
+        for name in source.note("variables"):
+            channels.variable(name)
+        for code in source.note("programs"):
+            channels.add_program(tuple(code))
+        return channels
+
+
+@dataclass(slots=True)
+class Block:
+    """The entries of many rows that have the same constraints, but for the bounds."""
+
+    length: int
+    channels: list[int] = field(default_factory=list)
+    low: list[F64] = field(default_factory=list)
+    high: list[F64] = field(default_factory=list)
+    moving: list[Moving] = field(default_factory=list)
+    never: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    verify: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    shared: bool = False
+
+    def constrain(self, channel: int, low: F64, high: F64) -> None:
+        """Add a constraint; two that lie inside of bounds on one channel become one."""
+        inside = bool(np.all(low <= high))
+        for index, other in enumerate(self.channels):
+            if other == channel and inside and bool(np.all(self.low[index] <= self.high[index])):
+                self.low[index] = np.maximum(self.low[index], low)
+                self.high[index] = np.minimum(self.high[index], high)
+                empty = self.low[index] > self.high[index]
+                self.never = self.never | empty
+                # what never holds must not be taken for the outside of its bounds
+                self.high[index] = np.where(empty, self.low[index], self.high[index])
+                return
+        self.channels.append(channel)
+        self.low.append(low)
+        self.high.append(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A constraint whose bound is a program: its constants, one row for each entry."""
+
+    channel: int
+    operator: int
+    program: int
+    constants: F64
+
+
+class Compiler:
+    """Makes constraints of rows that have one shape and the same kinds of cells."""
+
+    def __init__(self, channels: Channels, pool: StringPool) -> None:
+        self._channels = channels
+        self._pool = pool
+
+    def blocks(self, shape: Shape, kinds: tuple[int, ...], cells: Cells) -> list[Block]:
+        """A block of entries for each disjunct, or for each choice from its `in` lists."""
+        blocks: list[Block] = []
+        for conjunction in shape.disjuncts:
+            choices = self._choices(conjunction, kinds)
+            blocks += [self._block(choice, kinds, cells) for choice in choices]
+        for block in blocks:
+            block.shared = len(blocks) > 1
+        return blocks
+
+    def _choices(
+        self, conjunction: tuple[Predicate, ...], kinds: tuple[int, ...]
+    ) -> list[tuple[Predicate, ...]]:
+        """The conjunction with each short `in` list replaced by one of its values."""
+        options: list[list[Predicate]] = []
+        count = 1
+        for predicate in conjunction:
+            expanded = [predicate]
+            if predicate.operator is Operator.IN and all(
+                isinstance(operand, Slot) for operand in predicate.operands
+            ):
+                values = [
+                    Predicate(predicate.attribute, Operator.EQUAL, (operand,))
+                    for operand in predicate.operands
+                    if isinstance(operand, Slot) and kinds[operand.index] != UNDEFINED
+                ]
+                if count * len(values) <= EXPANDED_MAX:
+                    expanded = values
+            count *= max(1, len(expanded))
+            options.append(expanded)
+        return list(product(*options))
+
+    def _block(
+        self, conjunction: tuple[Predicate, ...], kinds: tuple[int, ...], cells: Cells
+    ) -> Block:
+        length = len(cells)
+        nothing = np.zeros(length, np.bool_)
+        block = Block(length, never=nothing, verify=nothing)
+        for predicate in conjunction:
+            self._constrain(block, predicate, kinds, cells)
+        return block
+
+    def _constrain(
+        self, block: Block, predicate: Predicate, kinds: tuple[int, ...], cells: Cells
+    ) -> None:
+        attribute, operator, operands = predicate.attribute, predicate.operator, predicate.operands
+        if operator is Operator.PRESENT:
+            self._anything(block, attribute, PRESENT)
+        elif operator is Operator.NOT_IN:
+            for operand in operands:
+                self._compare(block, attribute, Operator.NOT_EQUAL, operand, kinds, cells)
+        elif operator is Operator.IN:
+            self._anything(block, attribute, PRESENT)
+            block.verify = np.ones(block.length, np.bool_)
+        else:
+            self._compare(block, attribute, operator, operands[0], kinds, cells)
+
+    def _anything(self, block: Block, attribute: str, kind: int) -> None:
+        channel = self._channels.channel(attribute, kind)
+        infinite = np.full(block.length, np.inf)
+        block.constrain(channel, -infinite, infinite)
+
+    def _compare(
+        self,
+        block: Block,
+        attribute: str,
+        operator: Operator,
+        operand: Expression,
+        kinds: tuple[int, ...],
+        cells: Cells,
+    ) -> None:
+        if isinstance(operand, Slot):
+            self._compare_cell(
+                block, attribute, operator, kinds[operand.index], cells[:, operand.index]
+            )
+            return
+        found = list(leaves(operand))
+        slots = [kinds[leaf.index] for leaf in found if isinstance(leaf, Slot)]
+        if any(kind in (UNDEFINED, BOOLEAN, STRING) for kind in slots):
+            block.never = np.ones(block.length, np.bool_)
+            self._anything(block, attribute, PRESENT)
+        elif (
+            isinstance(operand, (Variable, Now))
+            or operator in STRING_OPERATORS
+            or any(isinstance(leaf, Now) for leaf in found)
+            or TIME in slots
+        ):
+            # its kind is known only when it is evaluated
+            self._anything(block, attribute, PRESENT)
+            block.verify = np.ones(block.length, np.bool_)
+        elif any(isinstance(leaf, (Elapsed, Variable)) for leaf in found):
+            self._move(block, attribute, operator, operand, kinds, cells)
+        else:
+            values = self._evaluated(operand, kinds, cells)
+            undefined = np.isnan(values)
+            block.never = block.never | undefined
+            values = np.where(undefined, 0.0, values)
+            self._bound(block, attribute, NUMBER, operator, values, np.abs(values) >= k.EXACT_MAX)
+
+    def _evaluated(self, operand: Expression, kinds: tuple[int, ...], cells: Cells) -> F64:
+        """An expression of constants, row by row; NaN where it is undefined."""
+        result = np.empty(len(cells))
+        for index, row in enumerate(cells):
+            values = [decode(kind, cell, self._pool) for kind, cell in zip(kinds, row, strict=True)]
+
+            def known(leaf: Expression, values: list[object] = values) -> Expression:  # type: ignore[assignment]
+                if isinstance(leaf, Slot):
+                    return Constant(values[leaf.index])  # type: ignore[arg-type]
+                return leaf
+
+            number = as_float(evaluate(rebuild(operand, known), Environment()))
+            result[index] = np.nan if number is None else number
+        return result
+
+    def _compare_cell(
+        self, block: Block, attribute: str, operator: Operator, kind: int, cells: I64
+    ) -> None:
+        if kind == UNDEFINED or (operator in STRING_OPERATORS and kind != STRING):
+            block.never = np.ones(block.length, np.bool_)
+            self._anything(block, attribute, PRESENT)
+            return
+        if kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
+            self._anything(block, attribute, STRING)
+            block.verify = np.ones(block.length, np.bool_)
+            return
+        values = cells.view(np.float64) + 0.0 if kind == FLOAT else cells.astype(np.float64)
+        large = np.isfinite(values) & (np.abs(values) >= k.EXACT_MAX)
+        self._bound(block, attribute, CHANNEL_KIND[kind], operator, values, large)
+
+    def _bound(
+        self,
+        block: Block,
+        attribute: str,
+        kind: int,
+        operator: Operator,
+        values: F64,
+        large: Bools,
+    ) -> None:
+        channel = self._channels.channel(attribute, kind)
+        low, high, never = bounds(operator, values, whole=kind != NUMBER)
+        if large.any():
+            block.verify = block.verify | large
+            wide_low, wide_high = _widened(operator, values)
+            low, high = np.where(large, wide_low, low), np.where(large, wide_high, high)
+        block.never = block.never | never
+        block.constrain(channel, low, high)
+
+    def _move(
+        self,
+        block: Block,
+        attribute: str,
+        operator: Operator,
+        operand: Expression,
+        kinds: tuple[int, ...],
+        cells: Cells,
+    ) -> None:
+        self._anything(block, attribute, NUMBER)
+        channel = self._channels.channel(attribute, NUMBER)
+        code: list[int] = []
+        slots: list[int] = []
+        self._emit(operand, code, slots)
+        program = self._channels.add_program((*code, k.P_END))
+        columns = [
+            cells[:, slot].view(np.float64) if kinds[slot] == FLOAT
+            else cells[:, slot].astype(np.float64)
+            for slot in slots
+        ]  # fmt: skip
+        constants = np.column_stack(columns) if columns else np.zeros((block.length, 0))
+        block.moving.append(Moving(channel, COMPARISONS[operator], program, constants))
+
+    def _emit(self, expression: Expression, code: list[int], slots: list[int]) -> None:
+        """Write the program of an expression: operands first, then the operation."""
+        match expression:
+            case Slot(index):
+                code.append(k.P_CONSTANT)
+                slots.append(index)
+            case Elapsed():
+                code.append(k.P_ELAPSED)
+            case Variable(name):
+                code += [k.P_VARIABLE, self._channels.variable(name)]
+            case Negated(operand):
+                self._emit(operand, code, slots)
+                code.append(k.P_NEGATE)
+            case Arithmetic(operator, left, right):
+                self._emit(left, code, slots)
+                self._emit(right, code, slots)
+                code.append(_OPERATIONS[operator])
+            case Call(function, arguments):
+                self._emit(arguments[0], code, slots)
+                if len(arguments) == 1:
+                    code.append(_OPERATIONS[function])
+                for argument in arguments[1:]:
+                    self._emit(argument, code, slots)
+                    code.append(_OPERATIONS[function])
+
+
+def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, Bools]:
+    """The bounds of a comparison, and where it never holds.
+
+    ``whole`` values are integers, and the next one is one more; others step to the next float.
+    """
+    infinite = np.full(len(values), np.inf)
+    with np.errstate(over="ignore", under="ignore"):
+        after = values + 1 if whole else np.nextafter(values, np.inf)
+        before = values - 1 if whole else np.nextafter(values, -np.inf)
+    never = np.zeros(len(values), np.bool_)
+    match operator:
+        case Operator.EQUAL:
+            return values, values, never
+        case Operator.LESS:
+            return -infinite, before, values == -np.inf
+        case Operator.LESS_EQUAL:
+            return -infinite, values, never
+        case Operator.GREATER:
+            return after, infinite, values == np.inf
+        case Operator.GREATER_EQUAL:
+            return values, infinite, never
+        case _:
+            top, bottom = values == np.inf, values == -np.inf
+            low = np.where(top, -np.inf, after)
+            high = np.where(bottom, np.inf, before)
+            return low, high, never
+
+
+def _widened(operator: Operator, values: F64) -> tuple[F64, F64]:
+    """Bounds that hold whenever the comparison does, where floats stand for several integers."""
+    infinite = np.full(len(values), np.inf)
+    with np.errstate(over="ignore"):
+        after, before = np.nextafter(values, np.inf), np.nextafter(values, -np.inf)
+    match operator:
+        case Operator.EQUAL:
+            return values, values
+        case Operator.LESS | Operator.LESS_EQUAL:
+            return -infinite, after
+        case Operator.GREATER | Operator.GREATER_EQUAL:
+            return before, infinite
+        case _:
+            return -infinite, infinite
+
+
+def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
+    """The entries of a block, with constraints in ascending order of their channels."""
+    order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
+    width, moves = len(order), len(block.moving)
+    flags: U8 = np.zeros(block.length, np.uint8)
+    flags |= np.where(block.never, k.DEAD, 0).astype(np.uint8)
+    flags |= np.where(block.verify, k.VERIFY, 0).astype(np.uint8)
+    flags |= np.uint8((k.SHARED if block.shared else 0) | (k.MOVING if moves else 0))
+    constants = [each.constants for each in block.moving]
+    widths = [each.shape[1] for each in constants]
+    starts = np.cumsum([0, *widths[:-1]])[: len(widths)]
+    rows = np.arange(block.length)
+    constant_at = rows[:, None] * sum(widths) + starts[None, :] if moves else np.zeros((0, 0))
+    return Entries(
+        subscription=subscriptions.astype(np.int32),
+        flags=flags,
+        first=(np.arange(block.length + 1) * width).astype(np.int32),
+        channel=np.tile(np.array([block.channels[i] for i in order], np.int32), block.length),
+        low=_interleaved([block.low[i] for i in order]),
+        high=_interleaved([block.high[i] for i in order]),
+        moving_first=(np.arange(block.length + 1) * moves).astype(np.int32),
+        moving_channel=_tiled([each.channel for each in block.moving], block.length),
+        moving_operator=_tiled([each.operator for each in block.moving], block.length).astype(
+            np.uint8
+        ),
+        moving_program=_tiled([each.program for each in block.moving], block.length),
+        moving_constant=constant_at.astype(np.int32).ravel(),
+        moving_since=np.repeat(since, moves).astype(np.int64),
+        constant=np.concatenate(constants, axis=1).ravel() if constants else np.zeros(0),
+    )
+
+
+def _tiled(values: list[int], times: int) -> I32:
+    return np.tile(np.array(values, np.int32), times)
+
+
+def _interleaved(columns: list[F64]) -> F64:
+    return np.column_stack(columns).ravel() if columns else np.zeros(0)

@@ -1,0 +1,296 @@
+"""The engine: subscriptions and matching inside one process."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import (
+    EventError,
+    SnapshotError,
+    SubscriptionError,
+    TidegateError,
+    UnsetParameterWarning,
+)
+from tidegate.language.bulk import BulkParser
+from tidegate.language.events import Event
+from tidegate.language.expressions import Parameter
+from tidegate.language.filters import Filter, check_values, parse
+from tidegate.language.parser import parse_filter
+from tidegate.language.values import Value, to_micros, to_value
+from tidegate.matching.batches import EventBatch, micros_of, wall_clock
+from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.explain import Explanation, explain
+from tidegate.matching.kernels import NO_TIME
+from tidegate.matching.matcher import Matcher
+from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.records import SubscriptionRecord, records_of
+from tidegate.matching.subscription import Moment, Subscription
+
+MATCHERS: dict[str, Callable[[], Matcher]] = {
+    "columnar": ColumnarMatcher,
+    "naive": NaiveMatcher,
+}
+"""The matchers by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSubscription:
+    """A subscription of an engine, to be changed and cancelled."""
+
+    id: str
+    _engine: Engine
+
+    def update(self, parameters: Mapping[str, object] | None = None, **more: object) -> None:
+        """Change parameters, all at once; in force when this returns."""
+        self._engine.update(self.id, parameters, **more)
+
+    def cancel(self) -> None:
+        """End the subscription."""
+        self._engine.cancel(self.id)
+
+
+class Engine:
+    """Finds, for each event, the subscriptions whose filters match it.
+
+    >>> engine = Engine()
+    >>> sub = engine.subscribe("symbol = 'IBM' and price < :limit", limit=10.0)
+    >>> engine.match({"symbol": "IBM", "price": 9.5}) == [sub.id]
+    True
+    >>> sub.update(limit=5.0)
+    >>> engine.match({"symbol": "IBM", "price": 9.5})
+    []
+
+    ``matcher`` names what is inside: "columnar", or "naive", the oracle. ``clock`` gives the time
+    at which subscriptions begin and events are judged that do not say; the default is the time of
+    day. A clock that gives None stops time: `t` is 0 and `now()` undefined.
+    """
+
+    def __init__(
+        self,
+        *,
+        matcher: str = "columnar",
+        clock: Callable[[], datetime | None] = wall_clock,
+    ) -> None:
+        if matcher not in MATCHERS:
+            raise SubscriptionError(
+                f"there is no matcher {matcher!r}; there are {', '.join(sorted(MATCHERS))}"
+            )
+        self._matcher = MATCHERS[matcher]()
+        self._clock = clock
+        self._variables: dict[str, Value] = {}
+        self._lock = threading.Lock()
+        self._made = 0
+
+    def __len__(self) -> int:
+        return len(self._matcher)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and id in self._matcher
+
+    # -- subscriptions ------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        filter: str | Filter,
+        *,
+        id: str | None = None,
+        subscriber: str | None = None,
+        since: datetime | None = None,
+        parameters: Mapping[str, object] | None = None,
+        **more: object,
+    ) -> EngineSubscription:
+        """Add a subscription, with the values of its parameters by name.
+
+        A parameter may also stand in ``parameters``, which one named like an argument must. One
+        that has no value yet satisfies nothing.
+        """
+        parsed = parse(filter) if isinstance(filter, str) else filter
+        values = self._parameters(parsed.parameters, {**(parameters or {}), **more})
+        unset = [name for name in parsed.parameters if name not in values]
+        if unset:
+            warnings.warn(
+                f"parameter :{unset[0]} has no value; until it has, the filter matches nothing",
+                UnsetParameterWarning,
+                stacklevel=2,
+            )
+        kept = {name: value for name, value in values.items() if value is not None}
+        with self._lock:
+            chosen = self._new_id() if id is None else id
+            self._add([Subscription(chosen, parsed, kept, self._since(since), subscriber)])
+        return EngineSubscription(chosen, self)
+
+    def subscribe_batch(self, table: pa.Table | pa.RecordBatch) -> list[str]:
+        """Add the subscriptions of an Arrow table, all or none; gives their ids.
+
+        Columns are `id` and `filter` and, where wanted, `subscriber`, `params` (a struct or map of
+        values, or a JSON object as a string), `since` and `until`.
+        """
+        return self.subscribe_records(records_of(table))
+
+    def subscribe_records(self, records: Iterable[SubscriptionRecord]) -> list[str]:
+        """Add subscriptions, all or none; gives their ids.
+
+        Filters are read in bulk, which is quick where many have one shape; the oracle reads each
+        by itself.
+        """
+        parser = None if isinstance(self._matcher, NaiveMatcher) else BulkParser()
+        subscriptions = [self._subscription(record, parser) for record in records]
+        with self._lock:
+            self._add(subscriptions)
+        return [each.id for each in subscriptions]
+
+    def _subscription(self, record: SubscriptionRecord, parser: BulkParser | None) -> Subscription:
+        try:
+            if parser is None:
+                filter = Filter(parse_filter(record.filter))
+            else:
+                filter = Filter.of_shape(*parser.read(record.filter))
+            _, row = filter.shape_and_row
+            names = [each.name for each in row if isinstance(each, Parameter)]
+            values = self._parameters(names, record.params)
+        except TidegateError as error:
+            raise SubscriptionError(f"subscription {record.id!r}: {error}") from error
+        kept = {name: value for name, value in values.items() if value is not None}
+        until = None if record.until is None else to_micros(record.until)
+        since = self._since(record.since)
+        return Subscription(record.id, filter, kept, since, record.subscriber, until)
+
+    def _add(self, subscriptions: list[Subscription]) -> None:
+        seen: set[str] = set()
+        for each in subscriptions:
+            if each.id in self._matcher or each.id in seen:
+                raise SubscriptionError(f"there already is a subscription {each.id!r}")
+            seen.add(each.id)
+        self._matcher.add(subscriptions)
+
+    def _new_id(self) -> str:
+        while True:
+            self._made += 1
+            if f"s{self._made}" not in self._matcher:
+                return f"s{self._made}"
+
+    def _since(self, since: datetime | None) -> int | None:
+        time = to_value(since) if since is not None else self._clock()
+        return to_micros(time) if isinstance(time, datetime) else None
+
+    @staticmethod
+    def _parameters(names: Sequence[str], raw: Mapping[str, object]) -> dict[str, Value | None]:
+        unknown = [name for name in raw if name not in names]
+        if unknown:
+            there = ", ".join(f":{name}" for name in dict.fromkeys(names)) or "none"
+            raise SubscriptionError(f"the filter has no parameter :{unknown[0]}; it has {there}")
+        return check_values("parameter :", raw)
+
+    def get(self, id: str) -> Subscription:
+        """A subscription as it stands: its filter, parameters, beginning and subscriber."""
+        try:
+            return self._matcher.get(id)
+        except KeyError:
+            raise _unknown(id) from None
+
+    def update(
+        self, id: str, parameters: Mapping[str, object] | None = None, **more: object
+    ) -> None:
+        """Change parameters of a subscription, all at once; in force when this returns."""
+        raw = {**parameters, **more} if parameters else more
+        values = check_values("parameter :", raw)
+        try:
+            self._matcher.update(id, values)
+        except KeyError:
+            raise _unknown(id) from None
+
+    def cancel(self, id: str) -> None:
+        """End a subscription."""
+        try:
+            self._matcher.remove(id)
+        except KeyError:
+            raise _unknown(id) from None
+
+    # -- variables ----------------------------------------------------------------------------
+
+    def set_variables(self, **variables: object) -> None:
+        """Set variables that filters see as `@name`; None takes one away."""
+        values = check_values("variable @", variables)
+        changed = {**self._variables, **values}
+        self._variables = {name: value for name, value in changed.items() if value is not None}
+
+    # -- snapshots ----------------------------------------------------------------------------
+
+    def snapshot(self, path: str | Path) -> None:
+        """Write all subscriptions, indexed, to one Arrow file that can be memory-mapped."""
+        if not isinstance(self._matcher, ColumnarMatcher):
+            raise SnapshotError("only an engine with the columnar matcher can be written to a file")
+        self._matcher.save(path)
+
+    @classmethod
+    def restore(
+        cls, path: str | Path, *, clock: Callable[[], datetime | None] = wall_clock
+    ) -> Engine:
+        """An engine with the subscriptions of a snapshot; changes to it leave the file alone."""
+        engine = cls(clock=clock)
+        engine._matcher = ColumnarMatcher.load(path)
+        return engine
+
+    # -- matching -----------------------------------------------------------------------------
+
+    def match(
+        self, event: Event | Mapping[str, object], *, time: datetime | None = None
+    ) -> list[str]:
+        """The ids of the subscriptions that match an event, in no particular order.
+
+        The event is judged at ``time``, else at its own publication time, else now.
+        """
+        taken = Event.of(event, time)
+        return self._matcher.match(taken, self._moment(taken))
+
+    def match_batch(
+        self,
+        events: pa.Table | pa.RecordBatch | Sequence[Event | Mapping[str, object]],
+        *,
+        event_time: str | None = None,
+    ) -> pa.Table:
+        """Match many events: a table of pairs, `event` (its index) and `subscription` (an id).
+
+        ``event_time`` names the column, of timestamps, that has the time at which each event is
+        judged. Without it they are judged now; events that carry their own time, at that.
+        """
+        if isinstance(events, (pa.Table, pa.RecordBatch)):
+            batch = self._timed(EventBatch.of(events), event_time)
+        else:
+            taken = [Event.of(each) for each in events]
+            batch = self._timed(EventBatch.of_events(taken), event_time)
+            if event_time is None and any(each.time is not None for each in taken):
+                moments = [self._moment(each).micros for each in taken]
+                known = [NO_TIME if each is None else each for each in moments]
+                batch = batch.judged_at(np.array(known, np.int64))
+        return self._matcher.match_batch(batch.knowing(self._variables)).to_table()
+
+    def _timed(self, batch: EventBatch, event_time: str | None) -> EventBatch:
+        if event_time is None:
+            return batch.at(self._clock())
+        column = batch.column(event_time)
+        if column is None:
+            raise EventError(f"the events have no column {event_time!r} with their time")
+        return batch.judged_at(micros_of(column, event_time))
+
+    def _moment(self, event: Event) -> Moment:
+        return Moment.at(event.time or self._clock(), self._variables)
+
+    def explain(
+        self, id: str, event: Event | Mapping[str, object], *, time: datetime | None = None
+    ) -> Explanation:
+        """Why a subscription does or does not match an event, predicate by predicate."""
+        taken = Event.of(event, time)
+        return explain(self.get(id), taken, self._moment(taken))
+
+
+def _unknown(id: str) -> SubscriptionError:
+    return SubscriptionError(f"there is no subscription {id!r}")

@@ -1,0 +1,163 @@
+"""The index: entries in parts, of which there are never many.
+
+New entries gather in a small open part, whose entries are checked one by one. When it is full they
+are laid out as a part of their own, together with all parts that are not much larger; so an entry
+is laid out anew only as often as the index grows by some factor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.matching.constraints import Block, entries_of
+from tidegate.matching.kernels import (
+    DEAD,
+    GONE,
+    I32,
+    SHARED,
+    Packed,
+    Part,
+    pack,
+    unpack,
+    write_constraint,
+)
+from tidegate.matching.layout import Entries, concatenate, flat, lay_out, take_out
+from tidegate.matching.sections import SectionReader, SectionWriter
+
+OPEN_ENTRIES_MAX = 512
+MERGE_RATIO = 4
+OPEN = 0
+"""The place of the open part among all parts."""
+
+
+class IndexPart:
+    """A part, packed for the kernel and as its fields; both are the same memory."""
+
+    def __init__(self, packed: Packed) -> None:
+        self.packed: Packed = packed
+        self.part: Part = unpack(packed)
+        self.longest = int(np.diff(self.part.segment_first).max(initial=0))
+
+    def __len__(self) -> int:
+        return len(self.part.flags)
+
+
+class Index:
+    """Parts, and where in them the entries of each subscription stand."""
+
+    def __init__(self) -> None:
+        self.parts = [IndexPart(pack(_empty_part()))]
+        self._new: list[Entries] = []
+        self._new_count = 0
+        self._part_of: I32 = np.zeros(0, np.int32)
+        self._place_of: I32 = np.zeros(0, np.int32)
+        self._places_of: dict[int, list[int]] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all entries are in parts."""
+        return not self._new
+
+    def reserve(self, count: int) -> None:
+        """Make room for subscriptions with numbers below ``count``."""
+        if count > len(self._part_of):
+            more = np.full(count - len(self._part_of), -1, np.int32)
+            self._part_of = np.concatenate([self._part_of, more])
+            self._place_of = np.concatenate([self._place_of, more])
+
+    def add(self, entries: Entries) -> None:
+        """Take entries in; they are in a part after ``settle``."""
+        self._new.append(entries)
+        self._new_count += len(entries)
+
+    def settle(self, program: I32) -> None:
+        """Put the new entries into parts."""
+        if not self._new:
+            return
+        entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
+        self._new, self._new_count = [], 0
+        if len(entries) <= OPEN_ENTRIES_MAX:
+            self._set(OPEN, flat(entries, program))
+            return
+        self._set(OPEN, _empty_part())
+        while len(self.parts) > 1 and len(entries) * MERGE_RATIO >= len(self.parts[-1]):
+            entries = concatenate([take_out(self.parts.pop().part), entries])
+        self.parts.append(IndexPart(pack(_empty_part())))
+        self._set(len(self.parts) - 1, lay_out(entries, program))
+
+    def _set(self, place: int, part: Part) -> None:
+        """Put a part in its place, and note where its entries stand."""
+        self.parts[place] = IndexPart(pack(part))
+        self._part_of[part.subscription] = place
+        self._place_of[part.subscription] = np.arange(len(part.subscription))
+        self._note_shared(part)
+
+    def _note_shared(self, part: Part) -> None:
+        """Note where the subscriptions stand that have several entries in a part."""
+        shared = np.flatnonzero((part.flags & (SHARED | GONE)) == SHARED)
+        owners = part.subscription[shared].tolist()
+        for number in owners:
+            self._places_of[number] = []
+        for entry, number in zip(shared.tolist(), owners, strict=True):
+            self._places_of[number].append(entry)
+
+    def take_away(self, number: int) -> None:
+        """Mark the entries of a subscription as gone; all must be settled."""
+        flags = self.parts[self._part_of[number]].part.flags
+        for place in self._places_of.pop(number, [int(self._place_of[number])]):
+            if place >= 0:
+                flags[place] |= GONE
+        self._place_of[number] = -1
+
+    def rewrite(self, number: int, channel: int, low: float, high: float) -> bool:
+        """Change the bounds of the only entry of a subscription; False if that cannot be done."""
+        place = self._only_place(number)
+        if place < 0 or not low <= high:
+            return False
+        at, i32, i64, f64, u64, _ = self.parts[self._part_of[number]].packed
+        return bool(write_constraint(at, i32, i64, f64, u64, place, channel, low, high))
+
+    def rewrite_constant(self, number: int, moving: int, constant: int, value: float) -> bool:
+        """Change a constant of a function in the only entry of a subscription."""
+        place = self._only_place(number)
+        if place < 0:
+            return False
+        part = self.parts[self._part_of[number]].part
+        first = part.moving_constant[part.moving_first[place] + moving]
+        part.constant[first + constant] = value
+        return True
+
+    def save(self, into: SectionWriter) -> None:
+        """Add the index to a snapshot; all must be settled."""
+        into.array("part_of", self._part_of)
+        into.array("place_of", self._place_of)
+        into.note("parts", len(self.parts))
+        for number, each in enumerate(self.parts):
+            for name in Packed._fields:
+                into.array(f"part{number}.{name}", getattr(each.packed, name))
+
+    @classmethod
+    def load(cls, source: SectionReader) -> Index:
+        """The index of a snapshot."""
+        index = cls()
+        index._part_of, index._place_of = source.array("part_of"), source.array("place_of")
+        index.parts = [
+            IndexPart(Packed(*(source.array(f"part{number}.{name}") for name in Packed._fields)))
+            for number in range(source.note("parts"))
+        ]
+        for each in index.parts:
+            index._note_shared(each.part)
+        return index
+
+    def _only_place(self, number: int) -> int:
+        """Where the entry of a subscription stands; -1 if it has more, or matches nothing now."""
+        place = int(self._place_of[number])
+        if place < 0 or number in self._places_of:
+            return -1
+        flags = self.parts[self._part_of[number]].part.flags
+        return -1 if flags[place] & DEAD else place
+
+
+def _empty_part() -> Part:
+    nothing = entries_of(Block(0), np.zeros(0, np.int32), np.zeros(0, np.int64))
+    return flat(nothing, np.zeros(1, np.int32))

@@ -1,0 +1,661 @@
+"""The loops that touch every event, compiled by Numba, without the GIL.
+
+A part of the index is a set of entries, each a conjunction of constraints on channels. A channel is
+one attribute seen as one kind, and an event is a row of floats, one for each channel, NaN where the
+event has no such value. A constraint `(channel, low, high)` holds if `low <= x <= high`; where low
+is greater than high it means the outside, `x >= low or x <= high`. NaN satisfies neither.
+
+Entries are laid out in segments. All entries of a segment ask for the same values in the channels
+of their group, so that one hash probe finds the segment or rules it out. In a large segment, each
+other channel has bitmaps: its range is cut into cells, and the bitmap of a cell has a bit for every
+entry that some value of the cell could satisfy. ANDing the bitmaps of the cells that an event falls
+into leaves few candidates, which are then checked exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+Int = Any
+"""An integer; to the compiler Python's and NumPy's are the same."""
+
+DEAD, VERIFY, SHARED, MOVING, GONE = 1, 2, 4, 8, 16
+"""Flags of an entry: matches nothing with its present values; to be checked again by the meaning of
+the language; one of several entries of its subscription; with bounds that are functions of time;
+its subscription was removed or stands elsewhere now."""
+
+NO_TIME = np.int64(-(2**63))
+EMPTY_SLOT = np.int32(-1)
+CACHED_VALUES = 32_768
+"""So many values of events are matched with a group before the next group comes."""
+TILE_WORDS = 32
+"""A tile of a large segment, in words of 64 entries: as much as the cache holds easily."""
+EXACT_MAX = 2.0**53
+"""Floats of this size or more may stand for several integers."""
+
+# Programs: an operation, with its argument behind it where it takes one.
+(
+    P_END, P_CONSTANT, P_ELAPSED, P_VARIABLE, P_NEGATE, P_ADD, P_SUBTRACT, P_MULTIPLY, P_DIVIDE,
+    P_REMAINDER, P_MIN, P_MAX, P_ABS, P_FLOOR, P_CEIL, P_SQRT, P_EXP, P_LN, P_SIN, P_COS,
+) = range(20)  # fmt: skip
+
+C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = range(6)
+
+
+class Part(NamedTuple):
+    """A part of the index, as arrays. Numbers of segments, words and so on are 32 bits wide."""
+
+    # entries, in the order of their segments
+    subscription: I32  # which subscription an entry belongs to
+    flags: U8
+    first: I32  # where the constraints of an entry begin; one more at the end
+    bound: F64  # three for each constraint: low, high, and the channel as a 64-bit integer
+    # groups: the channels whose values together choose a segment
+    group_first: I32  # where the channels of a group begin; one more at the end
+    group_channel: I32
+    group_salt: U64
+    slot_hash: U64  # an open hash table from (group, values) to a segment
+    slot_segment: I32
+    # segments
+    segment_first: I32  # where the entries of a segment begin; one more at the end
+    segment_group: I32
+    segment_key: I32  # where the values of a segment's key stand
+    segment_dense: U8  # whether its bitmaps have so many bits that all are ANDed at once
+    key_value: F64
+    # bitmaps: channels of a segment, the most selective first
+    map_first: I32  # where the bitmap channels of a segment begin; one more at the end
+    map_channel: I32
+    map_cells: I32  # how many cells; one more bitmap, the last, is for events without a value
+    map_edge: I32  # where the borders between cells stand
+    map_word: I64  # where the bitmaps stand
+    edge: F64
+    word: U64
+    span_first: I32  # words with bits, by cell of a segment's first bitmap channel
+    span_last: I32
+    span_start: I32  # where the spans of a segment begin
+    # constraints whose bounds move
+    moving_first: I32  # one more at the end
+    moving_channel: I32
+    moving_operator: U8
+    moving_program: I32
+    moving_constant: I32
+    moving_since: I64
+    constant: F64
+    program: I32
+
+
+(
+    SUBSCRIPTION, FLAGS, FIRST, BOUND, GROUP_FIRST, GROUP_CHANNEL,
+    GROUP_SALT, SLOT_HASH, SLOT_SEGMENT, SEGMENT_FIRST, SEGMENT_GROUP, SEGMENT_KEY,
+    SEGMENT_DENSE, KEY_VALUE, MAP_FIRST, MAP_CHANNEL, MAP_CELLS, MAP_EDGE,
+    MAP_WORD, EDGE, WORD, SPAN_FIRST, SPAN_LAST, SPAN_START,
+    MOVING_FIRST, MOVING_CHANNEL, MOVING_OPERATOR, MOVING_PROGRAM, MOVING_CONSTANT, MOVING_SINCE,
+    CONSTANT, PROGRAM,
+) = range(32)  # fmt: skip
+"""The fields of a part, by number."""
+
+
+class Packed(NamedTuple):
+    """A part as few arrays, which is quick to hand to a kernel.
+
+    ``at`` says where each field begins and ends in the array of its type.
+    """
+
+    at: I64
+    i32: I32
+    i64: I64
+    f64: F64
+    u64: U64
+    u8: U8
+
+
+_TYPES = ("i32", "i64", "f64", "u64", "u8")
+_DTYPES = (np.int32, np.int64, np.float64, np.uint64, np.uint8)
+
+
+def pack(part: Part) -> Packed:
+    """Put the fields of a part together, those of one type in one array."""
+    at = np.zeros(2 * len(part), np.int64)
+    arrays: dict[str, Any] = {}
+    for name, dtype in zip(_TYPES, _DTYPES, strict=True):
+        chosen = [index for index, kind in enumerate(_TYPE_OF_FIELD) if kind == name]
+        ends = np.cumsum([0, *(len(part[index]) for index in chosen)])
+        for place, index in enumerate(chosen):
+            at[2 * index], at[2 * index + 1] = ends[place], ends[place + 1]
+        arrays[name] = np.concatenate([part[index] for index in chosen]).astype(dtype)
+    return Packed(at, **arrays)
+
+
+def unpack(packed: Packed) -> Part:
+    """The fields of a packed part, as views of its arrays."""
+    return Part(
+        *(
+            getattr(packed, name)[packed.at[2 * index] : packed.at[2 * index + 1]]
+            for index, name in enumerate(_TYPE_OF_FIELD)
+        )
+    )
+
+
+_TYPE_OF_FIELD = (
+    "i32", "u8", "i32", "f64", "i32", "i32", "u64", "u64",
+    "i32", "i32", "i32", "i32", "u8", "f64", "i32", "i32",
+    "i32", "i32", "i64", "f64", "u64", "i32", "i32", "i32",
+    "i32", "i32", "u8", "i32", "i32", "i64", "f64", "i32",
+)  # fmt: skip
+
+
+def _trailing_zeros(context: Any, word: Any) -> Any:  # noqa: ARG001 - the compiler's signature
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+trailing_zeros: Any = intrinsic(_trailing_zeros)
+"""How many zero bits a 64-bit word ends with; the word is not zero."""
+
+
+@njit(inline="always")
+def mix(value: np.uint64) -> np.uint64:
+    """Scatter the bits of a word (the finalizer of SplitMix64)."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@njit(inline="always")
+def satisfied(x: float, low: float, high: float) -> bool:
+    """Whether a value satisfies a constraint."""
+    if low <= high:
+        return x >= low and x <= high
+    return x >= low or x <= high
+
+
+@njit(cache=True, nogil=True)
+def run_program(
+    program: I32, at: Int, constants: F64, constant_at: Int, t: float, variables: F64, stack: F64
+) -> float:
+    """The value of a function, computed as the language says; NaN where it is undefined."""
+    depth = 0
+    while True:
+        operation = program[at]
+        at += 1
+        if operation == P_END:
+            return float(stack[0])
+        if operation == P_CONSTANT:
+            stack[depth] = constants[constant_at]
+            constant_at += 1
+            depth += 1
+        elif operation == P_ELAPSED:
+            stack[depth] = t
+            depth += 1
+        elif operation == P_VARIABLE:
+            stack[depth] = variables[program[at]]
+            at += 1
+            depth += 1
+        elif operation == P_NEGATE:
+            stack[depth - 1] = -stack[depth - 1]
+        elif operation >= P_ABS:
+            x = stack[depth - 1]
+            if operation == P_ABS:
+                x = abs(x)
+            elif operation == P_FLOOR:
+                x = np.floor(x)
+            elif operation == P_CEIL:
+                x = np.ceil(x)
+            elif operation == P_SQRT:
+                x = np.sqrt(x) if x >= 0.0 else np.nan
+            elif operation == P_EXP:
+                x = np.exp(x)
+            elif operation == P_LN:
+                x = np.log(x) if x > 0.0 else np.nan
+            elif operation == P_SIN:
+                x = np.sin(x) if np.isfinite(x) else np.nan
+            else:
+                x = np.cos(x) if np.isfinite(x) else np.nan
+            stack[depth - 1] = x
+        else:
+            depth -= 1
+            a, b = stack[depth - 1], stack[depth]
+            if operation == P_ADD:
+                x = a + b
+            elif operation == P_SUBTRACT:
+                x = a - b
+            elif operation == P_MULTIPLY:
+                x = a * b
+            elif operation == P_DIVIDE:
+                x = a / b if b != 0.0 else np.nan
+            elif operation == P_REMAINDER:
+                x = np.fmod(a, b) if b != 0.0 and np.isfinite(a) else np.nan
+            elif operation == P_MIN:
+                x = np.minimum(a, b)
+            else:
+                x = np.maximum(a, b)
+            stack[depth - 1] = x
+
+
+@njit(inline="always")
+def compare(operator: Int, value: float, bound: float) -> bool:
+    """One of `= != < <= > >=`."""
+    if operator == C_EQUAL:
+        return value == bound
+    if operator == C_NOT_EQUAL:
+        return value != bound
+    if operator == C_LESS:
+        return value < bound
+    if operator == C_LESS_EQUAL:
+        return value <= bound
+    if operator == C_GREATER:
+        return value > bound
+    return value >= bound
+
+
+@njit(cache=True, nogil=True)
+def check_moving(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u8: U8,
+    entry: Int,
+    events: F64,
+    event: Int,
+    micros: np.int64,
+    variables: F64,
+    stack: F64,
+) -> Int:
+    """Check the constraints of an entry whose bounds move: -1 if one fails, else 0 or VERIFY."""
+    flags = 0
+    begin, end = i32[at[2 * MOVING_FIRST] + entry], i32[at[2 * MOVING_FIRST] + entry + 1]
+    for index in range(begin, end):
+        t = 0.0
+        since = i64[at[2 * MOVING_SINCE] + index]
+        if micros != NO_TIME and since != NO_TIME:
+            t = np.float64(micros - since) / 1e6
+        bound = run_program(
+            i32,
+            at[2 * PROGRAM] + i32[at[2 * MOVING_PROGRAM] + index],
+            f64,
+            at[2 * CONSTANT] + i32[at[2 * MOVING_CONSTANT] + index],
+            t,
+            variables,
+            stack,
+        )
+        value = events[event, i32[at[2 * MOVING_CHANNEL] + index]]
+        if np.isnan(bound) or np.isnan(value):
+            return -1
+        if abs(value) >= EXACT_MAX:
+            flags = VERIFY
+        elif not compare(u8[at[2 * MOVING_OPERATOR] + index], value, bound):
+            return -1
+    return flags
+
+
+@njit(inline="always")
+def cell_of(edges: F64, begin: Int, cells: Int, x: float) -> Int:
+    """The cell that a value falls into; the last one but all for NaN."""
+    if np.isnan(x):
+        return cells
+    low, high = begin, begin + cells - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle] <= x:
+            low = middle + 1
+        else:
+            high = middle
+    return low - begin
+
+
+# Numba counts references whenever it hands on a tuple of arrays or a view, which in the innermost
+# loops would cost more than the work, and a call from Python costs time for every argument. So the
+# functions below get a part packed, and take it apart before they begin.
+
+
+@njit(inline="always")
+def check_entry(
+    entry: Int,
+    entry_flags: U8,
+    first: I32,
+    bound: F64,
+    bound_channel: I64,
+    events: F64,
+    event: Int,
+) -> Int:
+    """The flags of an entry whose constraints an event satisfies; -1 if it does not."""
+    flags = np.int64(entry_flags[entry])
+    if flags & (DEAD | GONE):
+        return -1
+    place = 3 * np.int64(first[entry])
+    last = 3 * np.int64(first[entry + 1])
+    while place < last:
+        x = events[event, bound_channel[place + 2]]
+        if not satisfied(x, bound[place], bound[place + 1]):
+            return -1
+        place += 3
+    return flags
+
+
+@njit(cache=True, nogil=True)
+def match_segment(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    u8: U8,
+    events: F64,
+    micros: I64,
+    variables: F64,
+    stack: F64,
+    segment: Int,
+    chosen: I32,
+    count: Int,
+    out_event: I32,
+    out_subscription: I32,
+    out_flags: U8,
+) -> tuple[Int, Int]:
+    """Match some events with a large segment, tile by tile, so that a tile stays in the cache.
+
+    Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
+    """
+    subscription = i32[at[2 * SUBSCRIPTION] : at[2 * SUBSCRIPTION + 1]]
+    entry_flags = u8[at[2 * FLAGS] : at[2 * FLAGS + 1]]
+    first = i32[at[2 * FIRST] : at[2 * FIRST + 1]]
+    bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
+    bound_channel = bound.view(np.int64)
+    words = u64[at[2 * WORD] : at[2 * WORD + 1]]
+    edge = f64[at[2 * EDGE] : at[2 * EDGE + 1]]
+    start = np.int64(i32[at[2 * SEGMENT_FIRST] + segment])
+    end = np.int64(i32[at[2 * SEGMENT_FIRST] + segment + 1])
+    width = (end - start + 63) >> 6
+    map_begin = i32[at[2 * MAP_FIRST] + segment]
+    channels = i32[at[2 * MAP_FIRST] + segment + 1] - map_begin
+    dense = u8[at[2 * SEGMENT_DENSE] + segment]
+    span = i32[at[2 * SPAN_START] + segment]
+    maps = np.empty((len(chosen), channels), np.uint64)
+    spans = np.empty((len(chosen), 2), np.int64)
+    for index in range(len(chosen)):
+        for channel in range(channels):
+            place = map_begin + channel
+            x = events[chosen[index], i32[at[2 * MAP_CHANNEL] + place]]
+            cells, edge_at = i32[at[2 * MAP_CELLS] + place], i32[at[2 * MAP_EDGE] + place]
+            cell = cell_of(edge, edge_at, cells, x)
+            words_at = i64[at[2 * MAP_WORD] + place] + np.int64(cell) * width
+            maps[index, channel] = np.uint64(words_at)
+            if channel == 0:
+                spans[index, 0] = i32[at[2 * SPAN_FIRST] + span + cell]
+                spans[index, 1] = i32[at[2 * SPAN_LAST] + span + cell]
+    common = np.empty(TILE_WORDS, np.uint64)
+    seen = np.int64(0)
+    for tile in range(0, width, TILE_WORDS):
+        for index in range(len(chosen)):
+            begin, stop = max(spans[index, 0], tile), min(spans[index, 1], tile + TILE_WORDS)
+            if begin >= stop:
+                continue
+            if len(out_event) - count < 64 * TILE_WORDS:
+                return -1, seen
+            event = chosen[index]
+            if dense:
+                # unsigned indexes, which need no check for negative ones, let this be vectorized
+                base = maps[index, 0] + np.uint64(begin)
+                for step in range(stop - begin):
+                    common[np.uint64(step)] = words[base + np.uint64(step)]
+                for channel in range(1, channels):
+                    base = maps[index, channel] + np.uint64(begin)
+                    for step in range(stop - begin):
+                        common[np.uint64(step)] &= words[base + np.uint64(step)]
+            for word_at in range(begin, stop):
+                if dense:
+                    word = common[word_at - begin]
+                else:
+                    word = words[maps[index, 0] + np.uint64(word_at)]
+                    channel = 1
+                    while word != 0 and channel < channels:
+                        word &= words[maps[index, channel] + np.uint64(word_at)]
+                        channel += 1
+                while word != 0:
+                    entry = start + (word_at << 6) + np.int64(trailing_zeros(word))
+                    word &= word - np.uint64(1)
+                    flags = check_entry(
+                        entry, entry_flags, first, bound, bound_channel, events, event
+                    )
+                    if flags >= 0 and flags & MOVING:
+                        moved = check_moving(
+                            at, i32, i64, f64, u8, entry, events, event, micros[event],
+                            variables, stack,
+                        )  # fmt: skip
+                        flags = flags | moved if moved >= 0 else np.int64(-1)
+                    if flags >= 0:
+                        out_event[count] = event
+                        out_subscription[count] = subscription[entry]
+                        out_flags[count] = flags
+                        seen |= flags
+                        count += 1
+    return count, seen
+
+
+@njit(cache=True, nogil=True)
+def match_events(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    u8: U8,
+    events: F64,
+    micros: I64,
+    variables: F64,
+    out_event: I32,
+    out_subscription: I32,
+    out_flags: U8,
+) -> tuple[Int, Int]:
+    """Match events with a packed part: finds pairs of an event and an entry, ordered by event.
+
+    Gives how many there are, -1 if there is no room for them, and all flags seen.
+    """
+    subscription = i32[at[2 * SUBSCRIPTION] : at[2 * SUBSCRIPTION + 1]]
+    entry_flags = u8[at[2 * FLAGS] : at[2 * FLAGS + 1]]
+    first = i32[at[2 * FIRST] : at[2 * FIRST + 1]]
+    bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
+    bound_channel = bound.view(np.int64)
+    group_first = i32[at[2 * GROUP_FIRST] : at[2 * GROUP_FIRST + 1]]
+    group_channel = i32[at[2 * GROUP_CHANNEL] : at[2 * GROUP_CHANNEL + 1]]
+    group_salt = u64[at[2 * GROUP_SALT] : at[2 * GROUP_SALT + 1]]
+    slot_hash = u64[at[2 * SLOT_HASH] : at[2 * SLOT_HASH + 1]]
+    slot_segment = i32[at[2 * SLOT_SEGMENT] : at[2 * SLOT_SEGMENT + 1]]
+    segment_first = i32[at[2 * SEGMENT_FIRST] : at[2 * SEGMENT_FIRST + 1]]
+    segment_key = i32[at[2 * SEGMENT_KEY] : at[2 * SEGMENT_KEY + 1]]
+    key_value = f64[at[2 * KEY_VALUE] : at[2 * KEY_VALUE + 1]]
+    map_first = i32[at[2 * MAP_FIRST] : at[2 * MAP_FIRST + 1]]
+
+    bits = events.view(np.uint64)
+    mask = np.uint64(len(slot_hash) - 1)
+    groups = len(group_first) - 1
+    count, seen = 0, np.int64(0)
+    stack = np.empty(80, np.float64)
+    # events and the large segments that they fall into
+    large_event = np.empty(len(events) * min(groups, 4), np.int32)
+    large_segment = np.empty(len(large_event), np.int32)
+    large_count = 0
+    # Some events at a time, and for those one group after the other, so that both the events and
+    # the segments of a group stay in the cache.
+    step = max(16, CACHED_VALUES // events.shape[1])
+    for round in range(groups * ((len(events) + step - 1) // step)):
+        group, event_begin = round % groups, (round // groups) * step
+        for event in range(event_begin, min(event_begin + step, len(events))):
+            key_begin, key_end = group_first[group], group_first[group + 1]
+            absent = False
+            hashed = group_salt[group]
+            for index in range(key_begin, key_end):
+                absent |= np.isnan(events[event, group_channel[index]])
+                hashed = mix(hashed ^ bits[event, group_channel[index]])
+                hashed += np.uint64(0x9E3779B97F4A7C15)
+            if absent:
+                continue
+            slot = hashed & mask
+            while slot_segment[slot] != EMPTY_SLOT and slot_hash[slot] != hashed:
+                slot = (slot + np.uint64(1)) & mask
+            segment = slot_segment[slot]
+            if segment == EMPTY_SLOT:
+                continue
+            key = segment_key[segment]
+            differs = False
+            for index in range(key_begin, key_end):
+                differs |= key_value[key + index - key_begin] != events[event, group_channel[index]]
+            if differs:
+                continue
+            start, end = segment_first[segment], segment_first[segment + 1]
+            if map_first[segment] != map_first[segment + 1]:
+                if large_count == len(large_event):
+                    large_event = np.append(large_event, np.empty_like(large_event))
+                    large_segment = np.append(large_segment, np.empty_like(large_segment))
+                large_event[large_count] = event
+                large_segment[large_count] = segment
+                large_count += 1
+                continue
+            if len(out_event) - count < end - start:
+                return -1, seen
+            for entry in range(start, end):
+                flags = check_entry(entry, entry_flags, first, bound, bound_channel, events, event)
+                if flags >= 0 and flags & MOVING:
+                    moved = check_moving(
+                        at, i32, i64, f64, u8, entry, events, event, micros[event],
+                        variables, stack,
+                    )  # fmt: skip
+                    flags = flags | moved if moved >= 0 else np.int64(-1)
+                if flags >= 0:
+                    out_event[count] = event
+                    out_subscription[count] = subscription[entry]
+                    out_flags[count] = flags
+                    seen |= flags
+                    count += 1
+    order = np.argsort(large_segment[:large_count], kind="mergesort")
+    begin = 0
+    while begin < large_count:
+        stop = begin
+        segment = large_segment[order[begin]]
+        while stop < large_count and large_segment[order[stop]] == segment:
+            stop += 1
+        count, more = match_segment(
+            at, i32, i64, f64, u64, u8, events, micros, variables, stack, segment,
+            large_event[order[begin:stop]], count, out_event, out_subscription, out_flags,
+        )  # fmt: skip
+        if count < 0:
+            return count, seen
+        seen |= more
+        begin = stop
+    if len(events) > 1 and groups > 1:
+        order_by_event(count, len(events), out_event, out_subscription, out_flags)
+    return count, seen
+
+
+@njit(cache=True, nogil=True)
+def order_by_event(
+    count: Int, events: Int, out_event: I32, out_subscription: I32, out_flags: U8
+) -> None:
+    """Put pairs in the order of their events."""
+    place = np.zeros(events + 1, np.int64)
+    for index in range(count):
+        place[out_event[index] + 1] += 1
+    for event in range(events):
+        place[event + 1] += place[event]
+    subscription = out_subscription[:count].copy()
+    flags = out_flags[:count].copy()
+    event_of = out_event[:count].copy()
+    for index in range(count):
+        target = place[event_of[index]]
+        place[event_of[index]] += 1
+        out_event[target] = event_of[index]
+        out_subscription[target] = subscription[index]
+        out_flags[target] = flags[index]
+
+
+@njit(cache=True, nogil=True)
+def write_constraint(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    entry: Int,
+    channel: Int,
+    low: float,
+    high: float,
+) -> bool:
+    """Change the bounds of an entry's constraint in place, and its bits.
+
+    False if the entry has no such constraint outside of its key, or more than one.
+    """
+    first = i32[at[2 * FIRST] : at[2 * FIRST + 1]]
+    bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
+    bound_channel = bound.view(np.int64)
+    found = -1
+    for index in range(first[entry], first[entry + 1]):
+        if bound_channel[3 * index + 2] == channel:
+            if found >= 0:
+                return False
+            found = index
+    if found < 0:
+        return False
+    bound[3 * found] = low
+    bound[3 * found + 1] = high
+    segment_first = i32[at[2 * SEGMENT_FIRST] : at[2 * SEGMENT_FIRST + 1]]
+    map_first = i32[at[2 * MAP_FIRST] : at[2 * MAP_FIRST + 1]]
+    map_channel = i32[at[2 * MAP_CHANNEL] : at[2 * MAP_CHANNEL + 1]]
+    segment = np.searchsorted(segment_first, entry, side="right") - 1
+    begin, end = map_first[segment], map_first[segment + 1]
+    for index in range(begin, end):
+        if map_channel[index] == channel:
+            place = entry - segment_first[segment]
+            width = (segment_first[segment + 1] - segment_first[segment] + 63) >> 6
+            span = int(i32[at[2 * SPAN_START] + segment]) if index == begin else -1
+            write_bits(at, i32, i64, f64, u64, index, span, place, width, low, high)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def write_bits(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    index: Int,
+    span: Int,
+    place: Int,
+    width: Int,
+    low: float,
+    high: float,
+) -> None:
+    """Write the bits of an entry in the bitmaps of a channel, and widen the spans of its cells."""
+    edge = f64[at[2 * EDGE] : at[2 * EDGE + 1]]
+    edge_at = i32[at[2 * MAP_EDGE] + index]
+    cells = i32[at[2 * MAP_CELLS] + index]
+    words_at = at[2 * WORD] + i64[at[2 * MAP_WORD] + index]
+    word_at, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
+    first, last = 0, cells - 1
+    if low <= high:
+        first = cell_of(edge, edge_at, cells, low)
+        last = cell_of(edge, edge_at, cells, high)
+    for cell in range(cells):
+        word = words_at + np.int64(cell) * width + word_at
+        if first <= cell <= last:
+            u64[word] |= bit
+            if span >= 0:
+                span_first = at[2 * SPAN_FIRST] + span + cell
+                span_last = at[2 * SPAN_LAST] + span + cell
+                i32[span_first] = min(i32[span_first], word_at)
+                i32[span_last] = max(i32[span_last], word_at + 1)
+        else:
+            u64[word] &= ~bit

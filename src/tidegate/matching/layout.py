@@ -1,0 +1,598 @@
+"""Laying out entries as a part of the index: groups, segments, bitmaps.
+
+Theory of operation. An entry's equalities choose its group. If many entries ask equality of the
+same set of channels, these make a group of their own, keyed by all of them together; an entry of a
+rarer kind joins the group of that one of its equalities which the fewest others share. Entries with
+the same key are a segment, hashed by group and key. Entries without equality are one segment.
+
+Inside a large segment each channel has bitmaps over the entries (see kernels.py), with cells of
+about equally many bounds each, and the entries are ordered along the most selective channel, so
+that the bits of one of its cells lie close together. Small segments have no bitmaps; their entries
+are simply checked one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from tidegate.matching.kernels import EMPTY_SLOT, F64, GONE, I32, I64, U8, U64, Part, mix
+
+GROUPS_MAX = 96
+GROUP_ENTRIES_MIN = 128
+BITMAP_ENTRIES_MIN = 96
+MAP_CHANNELS_MAX = 250
+DENSE_COVERAGE_MIN = 0.2
+MAP_SHARE_MIN = 1 / 64
+"""A channel gets bitmaps in a segment if at least this share of its entries constrain it."""
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Entries:
+    """Entries in compressed rows: constraints by ascending channel, and those that move."""
+
+    subscription: I32
+    flags: U8
+    first: I32
+    channel: I32
+    low: F64
+    high: F64
+    moving_first: I32
+    moving_channel: I32
+    moving_operator: U8
+    moving_program: I32
+    moving_constant: I32
+    moving_since: I64
+    constant: F64
+
+    def __len__(self) -> int:
+        return len(self.subscription)
+
+
+def concatenate(parts: list[Entries]) -> Entries:
+    """Several lists of entries as one."""
+    if len(parts) == 1:
+        return parts[0]
+    joined: dict[str, Any] = {}
+    for field in fields(Entries):
+        arrays = [getattr(part, field.name) for part in parts]
+        if field.name in ("first", "moving_first"):
+            joined[field.name] = _join_offsets(arrays)
+        elif field.name == "moving_constant":
+            starts = np.cumsum([0, *(len(part.constant) for part in parts[:-1])])
+            shifted = [array + start for array, start in zip(arrays, starts, strict=True)]
+            joined[field.name] = np.concatenate(shifted).astype(np.int32)
+        else:
+            joined[field.name] = np.concatenate(arrays)
+    return Entries(**joined)
+
+
+def _join_offsets(arrays: list[I32]) -> I32:
+    lengths = np.concatenate([np.diff(array) for array in arrays])
+    return _offsets(lengths)
+
+
+def _offsets(lengths: npt.NDArray[Any]) -> I32:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+@dataclass(slots=True)
+class _Groups:
+    """Which group each entry is in, and which of its constraints are its key there."""
+
+    of: I32
+    keyed: Bools
+    channels: list[tuple[int, ...]]
+
+
+def _choose_groups(entries: Entries) -> _Groups:
+    equal = entries.low == entries.high
+    signature = _signatures(entries.first, entries.channel, equal)
+    kinds, kind_of, counts = np.unique(signature, return_inverse=True, return_counts=True)
+    common = np.zeros(len(kinds), np.bool_)
+    largest = np.argsort(-counts, kind="stable")[:GROUPS_MAX]
+    common[largest] = counts[largest] >= GROUP_ENTRIES_MIN
+    is_common = common[kind_of]
+    frequency = _frequencies(entries, equal)
+    keyed = _choose_keys(entries.first, equal, is_common, frequency)
+    groups: dict[tuple[int, ...], int] = {}
+    of_key: dict[int, int] = {}
+    key_kind = _signatures(entries.first, entries.channel, keyed)
+    key_kinds, example, key_kind_of = np.unique(key_kind, return_index=True, return_inverse=True)
+    for index, entry in enumerate(example):
+        part = slice(entries.first[entry], entries.first[entry + 1])
+        channels = tuple(int(each) for each in entries.channel[part][keyed[part]])
+        of_key[index] = groups.setdefault(channels, len(groups))
+    table = np.array([of_key[index] for index in range(len(key_kinds))], np.int32)
+    of = table[key_kind_of] if len(table) else np.zeros(0, np.int32)
+    return _Groups(of, keyed, list(groups))
+
+
+@njit(cache=True)
+def _signatures(first: I32, channel: I32, chosen: Bools) -> U64:
+    """For each entry a number that stands for the set of channels of its chosen constraints."""
+    result = np.zeros(len(first) - 1, np.uint64)
+    for entry in range(len(result)):
+        for index in range(first[entry], first[entry + 1]):
+            if chosen[index]:
+                result[entry] += mix(np.uint64(channel[index] + 1))
+    return result
+
+
+def _frequencies(entries: Entries, equal: Bools) -> I64:
+    """For each equality, how many there are with the same channel and value."""
+    values = (entries.low[equal] + 0.0).view(np.uint64)
+    scattered = values * np.uint64(0x9E3779B97F4A7C15) + entries.channel[equal].astype(np.uint64)
+    _, kind_of, counts = np.unique(scattered, return_inverse=True, return_counts=True)
+    result = np.zeros(len(equal), np.int64)
+    result[equal] = counts[kind_of] if len(counts) else 0
+    return result
+
+
+@njit(cache=True)
+def _choose_keys(first: I32, equal: Bools, is_common: Bools, frequency: I64) -> Bools:
+    keyed = np.zeros(len(equal), np.bool_)
+    for entry in range(len(first) - 1):
+        best = -1
+        for index in range(first[entry], first[entry + 1]):
+            if not equal[index]:
+                continue
+            if is_common[entry]:
+                keyed[index] = True
+            elif best < 0 or frequency[index] < frequency[best]:
+                best = index
+        if best >= 0:
+            keyed[best] = True
+    return keyed
+
+
+@njit(cache=True)
+def _key_hashes(first: I32, low: F64, keyed: Bools, salts: U64) -> U64:
+    """The hash of each entry's key; as ``match_events`` computes it from an event."""
+    bits = low.view(np.uint64)
+    result = salts.copy()
+    for entry in range(len(result)):
+        for index in range(first[entry], first[entry + 1]):
+            if keyed[index]:
+                result[entry] = mix(result[entry] ^ bits[index]) + np.uint64(0x9E3779B97F4A7C15)
+    return result
+
+
+@njit(cache=True)
+def _same_key(first: I32, low: F64, keyed: Bools, groups: I32, a: int, b: int) -> bool:
+    if groups[a] != groups[b]:
+        return False
+    i, j = first[a], first[b]
+    while True:
+        while i < first[a + 1] and not keyed[i]:
+            i += 1
+        while j < first[b + 1] and not keyed[j]:
+            j += 1
+        if i == first[a + 1] or j == first[b + 1]:
+            return bool(i == first[a + 1] and j == first[b + 1])
+        if low[i] != low[j]:
+            return False
+        i += 1
+        j += 1
+
+
+@njit(cache=True)
+def _runs_differ(first: I32, low: F64, keyed: Bools, groups: I32, order: I64, hashes: U64) -> bool:
+    """Whether two neighbours in the order have one hash and different keys."""
+    for index in range(1, len(order)):
+        a, b = order[index - 1], order[index]
+        if hashes[a] == hashes[b] and not _same_key(first, low, keyed, groups, a, b):
+            return True
+    return False
+
+
+def lay_out(entries: Entries, program: I32) -> Part:
+    """A part with these entries."""
+    groups = _choose_groups(entries)
+    seed = 0
+    while True:
+        seed += 1
+        salts = _salts(seed, len(groups.channels))
+        hashes = _key_hashes(entries.first, entries.low, groups.keyed, salts[groups.of])
+        order = np.argsort(hashes, kind="stable")
+        if not _runs_differ(entries.first, entries.low, groups.keyed, groups.of, order, hashes):
+            break
+    in_order = hashes[order]
+    starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
+    if not len(order):
+        starts = np.zeros(0, np.int64)
+    segment_first = np.concatenate([starts, [len(order)]]).astype(np.int32)
+    maps = _Maps()
+    rest_first, rest = _without_keys(entries.first, groups.keyed)
+    for segment in range(len(starts)):
+        begin, end = int(segment_first[segment]), int(segment_first[segment + 1])
+        if end - begin >= BITMAP_ENTRIES_MIN:
+            order[begin:end] = maps.add_segment(entries, order[begin:end], rest_first, rest)
+        else:
+            maps.add_empty()
+    first, source = _permuted(order, rest_first, rest)
+    _most_selective_first(first, source, entries.low, entries.high)
+    moving_first, moving_source = _permuted(
+        order, entries.moving_first, np.arange(len(entries.moving_channel))
+    )
+    heads = order[starts] if len(starts) else np.zeros(0, np.int64)
+    key_first, key_source = _permuted(heads, *_only_keys(entries.first, groups.keyed))
+    slot_hash, slot_segment = _hash_table(hashes[heads])
+    return Part(
+        subscription=entries.subscription[order],
+        flags=entries.flags[order],
+        first=first,
+        bound=_bounds(entries.low[source], entries.high[source], entries.channel[source]),
+        group_first=_offsets(np.array([len(each) for each in groups.channels], np.int64)),
+        group_channel=np.array([c for each in groups.channels for c in each], np.int32),
+        group_salt=salts,
+        slot_hash=slot_hash,
+        slot_segment=slot_segment,
+        segment_first=segment_first,
+        segment_group=groups.of[heads],
+        segment_key=key_first[:-1],
+        key_value=entries.low[key_source],
+        **maps.arrays(),
+        moving_first=moving_first,
+        moving_channel=entries.moving_channel[moving_source],
+        moving_operator=entries.moving_operator[moving_source],
+        moving_program=entries.moving_program[moving_source],
+        moving_constant=entries.moving_constant[moving_source],
+        moving_since=entries.moving_since[moving_source],
+        constant=entries.constant,
+        program=program,
+    )
+
+
+def _bounds(low: F64, high: F64, channel: I32) -> F64:
+    bound = np.empty((len(low), 3))
+    bound[:, 0], bound[:, 1] = low, high
+    bound.view(np.int64)[:, 2] = channel
+    return bound.ravel()
+
+
+def _salts(seed: int, count: int) -> U64:
+    return _scatter(np.arange(count, dtype=np.uint64) + np.uint64(seed * 1_000_003))
+
+
+@njit(cache=True)
+def _scatter(values: U64) -> U64:
+    result = np.empty_like(values)
+    for index in range(len(values)):
+        result[index] = mix(values[index] + np.uint64(0x632BE59BD9B4E019))
+    return result
+
+
+def _without_keys(first: I32, keyed: Bools) -> tuple[I32, I64]:
+    """Compressed rows of the indexes of all constraints that are not part of a key."""
+    return _chosen(first, ~keyed)
+
+
+def _only_keys(first: I32, keyed: Bools) -> tuple[I32, I64]:
+    return _chosen(first, keyed)
+
+
+def _chosen(first: I32, chosen: Bools) -> tuple[I32, I64]:
+    running = np.concatenate([[0], np.cumsum(chosen)]).astype(np.int32)
+    return running[first], np.flatnonzero(chosen)
+
+
+def _permuted(order: I64, first: I32, source: I64) -> tuple[I32, I64]:
+    """Compressed rows in another order."""
+    lengths = np.diff(first)[order]
+    offsets = _offsets(lengths)
+    return offsets, _gather(order, first, source, offsets)
+
+
+@njit(cache=True)
+def _gather(order: I64, first: I32, source: I64, offsets: I32) -> I64:
+    result = np.empty(offsets[-1], np.int64)
+    for index in range(len(order)):
+        begin = first[order[index]]
+        for step in range(offsets[index + 1] - offsets[index]):
+            result[offsets[index] + step] = source[begin + step]
+    return result
+
+
+@njit(cache=True)
+def _most_selective_first(first: I32, source: I64, low: F64, high: F64) -> None:
+    """Order the constraints of each entry: equalities, bounds on both sides, the others."""
+    for entry in range(len(first) - 1):
+        for index in range(first[entry] + 1, first[entry + 1]):
+            moved = source[index]
+            rank = _looseness(low[moved], high[moved])
+            at = index
+            while at > first[entry]:
+                before = source[at - 1]
+                if _looseness(low[before], high[before]) <= rank:
+                    break
+                source[at] = before
+                at -= 1
+            source[at] = moved
+
+
+@njit(cache=True)
+def _looseness(low: float, high: float) -> int:
+    if low == high:
+        return 0
+    return 1 if low < high and np.isfinite(low) and np.isfinite(high) else 2
+
+
+def _hash_table(hashes: U64) -> tuple[U64, I32]:
+    """An open hash table of segments, at most half full."""
+    size = 1 << max(3, int(2 * len(hashes)).bit_length())
+    slot_hash = np.zeros(size, np.uint64)
+    slot_segment = np.full(size, EMPTY_SLOT, np.int32)
+    _fill_table(hashes, slot_hash, slot_segment)
+    return slot_hash, slot_segment
+
+
+@njit(cache=True)
+def _fill_table(hashes: U64, slot_hash: U64, slot_segment: I32) -> None:
+    mask = np.uint64(len(slot_hash) - 1)
+    for segment in range(len(hashes)):
+        slot = hashes[segment] & mask
+        while slot_segment[slot] != EMPTY_SLOT:
+            slot = (slot + np.uint64(1)) & mask
+        slot_hash[slot] = hashes[segment]
+        slot_segment[slot] = segment
+
+
+class _Maps:
+    """Builds the bitmaps of all segments."""
+
+    def __init__(self) -> None:
+        self._first = [0]
+        self._channel: list[int] = []
+        self._cells: list[int] = []
+        self._edge_at: list[int] = []
+        self._word_at: list[int] = []
+        self._edges: list[F64] = []
+        self._words: list[U64] = []
+        self._spans: list[tuple[I32, I32]] = []
+        self._span_start: list[int] = []
+        self._dense: list[bool] = []
+        self._edges_length = self._words_length = self._spans_length = 0
+
+    def add_empty(self) -> None:
+        """A segment without bitmaps."""
+        self._first.append(len(self._channel))
+        self._span_start.append(self._spans_length)
+        self._dense.append(False)
+
+    def add_segment(self, entries: Entries, members: I64, first: I32, rest: I64) -> I64:
+        """A segment with bitmaps; gives its members in the order that they now have."""
+        count = len(members)
+        offsets, source = _permuted(members, first, rest)
+        owner = np.repeat(np.arange(count), np.diff(offsets))
+        channels, numbers = np.unique(entries.channel[source], return_counts=True)
+        worth = [
+            int(c) for c, n in zip(channels, numbers, strict=True) if n >= count * MAP_SHARE_MIN
+        ]
+        if not worth:
+            self.add_empty()
+            return members
+        cells = 64 if count >= 4096 else 32 if count >= 512 else 16
+        columns = []
+        for channel in worth[:MAP_CHANNELS_MAX]:
+            chosen = entries.channel[source] == channel
+            low, high = entries.low[source][chosen], entries.high[source][chosen]
+            columns.append(_Column.of(channel, owner[chosen], low, high, count, cells))
+        columns.sort(key=lambda column: column.coverage)
+        position = np.empty(count, np.int64)
+        along = np.full(count, 2 * cells, np.int64)
+        along[columns[0].owner] = columns[0].begin + columns[0].end
+        order = np.argsort(along, kind="stable")
+        position[order] = np.arange(count)
+        self._span_start.append(self._spans_length)
+        for column in columns:
+            self._add_column(column, position, count)
+        self._first.append(len(self._channel))
+        self._dense.append(columns[0].coverage >= DENSE_COVERAGE_MIN)
+        return members[order]
+
+    def _add_column(self, column: _Column, position: I64, count: int) -> None:
+        words = (count + 63) // 64
+        cells = len(column.edges) + 1
+        bits = np.zeros((cells + 1, words), np.uint64)
+        _fill_bits(bits, position[column.owner], column.begin, column.end, position, column.free)
+        if len(self._channel) == self._first[-1]:
+            spans = _spans(bits)
+            self._spans.append(spans)
+            self._spans_length += len(spans[0])
+        self._channel.append(column.channel)
+        self._cells.append(cells)
+        self._edge_at.append(self._edges_length)
+        self._edges.append(column.edges)
+        self._edges_length += len(column.edges)
+        self._word_at.append(self._words_length)
+        self._words.append(bits.ravel())
+        self._words_length += bits.size
+
+    def arrays(self) -> dict[str, Any]:
+        """The arrays of a part that describe bitmaps."""
+        none = np.zeros(0)
+        return {
+            "segment_dense": np.array(self._dense, np.uint8),
+            "map_first": np.array(self._first, np.int32),
+            "map_channel": np.array(self._channel, np.int32),
+            "map_cells": np.array(self._cells, np.int32),
+            "map_edge": np.array(self._edge_at, np.int32),
+            "map_word": np.array(self._word_at, np.int64),
+            "edge": np.concatenate([*self._edges, none]),
+            "word": np.concatenate([*self._words, none.astype(np.uint64)]),
+            "span_first": np.concatenate([*(a for a, _ in self._spans), none]).astype(np.int32),
+            "span_last": np.concatenate([*(b for _, b in self._spans), none]).astype(np.int32),
+            "span_start": np.array(self._span_start, np.int32),
+        }
+
+
+@dataclass(slots=True)
+class _Column:
+    """The constraints that a segment's entries have on one channel, as cells."""
+
+    channel: int
+    edges: F64
+    owner: I64  # whose constraint it is, numbered inside the segment
+    begin: I64  # the first and the last cell that it reaches
+    end: I64
+    free: I64  # the entries without a constraint on this channel
+    coverage: float  # the share of entries that a cell leaves, on average
+
+    @classmethod
+    def of(cls, channel: int, owner: I64, low: F64, high: F64, count: int, cells: int) -> _Column:
+        edges = _edges(low, high, cells)
+        begin = np.searchsorted(edges, low, side="right")
+        end = np.searchsorted(edges, high, side="right")
+        outside = low > high
+        begin[outside], end[outside] = 0, len(edges)
+        free = np.setdiff1d(np.arange(count), owner)
+        reached = float((end - begin + 1).sum()) / (len(edges) + 1)
+        return cls(channel, edges, owner, begin, end, free, (reached + len(free)) / count)
+
+
+def _edges(low: F64, high: F64, cells: int) -> F64:
+    """Borders between cells, so that about equally many bounds fall into each."""
+    bounds = np.concatenate([low, high])
+    bounds = np.sort(bounds[np.isfinite(bounds)])
+    if not len(bounds):
+        return np.zeros(0)
+    picks = np.linspace(0, len(bounds) - 1, cells + 1)[1:-1].astype(np.int64)
+    return np.unique(bounds[picks])
+
+
+@njit(cache=True)
+def _fill_bits(bits: U64, place: I64, begin: I64, end: I64, position: I64, free: I64) -> None:
+    for index in range(len(place)):
+        word, bit = place[index] >> 6, np.uint64(1) << np.uint64(place[index] & 63)
+        for cell in range(begin[index], end[index] + 1):
+            bits[cell, word] |= bit
+    for index in range(len(free)):
+        at = position[free[index]]
+        word, bit = at >> 6, np.uint64(1) << np.uint64(at & 63)
+        for cell in range(bits.shape[0]):
+            bits[cell, word] |= bit
+
+
+@njit(cache=True)
+def _spans(bits: U64) -> tuple[I32, I32]:
+    """For each cell, the words that have bits: the first, and the one behind the last."""
+    first = np.zeros(len(bits), np.int32)
+    last = np.zeros(len(bits), np.int32)
+    for cell in range(len(bits)):
+        first[cell] = bits.shape[1]
+        for word in range(bits.shape[1]):
+            if bits[cell, word] != 0:
+                first[cell] = min(first[cell], word)
+                last[cell] = word + 1
+    return first, last
+
+
+def flat(entries: Entries, program: I32) -> Part:
+    """A part whose entries are checked one by one: quick to make, for a few new entries."""
+    no_i32, no_f64 = np.zeros(0, np.int32), np.zeros(0)
+    salts = _salts(1, 1)
+    slot_hash, slot_segment = _hash_table(salts)
+    return Part(
+        subscription=entries.subscription,
+        flags=entries.flags,
+        first=entries.first,
+        bound=_bounds(entries.low, entries.high, entries.channel),
+        group_first=np.zeros(2, np.int32),
+        group_channel=no_i32,
+        group_salt=salts,
+        slot_hash=slot_hash,
+        slot_segment=slot_segment,
+        segment_first=np.array([0, len(entries)], np.int32),
+        segment_group=np.zeros(1, np.int32),
+        segment_key=np.zeros(1, np.int32),
+        key_value=no_f64,
+        segment_dense=np.zeros(1, np.uint8),
+        map_first=np.zeros(2, np.int32),
+        map_channel=no_i32,
+        map_cells=no_i32,
+        map_edge=no_i32,
+        map_word=np.zeros(0, np.int64),
+        edge=no_f64,
+        word=np.zeros(0, np.uint64),
+        span_first=no_i32,
+        span_last=no_i32,
+        span_start=np.zeros(1, np.int32),
+        moving_first=entries.moving_first,
+        moving_channel=entries.moving_channel,
+        moving_operator=entries.moving_operator,
+        moving_program=entries.moving_program,
+        moving_constant=entries.moving_constant,
+        moving_since=entries.moving_since,
+        constant=entries.constant,
+        program=program,
+    )
+
+
+def take_out(part: Part) -> Entries:
+    """The entries of a part that are not gone, to be laid out anew."""
+    kept = np.flatnonzero((part.flags & GONE) == 0)
+    segment = np.searchsorted(part.segment_first, kept, side="right") - 1
+    group = part.segment_group[segment]
+    keys = np.diff(part.group_first)[group]
+    first = _offsets(np.diff(part.first)[kept] + keys)
+    channel = np.empty(first[-1], np.int32)
+    low, high = np.empty(first[-1]), np.empty(first[-1])
+    _put_back_keys(
+        kept, first, channel, low, high, part.first, part.bound, part.bound.view(np.int64),
+        part.group_first[group], part.group_channel, part.segment_key[segment], part.key_value,
+        keys,
+    )  # fmt: skip
+    moving_first, source = _permuted(kept, part.moving_first, np.arange(len(part.moving_channel)))
+    return Entries(
+        subscription=part.subscription[kept],
+        flags=part.flags[kept],
+        first=first,
+        channel=channel,
+        low=low,
+        high=high,
+        moving_first=moving_first,
+        moving_channel=part.moving_channel[source],
+        moving_operator=part.moving_operator[source],
+        moving_program=part.moving_program[source],
+        moving_constant=part.moving_constant[source],
+        moving_since=part.moving_since[source],
+        constant=part.constant,
+    )
+
+
+@njit(cache=True)
+def _put_back_keys(
+    kept: I64, first: I32, channel: I32, low: F64, high: F64, part_first: I32, bound: F64,
+    bound_channel: I64, group_at: I32, group_channel: I32, key_at: I32, key_value: F64,
+    keys: I64,
+) -> None:  # fmt: skip
+    """Write each kept entry's constraints and those of its key, by ascending channel."""
+    for index in range(len(kept)):
+        at = first[index]
+        for step in range(keys[index]):
+            value = key_value[key_at[index] + step]
+            at = _insert(first[index], at, channel, low, high,
+                         group_channel[group_at[index] + step], value, value)  # fmt: skip
+        for constraint in range(part_first[kept[index]], part_first[kept[index] + 1]):
+            at = _insert(first[index], at, channel, low, high, bound_channel[3 * constraint + 2],
+                         bound[3 * constraint], bound[3 * constraint + 1])  # fmt: skip
+
+
+@njit(cache=True)
+def _insert(
+    begin: int, end: int, channel: I32, low: F64, high: F64, new: int, new_low: float,
+    new_high: float,
+) -> int:  # fmt: skip
+    at = end
+    while at > begin and channel[at - 1] > new:
+        channel[at], low[at], high[at] = channel[at - 1], low[at - 1], high[at - 1]
+        at -= 1
+    channel[at], low[at], high[at] = new, new_low, new_high
+    return end + 1

@@ -1,0 +1,46 @@
+"""What every matcher can do. The conformance tests hold each of them to `naive`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from tidegate.language.events import Event
+from tidegate.language.values import Value
+from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.subscription import Moment, Subscription
+
+
+class Matcher(Protocol):
+    """A set of subscriptions that finds those which match an event.
+
+    What is added must be new; removing, changing or getting what is not there is a KeyError.
+    """
+
+    def add(self, subscriptions: Iterable[Subscription]) -> None:
+        """Take subscriptions in, all or none."""
+        ...
+
+    def remove(self, id: str) -> None:
+        """Forget a subscription."""
+        ...
+
+    def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
+        """Change parameters of a subscription, all at once; None takes a value away."""
+        ...
+
+    def get(self, id: str) -> Subscription:
+        """A subscription as it stands."""
+        ...
+
+    def match(self, event: Event, moment: Moment) -> list[str]:
+        """The ids of all subscriptions that match an event, in no particular order."""
+        ...
+
+    def match_batch(self, batch: EventBatch) -> Matches:
+        """All pairs of an event and a subscription that match, ordered by event."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, id: str) -> bool: ...

@@ -1,0 +1,59 @@
+"""The oracle: every event against every subscription, by the meaning of the language.
+
+Nothing is clever in here. Every other matcher, routing, runtime and pipeline is tested against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.language.events import Event
+from tidegate.language.semantics import holds
+from tidegate.language.values import Value
+from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.subscription import Moment, Subscription
+
+
+class NaiveMatcher:
+    """Asks each subscription in turn."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[str, Subscription] = {}
+
+    def add(self, subscriptions: Iterable[Subscription]) -> None:
+        self._subscriptions.update({each.id: each for each in subscriptions})
+
+    def remove(self, id: str) -> None:
+        del self._subscriptions[id]
+
+    def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
+        self._subscriptions[id] = self._subscriptions[id].updated(parameters)
+
+    def get(self, id: str) -> Subscription:
+        return self._subscriptions[id]
+
+    def match(self, event: Event, moment: Moment) -> list[str]:
+        return [
+            each.id
+            for each in self._subscriptions.values()
+            if each.lives(moment)
+            and holds(each.filter.node, event.attributes, each.environment(moment))
+        ]
+
+    def match_batch(self, batch: EventBatch) -> Matches:
+        events: list[int] = []
+        ids: list[str] = []
+        for index in range(batch.length):
+            found = self.match(batch.event(index), batch.moment(index))
+            events += [index] * len(found)
+            ids += found
+        return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._subscriptions

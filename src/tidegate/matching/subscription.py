@@ -1,0 +1,72 @@
+"""A subscription: a filter, the values of its parameters, and when it began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from tidegate.errors import UnresolvedError
+from tidegate.language.expressions import Environment
+from tidegate.language.filters import Filter
+from tidegate.language.values import Value, from_micros, to_micros
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an event is judged, and what the broker's variables are then.
+
+    ``micros`` is the time since 1970; None where events and subscriptions have no times, and then
+    `t` is 0 and `now()` undefined.
+    """
+
+    micros: int | None = None
+    variables: Mapping[str, Value] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, time: datetime | None, variables: Mapping[str, Value] | None = None) -> Moment:
+        """The moment at a time."""
+        return cls(None if time is None else to_micros(time), variables or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a subscriber asked for, from ``since`` on and before ``until``.
+
+    Both are in microseconds since 1970, or None where that is not known; `t` counts from ``since``.
+    """
+
+    id: str
+    filter: Filter
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    since: int | None = None
+    subscriber: str | None = None
+    until: int | None = None
+
+    def lives(self, moment: Moment) -> bool:
+        """Whether the subscription is there at a moment; without times it always is."""
+        if moment.micros is None:
+            return True
+        begun = self.since is None or self.since <= moment.micros
+        return begun and (self.until is None or moment.micros < self.until)
+
+    def environment(self, moment: Moment) -> Environment:
+        """What the filter's expressions see at a moment."""
+        if moment.micros is None or self.since is None:
+            t = 0.0
+        else:
+            t = (moment.micros - self.since) / 1e6
+        now = None if moment.micros is None else from_micros(moment.micros)
+        return Environment(self.parameters, moment.variables, t, now)
+
+    def updated(self, parameters: Mapping[str, Value | None]) -> Subscription:
+        """The same subscription with other values for some parameters; None takes one away."""
+        unknown = [name for name in parameters if name not in self.filter.parameters]
+        if unknown:
+            there = ", ".join(f":{name}" for name in self.filter.parameters) or "none"
+            raise UnresolvedError(
+                f"subscription {self.id!r} has no parameter :{unknown[0]}; it has {there}"
+            )
+        merged = {**self.parameters, **parameters}
+        kept = {name: value for name, value in merged.items() if value is not None}
+        return replace(self, parameters=kept)

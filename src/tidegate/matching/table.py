@@ -1,0 +1,340 @@
+"""All subscriptions of a matcher, by number: their ids, shapes, rows and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.errors import UnresolvedError
+from tidegate.language.expressions import Parameter
+from tidegate.language.filters import Filter
+from tidegate.language.limits import Limits
+from tidegate.language.parser import parse_filter
+from tidegate.language.shapes import Row, Shape, split
+from tidegate.language.values import Value
+from tidegate.matching.kernels import NO_TIME
+from tidegate.matching.rows import Cells, ShapeTable, StringPool, decode, encode, encode_column
+from tidegate.matching.sections import SectionReader, SectionWriter
+from tidegate.matching.subscription import Subscription
+
+Numbers = npt.NDArray[np.int32]
+
+NO_END = np.int64(2**63 - 1)
+_NO_LIMITS = Limits(10**9, 1000, 10**9, 10**9)
+
+
+class SubscriptionTable:
+    """Subscriptions by number; the numbers of removed ones are given out again."""
+
+    def __init__(self) -> None:
+        self.pool = StringPool()
+        self.shapes: list[ShapeTable] = []
+        self.capacity = 0
+        self._shape_numbers: dict[Shape, int] = {}
+        self._names: dict[tuple[str | None, ...], int] = {}
+        self._name_lists: list[tuple[str | None, ...]] = []
+        self._slots_of: list[dict[str, list[int]]] = []
+        self._ids: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._unread: Any = None
+        self._subscribers: dict[int, str] = {}
+        self._free: list[int] = []
+        self._length = 0
+        self._shape_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._row_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._since: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._until: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._latest_since = NO_TIME
+        self._first_until = NO_END
+        self._arrow_ids: pa.StringArray | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._by_id()
+
+    def number(self, id: str) -> int:
+        """The number of a subscription."""
+        return self._by_id()[id]
+
+    def _by_id(self) -> dict[str, int]:
+        """Numbers by id; a table that was loaded makes its Python strings only now."""
+        if self._unread is not None:
+            self._ids = self._unread.to_pylist()
+            free = set(self._free)
+            self._numbers = {
+                id: number for number, id in enumerate(self._ids) if number not in free
+            }
+            self._unread = None
+        return self._numbers
+
+    def ids_of(self, numbers: Numbers) -> list[str]:
+        """The ids of some subscriptions."""
+        self._by_id()
+        ids = self._ids
+        return [ids[number] for number in numbers.tolist()]
+
+    def ids(self) -> pa.StringArray:
+        """The ids of all numbers, those given back included, as an Arrow array."""
+        if self._arrow_ids is None:
+            self._arrow_ids = pa.array(self._ids, pa.string())
+        return self._arrow_ids
+
+    def place(self, number: int) -> tuple[int, int]:
+        """The number of a subscription's shape, and its row in the table of that shape."""
+        return int(self._shape_of[number]), int(self._row_of[number])
+
+    def since(self, numbers: Numbers) -> npt.NDArray[np.int64]:
+        """When subscriptions began, NO_TIME where that is not known."""
+        return self._since[numbers]
+
+    def living(
+        self, numbers: Numbers, micros: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Which subscriptions are there at the given times; None if all surely are."""
+        if not len(micros) or (
+            micros.min() >= self._latest_since and micros.max() < self._first_until
+        ):
+            return None
+        living: npt.NDArray[np.bool_] = self._since[numbers] <= micros
+        living &= micros < self._until[numbers]
+        living |= micros == NO_TIME
+        return living
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def add(self, subscriptions: Iterable[Subscription]) -> Numbers:
+        """Take subscriptions in; gives their numbers."""
+        self._by_id()
+        new = list(subscriptions)
+        numbers = self._take_numbers(len(new))
+        by_shape: dict[int, list[int]] = {}
+        number_of: dict[int, int] = {}  # by identity, because hashing a shape walks over all of it
+        rows: list[Row] = []
+        for index, each in enumerate(new):
+            shape, row = each.filter.shape_and_row
+            rows.append(row)
+            number = number_of.get(id(shape))
+            if number is None:
+                number = number_of[id(shape)] = self._shape_number(shape)
+            by_shape.setdefault(number, []).append(index)
+        for shape_number, members in by_shape.items():
+            self._add_rows(shape_number, members, new, rows, numbers)
+        for number, each in zip(numbers.tolist(), new, strict=True):
+            self._ids[number] = each.id
+            self._numbers[each.id] = number
+            self._since[number] = NO_TIME if each.since is None else each.since
+            self._until[number] = NO_END if each.until is None else each.until
+            if each.subscriber is not None:
+                self._subscribers[number] = each.subscriber
+        self._arrow_ids = None
+        self._length += len(new)
+        if len(numbers):
+            self._latest_since = max(self._latest_since, self._since[numbers].max())
+            self._first_until = min(self._first_until, self._until[numbers].min())
+        return numbers
+
+    def _add_rows(
+        self,
+        shape_number: int,
+        members: list[int],
+        new: list[Subscription],
+        rows: list[Row],
+        numbers: Numbers,
+    ) -> None:
+        table = self.shapes[shape_number]
+        kinds = np.zeros((len(members), table.width), np.uint8)
+        cells = np.zeros((len(members), table.width), np.int64)
+        names = np.zeros(len(members), np.int32)
+        for slot, column in enumerate(zip(*(rows[member] for member in members), strict=True)):
+            values = [
+                new[member].parameters.get(value.name) if isinstance(value, Parameter) else value
+                for member, value in zip(members, column, strict=True)
+            ]
+            kinds[:, slot], cells[:, slot] = encode_column(values, self.pool)
+        for index, member in enumerate(members):
+            names[index] = self._names_number(rows[member])
+        places = numbers[members]
+        self._shape_of[places] = shape_number
+        self._row_of[places] = table.append(kinds, cells, names)
+
+    def _take_numbers(self, count: int) -> Numbers:
+        reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
+        begin = len(self._ids)
+        fresh = count - len(reused)
+        self._ids += [""] * fresh
+        self._reserve(len(self._ids))
+        return np.array([*reused, *range(begin, begin + fresh)], np.int32)
+
+    def _reserve(self, count: int) -> None:
+        if count <= self.capacity:
+            return
+        self.capacity = max(count, 2 * self.capacity, 64)
+        for name in ("_shape_of", "_row_of", "_since", "_until"):
+            old = getattr(self, name)
+            new = np.zeros(self.capacity, old.dtype)
+            new[: len(old)] = old
+            setattr(self, name, new)
+
+    def _shape_number(self, shape: Shape) -> int:
+        number = self._shape_numbers.get(shape)
+        if number is None:
+            number = self._shape_numbers[shape] = len(self.shapes)
+            self.shapes.append(ShapeTable(shape))
+        return number
+
+    def _names_number(self, row: Row) -> int:
+        names = tuple(each.name if isinstance(each, Parameter) else None for each in row)
+        return self._names_number_of(names)
+
+    def _names_number_of(self, names: tuple[str | None, ...]) -> int:
+        number = self._names.get(names)
+        if number is None:
+            number = self._names[names] = len(self._name_lists)
+            self._name_lists.append(names)
+            slots: dict[str, list[int]] = {}
+            for slot, name in enumerate(names):
+                if name is not None:
+                    slots.setdefault(name, []).append(slot)
+            self._slots_of.append(slots)
+        return number
+
+    def remove(self, number: int) -> None:
+        """Forget a subscription."""
+        self.shapes[self._shape_of[number]].remove(int(self._row_of[number]))
+        del self._numbers[self._ids[number]]
+        self._subscribers.pop(number, None)
+        self._free.append(number)
+        self._length -= 1
+
+    def update(self, number: int, parameters: Mapping[str, Value | None]) -> list[int] | None:
+        """Write new values of parameters.
+
+        Gives the slots that changed; None if one of them got a value of another kind.
+        """
+        table = self.shapes[self._shape_of[number]]
+        row = int(self._row_of[number])
+        slots_of = self._slots_of[table.names[row]]
+        if not parameters.keys() <= slots_of.keys():
+            unknown = next(name for name in parameters if name not in slots_of)
+            there = ", ".join(f":{name}" for name in slots_of) or "none"
+            raise UnresolvedError(
+                f"subscription {self._ids[number]!r} has no parameter :{unknown}; it has {there}"
+            )
+        changed: list[int] = []
+        same = True
+        for name, value in parameters.items():
+            kind, cell = encode(value, self.pool)
+            for slot in slots_of[name]:
+                same &= table.write(row, slot, kind, cell)
+                changed.append(slot)
+        return changed if same else None
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def _row(self, number: int) -> tuple[ShapeTable, int, tuple[str | None, ...]]:
+        table = self.shapes[self._shape_of[number]]
+        row = int(self._row_of[number])
+        return table, row, self._name_lists[table.names[row]]
+
+    def get(self, number: int) -> Subscription:
+        """A subscription as it stands."""
+        table, row, names = self._row(number)
+        parameters: dict[str, Value] = {}
+        filled: list[Value | Parameter] = []
+        for slot, name in enumerate(names):
+            value = decode(int(table.kinds[row, slot]), int(table.cells[row, slot]), self.pool)
+            if name is not None:
+                filled.append(Parameter(name))
+                if value is not None:
+                    parameters[name] = value
+            elif value is not None:
+                filled.append(value)
+        since, until = int(self._since[number]), int(self._until[number])
+        return Subscription(
+            self._ids[number],
+            Filter(table.shape.fill(tuple(filled))),
+            parameters,
+            None if since == NO_TIME else since,
+            self._subscribers.get(number),
+            None if until == NO_END else until,
+        )
+
+    def by_kinds(self, numbers: Numbers) -> Iterator[tuple[Shape, tuple[int, ...], Cells, Numbers]]:
+        """Subscriptions grouped by shape and kinds of cells: shape, kinds, cells, numbers."""
+        shapes = self._shape_of[numbers]
+        for shape_number in np.unique(shapes):
+            table = self.shapes[shape_number]
+            members = numbers[shapes == shape_number]
+            rows = self._row_of[members]
+            kinds = table.kinds[rows]
+            patterns, which = np.unique(kinds, axis=0, return_inverse=True)
+            for index, pattern in enumerate(patterns):
+                chosen = which.ravel() == index
+                yield (
+                    table.shape,
+                    tuple(int(kind) for kind in pattern),
+                    table.cells[rows[chosen]],
+                    members[chosen],
+                )
+
+    # -- snapshots ----------------------------------------------------------------------------
+
+    def save(self, into: SectionWriter) -> None:
+        """Add the table to a snapshot."""
+        self._by_id()
+        count = len(self._ids)
+        into.texts("ids", self._ids)
+        into.texts("strings", self.pool.texts())
+        for name in ("shape_of", "row_of", "since", "until"):
+            into.array(name, getattr(self, f"_{name}")[:count])
+        into.array("free", np.array(self._free, np.int32))
+        into.array("subscriber_of", np.array(list(self._subscribers), np.int32))
+        into.texts("subscribers", list(self._subscribers.values()))
+        into.note("names", self._name_lists)
+        into.note("shapes", [shape_text(table.shape) for table in self.shapes])
+        for number, table in enumerate(self.shapes):
+            table.save(f"shape{number}", into)
+
+    @classmethod
+    def load(cls, source: SectionReader) -> SubscriptionTable:
+        """The table of a snapshot."""
+        table = cls()
+        table._unread = source.texts("ids")
+        table._arrow_ids = table._unread.cast(pa.string())
+        table.pool = StringPool(source.texts("strings").to_pylist())
+        for name in ("shape_of", "row_of", "since", "until"):
+            setattr(table, f"_{name}", source.array(name))
+        table._free = source.array("free").tolist()
+        table.capacity = len(table._shape_of)
+        table._length = table.capacity - len(table._free)
+        subscribers = source.texts("subscribers").to_pylist()
+        table._subscribers = dict(
+            zip(source.array("subscriber_of").tolist(), subscribers, strict=True)
+        )
+        for names in source.note("names"):
+            table._names_number_of(tuple(names))
+        for number, text in enumerate(source.note("shapes")):
+            shape = shape_from(text)
+            table._shape_numbers[shape] = number
+            table.shapes.append(ShapeTable.load(shape, f"shape{number}", source))
+        if len(table._since):
+            table._latest_since = table._since.max()
+            table._first_until = table._until.min()
+        return table
+
+
+def shape_text(shape: Shape) -> str:
+    """A shape as a filter text: parameters in place of its slots."""
+    return str(shape.fill(tuple(Parameter(f"s{slot}") for slot in range(shape.width))))
+
+
+def shape_from(text: str) -> Shape:
+    """The shape that ``shape_text`` wrote."""
+    shape, _ = split(parse_filter(text, _NO_LIMITS))
+    return shape

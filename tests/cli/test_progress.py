@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import pytest
+
+from tidegate.cli import progress as module
+from tidegate.cli.input_file import InputFile
+from tidegate.cli.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(work: Callable[[Progress], object], *, wanted: bool = True) -> str:
+    """What some work shows on a terminal."""
+    with redirect_stderr(Terminal()) as terminal:
+        work(Progress(wanted=wanted))
+    return terminal.getvalue()
+
+
+def hundred_steps(progress: Progress) -> None:
+    with progress.steps("matching", 100) as advance:
+        advance(40)
+        advance(60)
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SHOWN_AFTER_S", -1.0)
+
+
+def test_short_work_shows_nothing() -> None:
+    assert shown(hundred_steps) == ""
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_long_work_shows_a_bar() -> None:
+    assert "matching" in shown(hundred_steps)
+    assert "100%" in shown(hundred_steps)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_bar_that_is_not_wanted() -> None:
+    assert shown(hundred_steps, wanted=False) == ""
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_file(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("{}\n" * 10, encoding="utf-8")
+    file = InputFile(str(tmp_path / "events.jsonl"))
+
+    def read(progress: Progress) -> None:
+        with progress.of(file) as advance:
+            assert len(list(file.lines(advance))) == 10
+
+    assert "100%" in shown(read)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_of_stdin_the_length_is_not_known() -> None:
+    def read(progress: Progress) -> None:
+        with progress.of(InputFile("-")) as advance:
+            advance(100)
+
+    assert shown(read) == ""
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_stderr_that_is_no_terminal() -> None:
+    with redirect_stderr(io.StringIO()) as plain:
+        hundred_steps(Progress(wanted=True))
+    assert plain.getvalue() == ""

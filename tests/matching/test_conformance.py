@@ -1,0 +1,260 @@
+"""What every matcher must do, whatever is inside of it: agree with the oracle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import (
+    PARAMETERS,
+    VARIABLES,
+    events_aimed_at,
+    expressions,
+    nodes,
+    predicates,
+    values,
+)
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter, parse
+from tidegate.language.values import Value
+from tidegate.matching import index, layout
+from tidegate.matching.batches import EventBatch
+from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.matcher import Matcher
+from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.subscription import Moment, Subscription
+
+MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, ColumnarMatcher]
+
+
+@pytest.fixture(params=MATCHERS)
+def matcher(request: pytest.FixtureRequest) -> Matcher:
+    made: Matcher = request.param()
+    return made
+
+
+@contextmanager
+def small_parts() -> Iterator[None]:
+    """Let a few subscriptions already fill the open part, make groups and have bitmaps."""
+    with (
+        mock.patch.object(index, "OPEN_ENTRIES_MAX", 4),
+        mock.patch.object(layout, "GROUP_ENTRIES_MIN", 2),
+        mock.patch.object(layout, "BITMAP_ENTRIES_MIN", 2),
+    ):
+        yield
+
+
+def both(data: dict[str, Subscription]) -> tuple[NaiveMatcher, ColumnarMatcher]:
+    naive, columnar = NaiveMatcher(), ColumnarMatcher()
+    naive.add(data.values())
+    columnar.add(data.values())
+    return naive, columnar
+
+
+def pairs(matcher: Matcher, batch: EventBatch) -> list[tuple[int, str]]:
+    found = matcher.match_batch(batch)
+    listed = list(zip(found.events.tolist(), found.subscriptions.to_pylist(), strict=True))
+    assert [event for event, _ in listed] == sorted(event for event, _ in listed)
+    return sorted(listed)
+
+
+def test_matches_and_changes(matcher: Matcher) -> None:
+    matcher.add([Subscription("s", parse("symbol = 'IBM' and price < :limit"), {"limit": 10})])
+    event = Event.of({"symbol": "IBM", "price": 9.5})
+    assert matcher.match(event, Moment()) == ["s"]
+    matcher.update("s", {"limit": 9})
+    assert matcher.match(event, Moment()) == []
+    matcher.update("s", {"limit": 10.5})
+    assert matcher.match(event, Moment()) == ["s"]
+    assert "s" in matcher
+    assert len(matcher) == 1
+    matcher.remove("s")
+    assert matcher.match(event, Moment()) == []
+    assert "s" not in matcher
+    assert len(matcher) == 0
+
+
+def test_an_id_can_be_used_again(matcher: Matcher) -> None:
+    event = Event.of({"a": 1})
+    for _ in range(3):
+        matcher.add([Subscription("s", parse("a = 1"))])
+        assert matcher.match(event, Moment()) == ["s"]
+        matcher.remove("s")
+        matcher.add([Subscription("s", parse("a = 2"))])
+        assert matcher.match(event, Moment()) == []
+        matcher.remove("s")
+
+
+@pytest.mark.parametrize("call", ["remove", "get", "update"])
+def test_what_is_not_there_is_a_key_error(matcher: Matcher, call: str) -> None:
+    arguments: list[object] = [{}] if call == "update" else []
+    with pytest.raises(KeyError):
+        getattr(matcher, call)("nobody", *arguments)
+
+
+def test_several_parameters_change_as_one(matcher: Matcher) -> None:
+    filter = parse("x >= :low and x <= :high")
+    matcher.add([Subscription("s", filter, {"low": 0, "high": 1})])
+    matcher.update("s", {"low": 10, "high": 11})
+    assert matcher.match(Event.of({"x": 10.5}), Moment()) == ["s"]
+    assert matcher.match(Event.of({"x": 0.5}), Moment()) == []
+    assert matcher.get("s").parameters == {"low": 10, "high": 11}
+
+
+def test_a_subscription_lives_from_since_until_before_until(matcher: Matcher) -> None:
+    matcher.add([Subscription("s", parse("a = 1"), since=100, until=200)])
+    event = Event.of({"a": 1})
+    found = {micros: matcher.match(event, Moment(micros)) for micros in (99, 100, 199, 200, None)}
+    assert found == {99: [], 100: ["s"], 199: ["s"], 200: [], None: ["s"]}
+
+
+def test_a_value_that_becomes_another_kind_moves(matcher: Matcher) -> None:
+    matcher.add([Subscription("s", parse("x < :a and x > :b"), {"a": "m", "b": 1})])
+    event = Event.of({"x": 2})
+    assert matcher.match(event, Moment()) == []
+    matcher.update("s", {"a": 3})
+    assert matcher.match(event, Moment()) == ["s"]
+    matcher.update("s", {"a": None})
+    assert matcher.match(event, Moment()) == []
+    matcher.update("s", {"a": 2.5})
+    assert matcher.match(event, Moment()) == ["s"]
+
+
+open_nodes = nodes(st.one_of(predicates(), predicates(expressions())))
+settings_of = st.fixed_dictionaries({}, optional=dict.fromkeys(PARAMETERS, values))
+variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, values))
+moments = st.none() | st.integers(0, 10**7)
+
+
+@given(st.data())
+def test_columnar_agrees_with_naive(data: st.DataObject) -> None:
+    """Any filters, events at their bounds, updates and removals on the way."""
+    filters = data.draw(st.lists(open_nodes.map(Filter), min_size=1, max_size=10))
+    known: dict[str, Subscription] = {}
+    for number, filter in enumerate(filters):
+        kept = {n: v for n, v in data.draw(settings_of).items() if n in filter.parameters}
+        since = data.draw(moments)
+        known[f"s{number}"] = Subscription(f"s{number}", filter, kept, since)
+    with small_parts():
+        naive, columnar = both(known)
+        aimed = events_aimed_at(*(each.node for each in filters))
+        for _ in range(data.draw(st.integers(1, 4))):
+            event = Event(data.draw(aimed))
+            moment = Moment(data.draw(moments), data.draw(variables))
+            assert sorted(columnar.match(event, moment)) == sorted(naive.match(event, moment))
+            change(data, known, naive, columnar)
+
+
+def change(
+    data: st.DataObject, known: dict[str, Subscription], naive: Matcher, columnar: Matcher
+) -> None:
+    """One change to both: an update, a removal, or an addition of what was removed."""
+    id = data.draw(st.sampled_from(sorted(known)))
+    names = known[id].filter.parameters
+    if id not in naive:
+        naive.add([known[id]])
+        columnar.add([known[id]])
+    elif names and data.draw(st.sampled_from(["update", "remove"])) == "update":
+        new: dict[str, Value | None] = data.draw(
+            st.fixed_dictionaries({}, optional=dict.fromkeys(names, values | st.none()))
+        )
+        naive.update(id, new)
+        columnar.update(id, new)
+        assert columnar.get(id).parameters == naive.get(id).parameters
+    else:
+        naive.remove(id)
+        columnar.remove(id)
+
+
+@given(st.data())
+def test_batches_agree_with_naive(data: st.DataObject) -> None:
+    """Attributes that change their kind from event to event, absent ones, times."""
+    filters = data.draw(st.lists(open_nodes.map(Filter), min_size=1, max_size=8))
+    known = {
+        f"s{number}": Subscription(f"s{number}", filter, {}, data.draw(moments))
+        for number, filter in enumerate(filters)
+    }
+    aimed = events_aimed_at(*(each.node for each in filters))
+    events = [Event(each) for each in data.draw(st.lists(aimed, max_size=12))]
+    batch = EventBatch.of_events(events).knowing(data.draw(variables))
+    with small_parts():
+        naive, columnar = both(known)
+        assert pairs(columnar, batch) == pairs(naive, batch)
+
+
+TEMPLATES = [
+    "a = {i} and x >= {f} and x <= {g}",
+    "a = {i} and b = {j}",
+    "a = {i} and b = {j} and y > :p",
+    "x >= {f} and x <= {g} and y < {h}",
+    "y > :p and x < {f} + t",
+    "s = 's{i}' and x > {f}",
+    "s in ('s{i}', 's{j}') or b = {i}",
+    "b != {i} and a = {j} and y between {f} and {g}",
+    "s starts with 's{i}' and y > {h}",
+    "x > {f} * sin(t) and a = {i}",
+]
+
+
+def mixed_filter(rng: random.Random) -> str:
+    low = rng.random()
+    return rng.choice(TEMPLATES).format(
+        i=rng.randrange(8),
+        j=rng.randrange(4),
+        f=round(low, 2),
+        g=round(low + 0.3, 2),
+        h=round(rng.random(), 2),
+    )
+
+
+def mixed_event(rng: random.Random) -> Event:
+    event = {
+        "a": rng.randrange(9),
+        "b": rng.randrange(5),
+        "x": round(rng.random() * 1.2, 2),
+        "y": round(rng.random(), 2),
+        "s": f"s{rng.randrange(10)}",
+    }
+    return Event.of({name: value for name, value in event.items() if rng.random() < 0.9})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_with_churn_agree_with_naive(seed: int) -> None:
+    """Enough subscriptions for groups, segments, bitmaps and merged parts, changed all the time."""
+    rng = random.Random(seed)
+    naive, columnar = NaiveMatcher(), ColumnarMatcher()
+    alive: list[str] = []
+
+    def add(count: int, start: int) -> None:
+        new = []
+        for number in range(start, start + count):
+            filter = parse(mixed_filter(rng))
+            parameters: dict[str, Value] = {name: rng.random() for name in filter.parameters}
+            new.append(Subscription(f"s{number}", filter, parameters, rng.randrange(10**6)))
+            alive.append(f"s{number}")
+        naive.add(new)
+        columnar.add(new)
+
+    add(1200, 0)
+    for step in range(6):
+        batch = EventBatch.of_events([mixed_event(rng) for _ in range(25)])
+        times = [rng.randrange(2 * 10**6) for _ in range(25)]
+        batch = batch.judged_at(np.array(times))
+        assert pairs(columnar, batch) == pairs(naive, batch)
+        for id in rng.sample(alive, 120):
+            alive.remove(id)
+            naive.remove(id)
+            columnar.remove(id)
+        for id in rng.sample(alive, 150):
+            if naive.get(id).filter.parameters:
+                value = rng.random()
+                naive.update(id, {"p": value})
+                columnar.update(id, {"p": value})
+        add(rng.choice([3, 400]), 10_000 * (step + 1))

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidegate.errors import (
+    BadValueError,
+    EventError,
+    FilterError,
+    SubscriptionError,
+    UnresolvedError,
+    UnsetParameterWarning,
+)
+from tidegate.language.events import Event
+from tidegate.matching.engine import Engine
+
+START = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture(params=["columnar", "naive"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return Engine(matcher=request.param, clock=lambda: START)
+
+
+def test_subscribe_match_update_cancel(engine: Engine) -> None:
+    sub = engine.subscribe("symbol = 'IBM' and price < :limit", limit=10.0)
+    assert engine.match({"symbol": "IBM", "price": 9.5}) == [sub.id]
+    sub.update(limit=5)
+    assert engine.match({"symbol": "IBM", "price": 9.5}) == []
+    sub.update({"limit": 30})
+    assert engine.match({"symbol": "IBM", "price": 9.5}) == [sub.id]
+    assert sub.id in engine
+    sub.cancel()
+    assert engine.match({"symbol": "IBM", "price": 9.5}) == []
+    assert len(engine) == 0
+
+
+def test_ids_are_given_or_made(engine: Engine) -> None:
+    assert engine.subscribe("a = 1", id="s2").id == "s2"
+    assert engine.subscribe("a = 1").id == "s1"
+    assert engine.subscribe("a = 1").id == "s3"
+    with pytest.raises(SubscriptionError, match="already is a subscription 's2'"):
+        engine.subscribe("a = 1", id="s2")
+
+
+def test_unknown_ids_are_refused(engine: Engine) -> None:
+    event = {"a": 1}
+    with pytest.raises(SubscriptionError, match="no subscription 'x'"):
+        engine.update("x", a=1)
+    with pytest.raises(SubscriptionError, match="no subscription 'x'"):
+        engine.cancel("x")
+    with pytest.raises(SubscriptionError, match="no subscription 'x'"):
+        engine.get("x")
+    with pytest.raises(SubscriptionError, match="no subscription 'x'"):
+        engine.explain("x", event)
+
+
+def test_bad_input_changes_nothing(engine: Engine) -> None:
+    sub = engine.subscribe("price < :limit", limit=10)
+    with pytest.raises(FilterError):
+        engine.subscribe("price <")
+    with pytest.raises(SubscriptionError, match="no parameter :limt; it has :limit"):
+        engine.subscribe("price < :limit", limt=3)
+    with pytest.raises(UnresolvedError, match="no parameter :other; it has :limit"):
+        sub.update(limit=1, other=2)
+    with pytest.raises(BadValueError, match="parameter :limit"):
+        sub.update(limit=[1])
+    with pytest.raises(EventError, match="'price'"):
+        engine.match({"price": [1]})
+    assert engine.match({"price": 9}) == [sub.id]
+    assert len(engine) == 1
+
+
+def test_a_parameter_without_a_value_matches_nothing_yet(engine: Engine) -> None:
+    with pytest.warns(UnsetParameterWarning, match=":limit has no value"):
+        sub = engine.subscribe("price < :limit")
+    assert engine.match({"price": 1}) == []
+    sub.update(limit=2)
+    assert engine.match({"price": 1}) == [sub.id]
+    sub.update(limit=None)
+    assert engine.match({"price": 1}) == []
+
+
+def test_a_parameter_named_like_an_argument(engine: Engine) -> None:
+    sub = engine.subscribe("a = :id", parameters={"id": 7})
+    assert engine.match({"a": 7}) == [sub.id]
+
+
+def test_events_are_judged_at_their_time(engine: Engine) -> None:
+    sub = engine.subscribe("x between -3 + t and 3 + t")
+    second = START + timedelta(seconds=1)
+    assert engine.match({"x": 4}) == []
+    assert engine.match({"x": 4}, time=second) == [sub.id]
+    assert engine.match(Event.of({"x": 4}, second)) == [sub.id]
+    assert engine.match({"x": 4}, time=START - timedelta(seconds=1)) == []
+    batch = engine.match_batch([Event.of({"x": 4}, second), Event.of({"x": 4})])
+    assert batch.to_pylist() == [{"event": 0, "subscription": sub.id}]
+
+
+def test_variables_take_effect_at_once(engine: Engine) -> None:
+    sub = engine.subscribe("distance < :near * @max / @used", near=10)
+    assert engine.match({"distance": 15}) == []
+    engine.set_variables(max=100, used=50)
+    assert engine.match({"distance": 15}) == [sub.id]
+    engine.set_variables(used=100)
+    assert engine.match({"distance": 15}) == []
+    engine.set_variables(max=None)
+    assert engine.match({"distance": 1}) == []
+
+
+def test_batches_from_arrow(engine: Engine) -> None:
+    engine.subscribe("symbol = 'IBM' and quote.price < 10", id="a")
+    engine.subscribe("quote.price is not null", id="b")
+    table = pa.table(
+        {
+            "symbol": pa.array(["IBM", None, "IBM"]).dictionary_encode(),
+            "quote": [{"price": 9}, {"price": None}, {"price": 11}],
+        }
+    )
+    found = engine.match_batch(table)
+    assert found.schema.names == ["event", "subscription"]
+    assert sorted(map(tuple, (row.values() for row in found.to_pylist()))) == [
+        (0, "a"),
+        (0, "b"),
+        (2, "b"),
+    ]
+    assert engine.match_batch(table.to_batches()[0]).num_rows == 3
+    assert engine.match_batch(table.slice(0, 0)).num_rows == 0
+
+
+def test_event_time_of_a_batch(engine: Engine) -> None:
+    sub = engine.subscribe("x < t")
+    table = pa.table({"x": [1, 1], "when": [START, START + timedelta(seconds=2)]})
+    found = engine.match_batch(table, event_time="when")
+    assert found.to_pylist() == [{"event": 1, "subscription": sub.id}]
+    with pytest.raises(EventError, match="no column 'time'"):
+        engine.match_batch(table, event_time="time")
+    with pytest.raises(EventError, match="must be of timestamps"):
+        engine.match_batch(table, event_time="x")
+    with pytest.raises(EventError, match="event 1 has none"):
+        engine.match_batch(pa.table({"when": [START, None]}), event_time="when")
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([[1]]), "a list is not a value"),
+        (pa.array([b"x"]), "binary is not a value type"),
+        (pa.array([2**64 - 1], pa.uint64()), "does not fit in 64 bits"),
+    ],
+)
+def test_columns_of_no_value_type_are_refused(column: Any, reason: str) -> None:
+    engine = Engine()
+    engine.subscribe("a = 1")
+    with pytest.raises(EventError, match=f"column 'a': .*{reason}"):
+        engine.match_batch(pa.table({"a": column}))
+
+
+def test_subscribe_batch(engine: Engine) -> None:
+    table = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "filter": ["price < :limit", "price > 3", "price < :limit"],
+            "params": ['{"limit": 5}', None, '{"limit": 2}'],
+            "subscriber": ["desk-7", None, None],
+        }
+    )
+    assert engine.subscribe_batch(table) == ["a", "b", "c"]
+    assert sorted(engine.match({"price": 4})) == ["a", "b"]
+    assert engine.get("a").subscriber == "desk-7"
+    engine.update("c", limit=9)
+    assert sorted(engine.match({"price": 4})) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"id": "x", "filter": "price <"}, "subscription 'x': .*value must follow"),
+        ({"id": "x", "filter": None}, "row 1: filter: is missing"),
+        ({"id": "ok", "filter": "a = 1"}, "already is a subscription 'ok'"),
+        ({"id": "x", "filter": "a < :p", "params": '{"q": 1}'}, "no parameter :q"),
+        ({"id": "x", "filter": "a < :p", "params": "{"}, "row 1: params"),
+    ],
+)
+def test_a_bad_row_is_named_and_nothing_is_added(
+    engine: Engine, row: dict[str, object], reason: str
+) -> None:
+    good = {"id": "ok", "filter": "a = 1", "params": None}
+    with pytest.raises(SubscriptionError, match=reason):
+        engine.subscribe_batch(pa.Table.from_pylist([good, {"params": None, **row}]))
+    assert len(engine) == 0
+
+
+def test_there_is_no_other_matcher() -> None:
+    with pytest.raises(SubscriptionError, match="columnar, naive"):
+        Engine(matcher="quantum")
+
+
+def test_no_event_sees_half_of_an_update() -> None:
+    """One thread moves a window of fixed width, others match: always one window is in force."""
+    engine = Engine(clock=lambda: None)
+    for number in range(600):
+        engine.subscribe("a = 1 and b > :b", id=f"other{number}", b=number)
+    sub = engine.subscribe("x >= :low and x < :high", low=0, high=10)
+    table = pa.table({"x": [float(x) for x in range(1000)]})
+    stop = threading.Event()
+    wrong: list[int] = []
+
+    def match() -> None:
+        while not stop.is_set():
+            count = engine.match_batch(table).num_rows
+            if count != 10:
+                wrong.append(count)
+
+    threads = [threading.Thread(target=match) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for step in range(3000):
+        low = step * 7 % 990
+        sub.update(low=low, high=low + 10)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_subscriptions_come_and_go_while_others_match() -> None:
+    engine = Engine(clock=lambda: None)
+    steady = [engine.subscribe(f"a = {n} and b < 5", id=f"steady{n}").id for n in range(20)]
+    table = pa.table({"a": [n % 20 for n in range(200)], "b": [1.0] * 200})
+    stop = threading.Event()
+    missing: list[int] = []
+
+    def match() -> None:
+        while not stop.is_set():
+            found = engine.match_batch(table).to_pylist()
+            count = sum(row["subscription"] in steady for row in found)
+            if count != 200:
+                missing.append(count)
+
+    thread = threading.Thread(target=match)
+    thread.start()
+    for step in range(400):
+        subs = [engine.subscribe(f"a = {n} and b < :b", b=n) for n in range(step % 7)]
+        for sub in subs:
+            sub.update(b=2)
+            sub.cancel()
+    stop.set()
+    thread.join()
+    assert missing == []
+    assert len(engine) == 20
