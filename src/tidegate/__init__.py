@@ -1,4 +1,11 @@
-"""Tidegate: content-based publish/subscribe whose subscriptions move."""
+"""Tidegate: content-based publish/subscribe whose subscriptions move.
+
+What stands in ``__all__`` is for users. The engine is loaded when it is first asked for, because
+its compiler takes a while to import.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from tidegate.errors import (
     BadValueError,
@@ -7,9 +14,12 @@ from tidegate.errors import (
     FilterLimitError,
     LateEventsError,
     NeverMatchesWarning,
+    SnapshotError,
+    SubscriptionError,
     TidegateError,
     TidegateWarning,
     UnresolvedError,
+    UnsetParameterWarning,
 )
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.bulk import BulkParser
@@ -20,14 +30,20 @@ from tidegate.language.patterns import Pattern, parse_pattern
 from tidegate.language.sequences import SequenceMatcher
 from tidegate.language.shapes import Shape
 
+if TYPE_CHECKING:
+    from tidegate.matching.engine import Engine
+    from tidegate.matching.explain import Explanation
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Advertisement",
     "BadValueError",
     "BulkParser",
+    "Engine",
     "Event",
     "EventError",
+    "Explanation",
     "Filter",
     "FilterError",
     "FilterLimitError",
@@ -37,11 +53,25 @@ __all__ = [
     "Pattern",
     "SequenceMatcher",
     "Shape",
+    "SnapshotError",
+    "SubscriptionError",
     "TidegateError",
     "TidegateWarning",
     "UnresolvedError",
+    "UnsetParameterWarning",
     "parse",
     "parse_advertisement",
     "parse_pattern",
     "shape_of",
 ]
+
+_LOADED_LATER = {
+    "Engine": "tidegate.matching.engine",
+    "Explanation": "tidegate.matching.explain",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_LATER:
+        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
+    return getattr(import_module(_LOADED_LATER[name]), name)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import Folder, pairs
+from tidegate.cli import pacing
 from tidegate.cli.events_file import CHUNK_EVENTS
+from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language.filters import parse
 
 SUBSCRIPTIONS: list[dict[str, object]] = [
@@ -109,6 +112,22 @@ def test_events_from_stdin(market: Folder) -> None:
     events = (market.path / "events.jsonl").read_bytes()
     ran = market.run("match", "--subscriptions", "wanted.jsonl", "--events", "-", stdin=events)
     assert (ran.code, ran.out, ran.err) == (0, MATCHES, "")
+
+
+def test_bad_lines_of_stdin(market: Folder) -> None:
+    ran = market.run("match", "--subscriptions", "wanted.jsonl", "--events", "-", stdin=b"{}\n[]\n")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error: stdin, line 2: must be a JSON object, not a list\n"
+
+
+def test_matches_of_many_subscriptions(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches shrink where each event matches much, and the file is the same."""
+    folder.write("wanted.jsonl", [{"id": f"s{n}", "filter": f"x >= {n}"} for n in range(40)])
+    folder.write("events.jsonl", [{"x": n % 60} for n in range(300)])
+    expected = folder.match(*FILES)
+    monkeypatch.setattr(pacing, "BATCH_MATCHES", 100)
+    assert folder.match(*FILES) == expected
+    assert len(expected) == sum(min(n % 60, 39) + 1 for n in range(300))
 
 
 def test_many_chunks_are_as_one(folder: Folder) -> None:
@@ -463,6 +482,31 @@ def test_bad_rows_of_parquet(folder: Folder) -> None:
     assert ran.err.endswith("skipped 4 bad lines in all: 4 of events.parquet\n")
 
 
+def test_times_of_parquet_must_be_in_the_calendar(folder: Folder) -> None:
+    times = pa.array([0, 2**62, None, -(2**62)], pa.timestamp("us"))
+    reason = "a timestamp must lie in the years 1 to 9999 in UTC"
+    folder.write("wanted.jsonl", [{"id": "a", "filter": "true"}])
+    folder.write_parquet("events.parquet", pa.table({"x": times}))
+    assert folder.refused("match", *FILES[:2], "--events", "events.parquet") == (
+        f"error: events.parquet, row 1: attribute 'x': {reason}\n"
+        f"error: events.parquet, row 3: attribute 'x': {reason}\n"
+    )
+    columns = {"id": list("abcd"), "filter": ["true"] * 4, "since": times}
+    folder.write_parquet("wanted.parquet", pa.table(columns))
+    said = folder.refused(
+        "match", "--subscriptions", "wanted.parquet", "--events", "events.parquet"
+    )
+    assert said == f"error: wanted.parquet: column 'since': {reason}\n"
+
+
+def test_a_column_that_stands_there_twice(market: Folder) -> None:
+    columns: list[Any] = [pa.array(["a"]), pa.array(["b"]), pa.array(["true"])]
+    table = pa.Table.from_arrays(columns, names=["id", "id", "filter"])
+    market.write_parquet("wanted.parquet", table)
+    said = market.refused("match", "--subscriptions", "wanted.parquet", *FILES[2:])
+    assert said == "error: wanted.parquet: column 'id' stands there twice\n"
+
+
 def test_strings_of_parquet_must_be_unicode(folder: Folder) -> None:
     folder.write("wanted.jsonl", [{"id": "a", "filter": "x != 'b'"}])
     text = pa.array([b"a", b"\xff", b"c"]).view(pa.string())
@@ -533,6 +577,7 @@ def test_columns_of_subscriptions(market: Folder, columns: Any, reason: str) -> 
         ({"at": [at(0)], "x": [[1]]}, "column 'x': a list is not a value"),
         ({"x": [1]}, "there is no column 'at'"),
         ({"at": [1]}, "column 'at': must be timestamps or strings, not int64"),
+        ({"at": [at(0)], "x": [{"y": 1}], "x.y": [1]}, "column 'x.y' stands in the table twice"),
     ],
 )
 def test_columns_of_events(market: Folder, columns: Any, reason: str) -> None:
@@ -622,12 +667,15 @@ def matches_by_definition(
     return sorted(found)
 
 
-@settings(max_examples=60)
-@given(subscription_rows(), event_rows)
+@settings(max_examples=settings().max_examples // 3)
+@given(subscription_rows(), event_rows, st.sampled_from([0, 8]))
 def test_all_engines_and_formats_agree(
-    rows: list[dict[str, object]], events: list[dict[str, object]]
+    rows: list[dict[str, object]], events: list[dict[str, object]], alone_max: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as path:
+    with (
+        tempfile.TemporaryDirectory() as path,
+        mock.patch.object(pacing, "ALONE_MAX", alone_max),
+    ):
         folder = Folder(Path(path))
         folder.write("wanted.jsonl", rows)
         folder.write("events.jsonl", events)
@@ -645,6 +693,21 @@ def test_all_engines_and_formats_agree(
         assert [tuple(row.values()) for row in table.to_pylist()] == pairs(
             folder.read("naive.jsonl")
         )
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_engines_agree_on_the_workloads(folder: Folder, name: str) -> None:
+    workload = WORKLOADS[name]
+    folder.write_parquet("wanted.parquet", workload.subscriptions(200))
+    folder.write_parquet("events.parquet", workload.events(100))
+    times = ("--event-time", "time") if workload.moves else ()
+    for engine in ("naive", "columnar"):
+        ran = folder.run(
+            "match", "--subscriptions", "wanted.parquet", "--events", "events.parquet", *times,
+            "--engine", engine, "--output", engine,
+        )  # fmt: skip
+        assert (ran.code, ran.err) == (0, "")
+    assert folder.read("naive") == folder.read("columnar")
 
 
 def test_ids_are_escaped_as_json_says(folder: Folder) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tidegate.cli import progress as module
 from tidegate.cli.input_file import InputFile
 from tidegate.cli.progress import Progress
+from tidegate.errors import TidegateError
 
 
 class Terminal(io.StringIO):
@@ -60,6 +63,23 @@ def test_a_file(tmp_path: Path) -> None:
             assert len(list(file.lines(advance))) == 10
 
     assert "100%" in shown(read)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_parquet_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": range(10)}), tmp_path / "events.parquet")
+    file = InputFile(str(tmp_path / "events.parquet"))
+
+    def read(progress: Progress) -> None:
+        with progress.of(file) as advance:
+            assert [start for start, _ in file.tables(4, advance)] == [0, 4, 8]
+
+    assert "100%" in shown(read)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(TidegateError, match="nowhere: cannot be read: No such file"):
+        shown(lambda progress: progress.of(InputFile("nowhere")).__enter__())
 
 
 @pytest.mark.usefixtures("_at_once")

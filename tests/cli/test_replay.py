@@ -5,6 +5,7 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import Folder, Row, pairs
+from tidegate.cli import pacing
 from tidegate.language.filters import parse
 
 FILES = ("--changes", "log.jsonl", "--events", "events.jsonl", "--event-time", "time")
@@ -337,12 +339,15 @@ def as_of(log: list[dict[str, Any]], events: list[dict[str, Any]]) -> list[tuple
     return sorted(found)
 
 
-@settings(max_examples=100)
-@given(logs(), event_lists)
+@settings(max_examples=settings().max_examples // 2)
+@given(logs(), event_lists, st.sampled_from([0, 8]))
 def test_events_are_judged_as_of_their_time(
-    log: list[dict[str, object]], events: list[dict[str, object]]
+    log: list[dict[str, object]], events: list[dict[str, object]], alone_max: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as path:
+    with (
+        tempfile.TemporaryDirectory() as path,
+        mock.patch.object(pacing, "ALONE_MAX", alone_max),
+    ):
         folder = Folder(Path(path))
         outputs = []
         for engine in ("naive", "columnar"):

@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from strategies import constants, functions_of_time, neighbours, nodes, numbers, predicates
 from tidegate import BadValueError, Filter, UnresolvedError, parse
-from tidegate.language.expressions import Arithmetic, Constant, Elapsed, Environment, evaluate
-from tidegate.language.syntax import Node
+from tidegate.language.expressions import (
+    Arithmetic,
+    Constant,
+    Elapsed,
+    Environment,
+    Expression,
+    evaluate,
+)
+from tidegate.language.syntax import Node, map_leaves
 from tidegate.language.syntax import predicates as predicates_of
 from tidegate.language.values import Value
 
@@ -241,6 +248,19 @@ def test_covering_of_lines_is_never_refuted(
 ) -> None:
     assert a.covers_during(a, *stretch)
     check_covering(a, b, stretch, lead)
+
+
+@given(moving_lines, stretches, st.sampled_from([0.0, 1.0, -0.5]), st.data())
+def test_covering_of_what_moves_alongside_is_never_refuted(
+    a: Filter, stretch: tuple[float, float], lead: float, data: st.DataObject
+) -> None:
+    def nudged(leaf: Expression) -> Expression:
+        step = data.draw(st.sampled_from([0, 0, 0, 1, -1, 0.5, 1e-16]))
+        if isinstance(leaf, Constant) and isinstance(leaf.value, (int, float)):
+            return Constant(leaf.value + step)
+        return leaf
+
+    check_covering(a, Filter(map_leaves(a.node, nudged)), stretch, lead)
 
 
 def check_covering(a: Filter, b: Filter, stretch: tuple[float, float], lead: float) -> None:

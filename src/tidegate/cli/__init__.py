@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 import tidegate
-from tidegate.cli.bench import bench
-from tidegate.cli.check import check
-from tidegate.cli.demo import demo
-from tidegate.cli.explain import explain
-from tidegate.cli.match import match
 from tidegate.errors import TidegateError
 
+COMMANDS = ("bench", "check", "demo", "explain", "match")
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class CommandGroup(click.Group):
+    """Loads the module of a command when it is called, so that none waits for all the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"tidegate.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tidegate.__version__, message="tidegate %(version)s")
 def cli() -> None:
     """Content-based publish/subscribe whose subscriptions move.
@@ -23,10 +34,6 @@ def cli() -> None:
     Exit codes: 0 all is well, 1 the answer is no or something went wrong on the way, 2 the command
     or its input is wrong.
     """
-
-
-for command in (bench, check, demo, explain, match):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.cli.bad_lines import BadLines
 from tidegate.cli.input_file import Advance, InputFile, decode_line
@@ -26,6 +27,8 @@ from tidegate.matching.batches import EventBatch, micros_of
 CHUNK_EVENTS = 20_000
 
 _TIME_TYPE = pa.timestamp("us", "UTC")
+_MICROS_MIN = to_micros(datetime.min.replace(tzinfo=UTC))
+_MICROS_MAX = to_micros(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,10 @@ class _ParquetEvents:
 
     def _check_columns(self) -> None:
         table = _flat(self._file.schema.empty_table())
+        try:
+            EventBatch.of(table)
+        except EventError as error:
+            raise self._file.error(error) from None
         missing = self._times.event_time
         if missing is not None and missing not in table.column_names:
             raise self._file.error(f"there is no column {missing!r}")
@@ -193,10 +200,6 @@ class _ParquetEvents:
                 raise self._file.error(
                     f"column {name!r}: must be timestamps or strings, not {kind}"
                 )
-        try:
-            EventBatch.of(table)
-        except EventError as error:
-            raise self._file.error(error) from None
 
     def read(self, advance: Advance) -> Iterator[EventChunk]:
         for start, table in self._file.tables(CHUNK_EVENTS, advance):
@@ -244,7 +247,7 @@ def _find_wrong(table: pa.Table, start: int, wrong: dict[int, TidegateError]) ->
     """Note the rows with a value that cannot be taken; halves find the few there are."""
     try:
         table.validate(full=True)  # strings must be Unicode
-        EventBatch.of(table)
+        _check_times(EventBatch.of(table))
         return
     except (pa.ArrowInvalid, EventError) as error:
         if table.num_rows == 1:
@@ -253,6 +256,18 @@ def _find_wrong(table: pa.Table, start: int, wrong: dict[int, TidegateError]) ->
     middle = table.num_rows // 2
     _find_wrong(table.slice(0, middle), start, wrong)
     _find_wrong(table.slice(middle), start + middle, wrong)
+
+
+def _check_times(batch: EventBatch) -> None:
+    for name, column in batch.columns:
+        if not pa.types.is_timestamp(column.type):
+            continue
+        bounds: Any = pc.min_max(column.cast(pa.int64()))
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if low is not None and (low < _MICROS_MIN or high > _MICROS_MAX):
+            raise EventError(
+                f"attribute {name!r}: a timestamp must lie in the years 1 to 9999 in UTC"
+            )
 
 
 def _flat(table: pa.Table) -> pa.Table:

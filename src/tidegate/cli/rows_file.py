@@ -47,12 +47,18 @@ def _rows(
         return
     _check_columns(file, layout)
     for start, table in file.tables(TABLE_ROWS_MAX, advance):
-        yield from enumerate(rows_of(table), start)
+        try:
+            yield from enumerate(rows_of(table), start)
+        except TidegateError as error:
+            raise file.error(error) from None
 
 
 def _check_columns(file: InputFile, layout: Layout[Made]) -> None:
     """Refuse a Parquet file as a whole where each of its rows would be wrong."""
     names = file.schema.names
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise file.error(f"column {twice[0]!r} stands there twice")
     missing = [name for name in layout.required if name not in names]
     if missing:
         raise file.error(f"there is no column {missing[0]!r}")

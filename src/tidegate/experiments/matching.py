@@ -103,8 +103,9 @@ class MatchingSpeed:
     Events in a second are of one thread and the batch API: the median of the rounds, the slowest
     and the fastest of them. ``cpu_share`` is the part of that time in which the thread had a core:
     well below 1, the machine was busy. ``update_share`` is the part that went into updates.
-    ``threads_ratio`` is how much faster several threads were, ``yardstick_ratio`` how much faster
-    the engine was than the yardstick. ``wrong_pairs`` must be 0.
+    ``threads_ratio`` is how much faster several threads were, ``threads_cpu_ratio`` how much more
+    processor time they took for the same work, ``yardstick_ratio`` how much faster the engine was
+    than the yardstick. ``wrong_pairs`` must be 0.
     """
 
     workload: str
@@ -119,6 +120,7 @@ class MatchingSpeed:
     update_share: float
     threads: int
     threads_ratio: float
+    threads_cpu_ratio: float
     yardstick_per_s: float
     yardstick_ratio: float
     single: Latency
@@ -214,14 +216,17 @@ def _measure_here(case: Case, path: Path, progress: Progress) -> MatchingSpeed:
         case.engine,
         case.subscriptions,
         trial.events.num_rows,
-        matches_per_event=rounds[-1].matches / trial.events.num_rows,
+        matches_per_event=rounds[-1].alone.matches / trial.events.num_rows,
         median_per_s=median_per_s,
         slowest_per_s=trial.events.num_rows / max(seconds),
         fastest_per_s=trial.events.num_rows / min(seconds),
-        cpu_share=sum(each.alone_cpu_s for each in rounds) / sum(seconds),
-        update_share=sum(each.update_s for each in rounds) / sum(seconds),
+        cpu_share=sum(each.alone.cpu_s for each in rounds) / sum(seconds),
+        update_share=sum(each.alone.update_s for each in rounds) / sum(seconds),
         threads=case.threads,
         threads_ratio=statistics.median(each.alone_s / each.together_s for each in rounds),
+        threads_cpu_ratio=statistics.median(
+            each.together.cpu_s / each.alone.cpu_s for each in rounds
+        ),
         yardstick_per_s=yardstick_per_s,
         yardstick_ratio=median_per_s / yardstick_per_s,
         single=single,
@@ -269,10 +274,9 @@ def _peak_resident_bytes() -> int:
 @dataclass(frozen=True, slots=True)
 class _Round:
     alone_s: float
-    alone_cpu_s: float
-    update_s: float
+    alone: _Done
     together_s: float
-    matches: int
+    together: _Done
     yardstick_per_s: float
 
 
@@ -316,35 +320,42 @@ class _Trial:
         count = 1
         while True:
             few = self.events.slice(0, count)
-            seconds = min(self._pass(few, 1)[0] for _ in range(2))
+            seconds = min(self._pass(few)[0] for _ in range(2))
             if seconds > ROUND_S / 10 or count >= EVENTS_MAX:
-                return min(EVENTS_MAX, max(EVENTS_MIN, round(count * ROUND_S / seconds)))
+                break
             count *= 4
+        count = min(EVENTS_MAX, max(EVENTS_MIN, round(count * ROUND_S / seconds)))
+        whole = BATCH_EVENTS * self._threads
+        if self.workload.moves and count > whole / 10:
+            count = math.ceil(count / whole) * whole  # unless far too slow, no batch is cut short
+        return count
 
     # -- batches ------------------------------------------------------------------------------
 
     def rounds(self, count: int) -> list[_Round]:
         """Match all events by one thread, by several, and some of them by the yardstick."""
-        found = []
-        for _ in range(count):
-            alone_s, done = self._pass(self.events, 1)
-            together_s = alone_s
-            if self._threads > 1:
-                together_s, _ = self._pass(self.events, self._threads)
-            yardstick_per_s = self._yardstick_per_s()
-            found.append(
-                _Round(
-                    alone_s, done.cpu_s, done.update_s, together_s, done.matches, yardstick_per_s
-                )
-            )
-        return found
+        if self._threads == 1:
+            return [self._round(None) for _ in range(count)]
+        with ThreadPoolExecutor(self._threads) as pool:
+            self._pass(self.events, pool)  # threads that are new have no memory of their own yet
+            return [self._round(pool) for _ in range(count)]
 
-    def _pass(self, events: pa.Table, threads: int) -> tuple[float, _Done]:
-        """Match events by a number of threads, each a part of them: the seconds, and what came."""
+    def _round(self, pool: ThreadPoolExecutor | None) -> _Round:
+        alone_s, alone = self._pass(self.events)
+        together_s, together = alone_s, alone
+        if pool is not None:
+            together_s, together = self._pass(self.events, pool)
+        return _Round(alone_s, alone, together_s, together, self._yardstick_per_s())
+
+    def _pass(
+        self, events: pa.Table, pool: ThreadPoolExecutor | None = None
+    ) -> tuple[float, _Done]:
+        """Match events, by this thread or in parts by those of a pool: the seconds, what came."""
+        threads = 1 if pool is None else self._threads
         size = math.ceil(events.num_rows / threads)
         parts = [events.slice(size * each, size) for each in range(threads)]
         work = [self._work(part, each, threads) for each, part in enumerate(parts)]
-        if threads == 1:
+        if pool is None:
             start = perf_counter()
             done = self._do(work[0])
             return perf_counter() - start, done
@@ -354,12 +365,11 @@ class _Trial:
             ready.wait()
             return self._do(part)
 
-        with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(do_when_all_are_ready, each) for each in work]
-            ready.wait()
-            start = perf_counter()
-            results = [future.result() for future in futures]
-            seconds = perf_counter() - start
+        futures = [pool.submit(do_when_all_are_ready, each) for each in work]
+        ready.wait()
+        start = perf_counter()
+        results = [future.result() for future in futures]
+        seconds = perf_counter() - start
         return seconds, _Done(
             sum(each.matches for each in results),
             sum(each.update_s for each in results),

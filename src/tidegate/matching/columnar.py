@@ -19,8 +19,10 @@ import pyarrow as pa
 
 from tidegate.language.events import Event
 from tidegate.language.semantics import holds
+from tidegate.language.shapes import Shape
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.comparisons import is_plain, plain_entries
 from tidegate.matching.constraints import Channels, Compiler, entries_of
 from tidegate.matching.encoding import encode_columns, encode_event, encode_variables
 from tidegate.matching.index import Index, IndexPart
@@ -97,14 +99,17 @@ class ColumnarMatcher:
     def _rewritten(self, number: int, slots: list[int]) -> bool:
         """Write the bounds that follow from changed cells in place; False if that cannot be."""
         shape, row = self._table.place(number)
-        table = self._table.shapes[shape]
-        kinds, cells = table.kinds[row], table.cells[row]
+        width = self._table.width(shape)
+        kinds = self._table.rows.kinds[row : row + width]
+        cells = self._table.rows.cells[row : row + width]
         pattern = kinds.tobytes()
         for slot in slots:
             key = (shape, slot, pattern)
             rewrites = self._rewrites.get(key)
             if rewrites is None:
-                rewrites = plan_rewrites(table.shape, kinds.tolist(), slot, self._channels)
+                rewrites = plan_rewrites(
+                    self._table.shapes[shape], kinds.tolist(), slot, self._channels
+                )
                 self._rewrites[key] = rewrites
             if not rewrites:
                 return False
@@ -123,10 +128,18 @@ class ColumnarMatcher:
     def _enter(self, numbers: I32) -> None:
         """Put subscriptions of the table into the index."""
         self._index.reserve(self._table.capacity)
-        for shape, kinds, cells, members in self._table.by_kinds(numbers):
-            since = self._table.since(members)
-            for block in self._compiler.blocks(shape, kinds, cells):
-                self._index.add(entries_of(block, members, since))
+        plain: list[tuple[Shape, I32]] = []
+        for number, members in self._table.by_shape(numbers):
+            shape = self._table.shapes[number]
+            if is_plain(shape):
+                plain.append((shape, members))
+                continue
+            for kinds, cells, chosen in self._table.by_kinds(number, members):
+                since = self._table.since(chosen)
+                for block in self._compiler.blocks(shape, kinds, cells):
+                    self._index.add(entries_of(block, chosen, since))
+        if plain:
+            self._index.add(plain_entries(plain, self._table, self._channels))
 
     def _settle(self) -> None:
         self._index.settle(np.array([*self._channels.program, 0], np.int32))

@@ -315,7 +315,7 @@ class Compiler:
         low, high, never = bounds(operator, values, whole=kind != NUMBER)
         if large.any():
             block.verify = block.verify | large
-            wide_low, wide_high = _widened(operator, values)
+            wide_low, wide_high = widened(operator, values)
             low, high = np.where(large, wide_low, low), np.where(large, wide_high, high)
         block.never = block.never | never
         block.constrain(channel, low, high)
@@ -397,7 +397,7 @@ def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, B
             return low, high, never
 
 
-def _widened(operator: Operator, values: F64) -> tuple[F64, F64]:
+def widened(operator: Operator, values: F64) -> tuple[F64, F64]:
     """Bounds that hold whenever the comparison does, where floats stand for several integers."""
     infinite = np.full(len(values), np.inf)
     with np.errstate(over="ignore"):

@@ -490,7 +490,7 @@ def match_events(
     large_count = 0
     # Some events at a time, and for those one group after the other, so that both the events and
     # the segments of a group stay in the cache.
-    step = max(16, CACHED_VALUES // events.shape[1])
+    step = max(16, CACHED_VALUES // max(1, events.shape[1]))
     for round in range(groups * ((len(events) + step - 1) // step)):
         group, event_begin = round % groups, (round // groups) * step
         for event in range(event_begin, min(event_begin + step, len(events))):

@@ -75,10 +75,11 @@ def concatenate(parts: list[Entries]) -> Entries:
 
 def _join_offsets(arrays: list[I32]) -> I32:
     lengths = np.concatenate([np.diff(array) for array in arrays])
-    return _offsets(lengths)
+    return offsets(lengths)
 
 
-def _offsets(lengths: npt.NDArray[Any]) -> I32:
+def offsets(lengths: npt.NDArray[Any]) -> I32:
+    """Where each of several rows begins that stand one behind the other, and where all end."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
 
 
@@ -229,7 +230,7 @@ def lay_out(entries: Entries, program: I32) -> Part:
         flags=entries.flags[order],
         first=first,
         bound=_bounds(entries.low[source], entries.high[source], entries.channel[source]),
-        group_first=_offsets(np.array([len(each) for each in groups.channels], np.int64)),
+        group_first=offsets(np.array([len(each) for each in groups.channels], np.int64)),
         group_channel=np.array([c for each in groups.channels for c in each], np.int32),
         group_salt=salts,
         slot_hash=slot_hash,
@@ -286,8 +287,8 @@ def _chosen(first: I32, chosen: Bools) -> tuple[I32, I64]:
 def _permuted(order: I64, first: I32, source: I64) -> tuple[I32, I64]:
     """Compressed rows in another order."""
     lengths = np.diff(first)[order]
-    offsets = _offsets(lengths)
-    return offsets, _gather(order, first, source, offsets)
+    begins = offsets(lengths)
+    return begins, _gather(order, first, source, begins)
 
 
 @njit(cache=True)
@@ -541,7 +542,7 @@ def take_out(part: Part) -> Entries:
     segment = np.searchsorted(part.segment_first, kept, side="right") - 1
     group = part.segment_group[segment]
     keys = np.diff(part.group_first)[group]
-    first = _offsets(np.diff(part.first)[kept] + keys)
+    first = offsets(np.diff(part.first)[kept] + keys)
     channel = np.empty(first[-1], np.int32)
     low, high = np.empty(first[-1]), np.empty(first[-1])
     _put_back_keys(

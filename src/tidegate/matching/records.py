@@ -133,7 +133,12 @@ def rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[dict[str, object]]:
     for name, column in zip(table.schema.names, table.columns, strict=True):
         kind = _without_nanoseconds(column.type)
         plain = column if kind == column.type else column.cast(kind, safe=False)
-        columns[name] = plain.to_pylist()
+        try:
+            columns[name] = plain.to_pylist()
+        except OverflowError:
+            raise SubscriptionError(
+                f"column {name!r}: a timestamp must lie in the years 1 to 9999 in UTC"
+            ) from None
     for index in range(table.num_rows):
         yield {name: _without_nulls(values[index]) for name, values in columns.items()}
 

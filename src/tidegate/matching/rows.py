@@ -1,4 +1,4 @@
-"""Subscriptions in columns: one table for each shape, one row for each subscription.
+"""The values of subscriptions in columns: a row of cells for each subscription.
 
 A cell is a kind and 64 bits: an integer, the bits of a float, microseconds, a boolean, or the
 number of a string in a pool. So a million subscriptions cost tens of bytes each, and no Python
@@ -14,7 +14,6 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.language.shapes import Shape
 from tidegate.language.values import Value, from_micros, to_micros
 from tidegate.matching.sections import SectionReader, SectionWriter
 
@@ -103,67 +102,64 @@ def encode_column(values: Sequence[Value | None], pool: StringPool) -> tuple[Kin
     return np.array(kinds, np.uint8), np.array(cells, np.int64)
 
 
-class ShapeTable:
-    """The rows of all subscriptions of one shape."""
+class RowHeap:
+    """The cells of all rows, one behind the other; a row is known by where it begins.
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self.width = shape.width
-        self.kinds: Kinds = np.zeros((4, self.width), np.uint8)
-        self.cells: Cells = np.zeros((4, self.width), np.int64)
-        self.names: npt.NDArray[np.int32] = np.zeros(4, np.int32)
-        self.length = 0
-        self._free: list[int] = []
+    One heap for all shapes, because there may be as many shapes as subscriptions.
+    """
 
-    def append(
-        self, kinds: Kinds, cells: Cells, names: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.int32]:
-        """Add rows; gives their numbers."""
-        count = len(names)
-        reused = [self._free.pop() for _ in range(min(len(self._free), count))]
-        fresh = count - len(reused)
-        self._reserve(self.length + fresh)
-        numbers = np.array([*reused, *range(self.length, self.length + fresh)], np.int32)
-        self.length += fresh
-        self.kinds[numbers], self.cells[numbers], self.names[numbers] = kinds, cells, names
-        return numbers
+    def __init__(self) -> None:
+        self.kinds: Kinds = np.zeros(64, np.uint8)
+        self.cells: Cells = np.zeros(64, np.int64)
+        self._length = 0
+        self._free: dict[int, list[int]] = {}
 
-    def write(self, row: int, slot: int, kind: int, cell: int) -> bool:
+    def append(self, kinds: Kinds, cells: Cells) -> Cells:
+        """Add rows of one width, as matrices; gives where each begins."""
+        count, width = kinds.shape
+        free = self._free.get(width, [])
+        reused = [free.pop() for _ in range(min(len(free), count))]
+        fresh = np.arange(count - len(reused)) * width + self._length
+        self._length += len(fresh) * width
+        self._reserve(self._length)
+        places = np.concatenate([np.array(reused, np.int64), fresh.astype(np.int64)])
+        cells_at = places[:, None] + np.arange(width)
+        self.kinds[cells_at], self.cells[cells_at] = kinds, cells
+        return places
+
+    def write(self, place: int, kind: int, cell: int) -> bool:
         """Write a cell; whether it has a value of the same kind as before."""
-        before = self.kinds[row, slot]
-        self.kinds[row, slot] = kind
-        self.cells[row, slot] = cell
+        before = self.kinds[place]
+        self.kinds[place] = kind
+        self.cells[place] = cell
         numbers = (INTEGER, FLOAT)
         return bool(before == kind or (before in numbers and kind in numbers))
 
-    def remove(self, number: int) -> None:
-        """Give a row's place back."""
-        self._free.append(number)
+    def remove(self, place: int, width: int) -> None:
+        """Give the cells of a row back."""
+        self._free.setdefault(width, []).append(place)
 
-    def save(self, name: str, into: SectionWriter) -> None:
+    def save(self, into: SectionWriter) -> None:
         """Add the rows to a snapshot."""
-        into.array(f"{name}.kinds", self.kinds[: self.length])
-        into.array(f"{name}.cells", self.cells[: self.length])
-        into.array(f"{name}.names", self.names[: self.length])
-        into.array(f"{name}.free", np.array(self._free, np.int32))
+        into.array("row.kinds", self.kinds[: self._length])
+        into.array("row.cells", self.cells[: self._length])
+        into.note("row.free", sorted(self._free.items()))
 
     @classmethod
-    def load(cls, shape: Shape, name: str, source: SectionReader) -> ShapeTable:
+    def load(cls, source: SectionReader) -> RowHeap:
         """The rows of a snapshot."""
-        table = cls(shape)
-        table.names = source.array(f"{name}.names")
-        table.length = len(table.names)
-        table.kinds = source.array(f"{name}.kinds").reshape(table.length, table.width)
-        table.cells = source.array(f"{name}.cells").reshape(table.length, table.width)
-        table._free = source.array(f"{name}.free").tolist()
-        return table
+        heap = cls()
+        heap.kinds, heap.cells = source.array("row.kinds"), source.array("row.cells")
+        heap._length = len(heap.kinds)
+        heap._free = dict(source.note("row.free"))
+        return heap
 
     def _reserve(self, length: int) -> None:
-        if length <= len(self.names):
+        if length <= len(self.kinds):
             return
-        capacity = max(length, 2 * len(self.names), 4)
-        for name in ("kinds", "cells", "names"):
+        capacity = max(length, 2 * len(self.kinds))
+        for name in ("kinds", "cells"):
             old = getattr(self, name)
-            new = np.zeros((capacity, *old.shape[1:]), old.dtype)
+            new = np.zeros(capacity, old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)

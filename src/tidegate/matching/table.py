@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,14 @@ from tidegate.language.parser import parse_filter
 from tidegate.language.shapes import Row, Shape, split
 from tidegate.language.values import Value
 from tidegate.matching.kernels import NO_TIME
-from tidegate.matching.rows import Cells, ShapeTable, StringPool, decode, encode, encode_column
+from tidegate.matching.rows import Cells, Kinds, RowHeap, StringPool, decode, encode, encode_column
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.subscription import Subscription
 
 Numbers = npt.NDArray[np.int32]
 
 NO_END = np.int64(2**63 - 1)
+COLUMN_ROWS_MIN = 16
 _NO_LIMITS = Limits(10**9, 1000, 10**9, 10**9)
 
 
@@ -32,7 +33,9 @@ class SubscriptionTable:
 
     def __init__(self) -> None:
         self.pool = StringPool()
-        self.shapes: list[ShapeTable] = []
+        self.rows = RowHeap()
+        self.shapes: list[Shape] = []
+        self._widths: list[int] = []
         self.capacity = 0
         self._shape_numbers: dict[Shape, int] = {}
         self._names: dict[tuple[str | None, ...], int] = {}
@@ -45,7 +48,8 @@ class SubscriptionTable:
         self._free: list[int] = []
         self._length = 0
         self._shape_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._row_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._row_of: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._names_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._since: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._until: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._latest_since = NO_TIME
@@ -86,8 +90,12 @@ class SubscriptionTable:
         return self._arrow_ids
 
     def place(self, number: int) -> tuple[int, int]:
-        """The number of a subscription's shape, and its row in the table of that shape."""
+        """The number of a subscription's shape, and where its row begins."""
         return int(self._shape_of[number]), int(self._row_of[number])
+
+    def width(self, shape: int) -> int:
+        """How many cells the rows of a shape have."""
+        return self._widths[shape]
 
     def since(self, numbers: Numbers) -> npt.NDArray[np.int64]:
         """When subscriptions began, NO_TIME where that is not known."""
@@ -124,7 +132,11 @@ class SubscriptionTable:
                 number = number_of[id(shape)] = self._shape_number(shape)
             by_shape.setdefault(number, []).append(index)
         for shape_number, members in by_shape.items():
-            self._add_rows(shape_number, members, new, rows, numbers)
+            self._shape_of[numbers[members]] = shape_number
+        values = [self._values(each, row) for each, row in zip(new, rows, strict=True)]
+        self._row_of[numbers] = self._add_rows(list(by_shape.values()), values)
+        for number, row in zip(numbers.tolist(), rows, strict=True):
+            self._names_of[number] = self._names_number(row)
         for number, each in zip(numbers.tolist(), new, strict=True):
             self._ids[number] = each.id
             self._numbers[each.id] = number
@@ -139,29 +151,44 @@ class SubscriptionTable:
             self._first_until = min(self._first_until, self._until[numbers].min())
         return numbers
 
+    @staticmethod
+    def _values(subscription: Subscription, row: Row) -> Sequence[Value | None]:
+        """A row with the values of parameters in their places."""
+        if Parameter not in map(type, row):
+            return row  # type: ignore[return-value]
+        known = subscription.parameters
+        return [known.get(each.name) if isinstance(each, Parameter) else each for each in row]
+
     def _add_rows(
-        self,
-        shape_number: int,
-        members: list[int],
-        new: list[Subscription],
-        rows: list[Row],
-        numbers: Numbers,
-    ) -> None:
-        table = self.shapes[shape_number]
-        kinds = np.zeros((len(members), table.width), np.uint8)
-        cells = np.zeros((len(members), table.width), np.int64)
-        names = np.zeros(len(members), np.int32)
-        for slot, column in enumerate(zip(*(rows[member] for member in members), strict=True)):
-            values = [
-                new[member].parameters.get(value.name) if isinstance(value, Parameter) else value
-                for member, value in zip(members, column, strict=True)
+        self, members_by_shape: list[list[int]], values: list[Sequence[Value | None]]
+    ) -> npt.NDArray[np.int64]:
+        """Add rows to the heap, column by column where many have one shape."""
+        places = np.zeros(len(values), np.int64)
+        few: dict[int, list[int]] = {}
+        for members in members_by_shape:
+            width = len(values[members[0]])
+            if len(members) < COLUMN_ROWS_MIN:
+                few.setdefault(width, []).extend(members)
+                continue
+            columns = [
+                encode_column(column, self.pool)
+                for column in zip(*(values[member] for member in members), strict=True)
             ]
-            kinds[:, slot], cells[:, slot] = encode_column(values, self.pool)
-        for index, member in enumerate(members):
-            names[index] = self._names_number(rows[member])
-        places = numbers[members]
-        self._shape_of[places] = shape_number
-        self._row_of[places] = table.append(kinds, cells, names)
+            kinds = np.column_stack([each for each, _ in columns]) if columns else None
+            cells = np.column_stack([each for _, each in columns]) if columns else None
+            places[members] = self._append(len(members), width, kinds, cells)
+        for width, members in few.items():
+            flat = [value for member in members for value in values[member]]
+            kinds, cells = encode_column(flat, self.pool) if flat else (None, None)
+            places[members] = self._append(len(members), width, kinds, cells)
+        return places
+
+    def _append(
+        self, count: int, width: int, kinds: Kinds | None, cells: Cells | None
+    ) -> npt.NDArray[np.int64]:
+        if kinds is None or cells is None:
+            kinds, cells = np.zeros((count, 0), np.uint8), np.zeros((count, 0), np.int64)
+        return self.rows.append(kinds.reshape(count, width), cells.reshape(count, width))
 
     def _take_numbers(self, count: int) -> Numbers:
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
@@ -175,7 +202,7 @@ class SubscriptionTable:
         if count <= self.capacity:
             return
         self.capacity = max(count, 2 * self.capacity, 64)
-        for name in ("_shape_of", "_row_of", "_since", "_until"):
+        for name in ("_shape_of", "_row_of", "_names_of", "_since", "_until"):
             old = getattr(self, name)
             new = np.zeros(self.capacity, old.dtype)
             new[: len(old)] = old
@@ -185,7 +212,8 @@ class SubscriptionTable:
         number = self._shape_numbers.get(shape)
         if number is None:
             number = self._shape_numbers[shape] = len(self.shapes)
-            self.shapes.append(ShapeTable(shape))
+            self.shapes.append(shape)
+            self._widths.append(shape.width)
         return number
 
     def _names_number(self, row: Row) -> int:
@@ -206,7 +234,7 @@ class SubscriptionTable:
 
     def remove(self, number: int) -> None:
         """Forget a subscription."""
-        self.shapes[self._shape_of[number]].remove(int(self._row_of[number]))
+        self.rows.remove(int(self._row_of[number]), self._widths[self._shape_of[number]])
         del self._numbers[self._ids[number]]
         self._subscribers.pop(number, None)
         self._free.append(number)
@@ -217,9 +245,8 @@ class SubscriptionTable:
 
         Gives the slots that changed; None if one of them got a value of another kind.
         """
-        table = self.shapes[self._shape_of[number]]
         row = int(self._row_of[number])
-        slots_of = self._slots_of[table.names[row]]
+        slots_of = self._slots_of[self._names_of[number]]
         if not parameters.keys() <= slots_of.keys():
             unknown = next(name for name in parameters if name not in slots_of)
             there = ", ".join(f":{name}" for name in slots_of) or "none"
@@ -231,24 +258,20 @@ class SubscriptionTable:
         for name, value in parameters.items():
             kind, cell = encode(value, self.pool)
             for slot in slots_of[name]:
-                same &= table.write(row, slot, kind, cell)
+                same &= self.rows.write(row + slot, kind, cell)
                 changed.append(slot)
         return changed if same else None
 
     # -- reading ------------------------------------------------------------------------------
 
-    def _row(self, number: int) -> tuple[ShapeTable, int, tuple[str | None, ...]]:
-        table = self.shapes[self._shape_of[number]]
-        row = int(self._row_of[number])
-        return table, row, self._name_lists[table.names[row]]
-
     def get(self, number: int) -> Subscription:
         """A subscription as it stands."""
-        table, row, names = self._row(number)
+        shape, row = self.place(number)
         parameters: dict[str, Value] = {}
         filled: list[Value | Parameter] = []
-        for slot, name in enumerate(names):
-            value = decode(int(table.kinds[row, slot]), int(table.cells[row, slot]), self.pool)
+        for slot, name in enumerate(self._name_lists[self._names_of[number]]):
+            place = row + slot
+            value = decode(int(self.rows.kinds[place]), int(self.rows.cells[place]), self.pool)
             if name is not None:
                 filled.append(Parameter(name))
                 if value is not None:
@@ -258,30 +281,36 @@ class SubscriptionTable:
         since, until = int(self._since[number]), int(self._until[number])
         return Subscription(
             self._ids[number],
-            Filter(table.shape.fill(tuple(filled))),
+            Filter.of_shape(self.shapes[shape], tuple(filled)),
             parameters,
             None if since == NO_TIME else since,
             self._subscribers.get(number),
             None if until == NO_END else until,
         )
 
-    def by_kinds(self, numbers: Numbers) -> Iterator[tuple[Shape, tuple[int, ...], Cells, Numbers]]:
-        """Subscriptions grouped by shape and kinds of cells: shape, kinds, cells, numbers."""
+    def by_shape(self, numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
+        """Subscriptions grouped by the number of their shape."""
         shapes = self._shape_of[numbers]
-        for shape_number in np.unique(shapes):
-            table = self.shapes[shape_number]
-            members = numbers[shapes == shape_number]
-            rows = self._row_of[members]
-            kinds = table.kinds[rows]
-            patterns, which = np.unique(kinds, axis=0, return_inverse=True)
-            for index, pattern in enumerate(patterns):
-                chosen = which.ravel() == index
-                yield (
-                    table.shape,
-                    tuple(int(kind) for kind in pattern),
-                    table.cells[rows[chosen]],
-                    members[chosen],
-                )
+        order = np.argsort(shapes, kind="stable")
+        starts = np.flatnonzero(np.diff(shapes[order], prepend=-1))
+        for begin, end in zip(starts, [*starts[1:], len(order)], strict=True):
+            members = order[begin:end]
+            yield int(shapes[members[0]]), numbers[members]
+
+    def places(self, numbers: Numbers) -> npt.NDArray[np.int64]:
+        """Where the rows of subscriptions begin."""
+        return self._row_of[numbers]
+
+    def by_kinds(
+        self, shape: int, numbers: Numbers
+    ) -> Iterator[tuple[tuple[int, ...], Cells, Numbers]]:
+        """Subscriptions of one shape, grouped by the kinds of their cells."""
+        cells_at = self._row_of[numbers][:, None] + np.arange(self._widths[shape])
+        patterns, which = np.unique(self.rows.kinds[cells_at], axis=0, return_inverse=True)
+        for index, pattern in enumerate(patterns):
+            chosen = which.ravel() == index
+            kinds = tuple(int(kind) for kind in pattern)
+            yield kinds, self.rows.cells[cells_at[chosen]], numbers[chosen]
 
     # -- snapshots ----------------------------------------------------------------------------
 
@@ -291,15 +320,14 @@ class SubscriptionTable:
         count = len(self._ids)
         into.texts("ids", self._ids)
         into.texts("strings", self.pool.texts())
-        for name in ("shape_of", "row_of", "since", "until"):
+        for name in ("shape_of", "row_of", "names_of", "since", "until"):
             into.array(name, getattr(self, f"_{name}")[:count])
         into.array("free", np.array(self._free, np.int32))
         into.array("subscriber_of", np.array(list(self._subscribers), np.int32))
         into.texts("subscribers", list(self._subscribers.values()))
         into.note("names", self._name_lists)
-        into.note("shapes", [shape_text(table.shape) for table in self.shapes])
-        for number, table in enumerate(self.shapes):
-            table.save(f"shape{number}", into)
+        into.texts("shapes", [shape_text(shape) for shape in self.shapes])
+        self.rows.save(into)
 
     @classmethod
     def load(cls, source: SectionReader) -> SubscriptionTable:
@@ -308,7 +336,7 @@ class SubscriptionTable:
         table._unread = source.texts("ids")
         table._arrow_ids = table._unread.cast(pa.string())
         table.pool = StringPool(source.texts("strings").to_pylist())
-        for name in ("shape_of", "row_of", "since", "until"):
+        for name in ("shape_of", "row_of", "names_of", "since", "until"):
             setattr(table, f"_{name}", source.array(name))
         table._free = source.array("free").tolist()
         table.capacity = len(table._shape_of)
@@ -319,10 +347,9 @@ class SubscriptionTable:
         )
         for names in source.note("names"):
             table._names_number_of(tuple(names))
-        for number, text in enumerate(source.note("shapes")):
-            shape = shape_from(text)
-            table._shape_numbers[shape] = number
-            table.shapes.append(ShapeTable.load(shape, f"shape{number}", source))
+        for text in source.texts("shapes").to_pylist():
+            table._shape_number(shape_from(text))
+        table.rows = RowHeap.load(source)
         if len(table._since):
             table._latest_since = table._since.max()
             table._first_until = table._until.min()
