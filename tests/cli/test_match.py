@@ -491,7 +491,7 @@ def test_times_of_parquet_must_be_in_the_calendar(folder: Folder) -> None:
         f"error: events.parquet, row 1: attribute 'x': {reason}\n"
         f"error: events.parquet, row 3: attribute 'x': {reason}\n"
     )
-    columns = {"id": list("abcd"), "filter": ["true"] * 4, "since": times}
+    columns: Any = {"id": list("abcd"), "filter": ["true"] * 4, "since": times}
     folder.write_parquet("wanted.parquet", pa.table(columns))
     said = folder.refused(
         "match", "--subscriptions", "wanted.parquet", "--events", "events.parquet"

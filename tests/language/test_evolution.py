@@ -46,13 +46,16 @@ def moments(start: float, end: float) -> list[float]:
 
 def events_at(t: float, *nodes: Node) -> Iterator[Event]:
     """Events at and beside the bounds as they are at a moment."""
-    for node in nodes:
-        for predicate in predicates_of(node):
-            for operand in predicate.operands:
-                value = evaluate(operand, Environment(t=t))
-                if value is not None:
-                    for near in neighbours(value):
-                        yield dict.fromkeys(("a", "b", "c.d"), near)
+    operands = {
+        operand
+        for node in nodes
+        for predicate in predicates_of(node)
+        for operand in predicate.operands
+    }
+    bounds = [evaluate(operand, Environment(t=t)) for operand in operands]
+    values = {near for bound in bounds if bound is not None for near in neighbours(bound)}
+    for value in values:
+        yield dict.fromkeys(("a", "b", "c.d"), value)
 
 
 # -- estimates ----------------------------------------------------------------------------------

@@ -271,7 +271,9 @@ def test_a_stretch_starts_and_does_not_end_before(start: float, end: float) -> N
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
+@example(5e-324, 5e-324)
 @example(5e-324, 1e-323)
+@example(1e308, math.inf)
 @example(1.5e-323, 2e-323)
 @example(-1e308, 1.7e308)
 def test_halves_share_their_border(a: float, b: float) -> None:

@@ -25,8 +25,9 @@ from strategies import (
     typed_predicates,
 )
 from tidegate import Filter, UnresolvedError, parse
+from tidegate.language.normal import disjuncts
 from tidegate.language.parser import parse_filter
-from tidegate.language.syntax import all_of
+from tidegate.language.syntax import Node, all_of
 from tidegate.language.syntax import predicates as predicates_of
 from tidegate.language.values import Value
 
@@ -360,6 +361,16 @@ def test_covers_and_overlaps_are_complete_for_conjunctions(a: Filter, b: Filter)
     assert a.never_matches == (not regions.some_event(in_a=True))
     assert a.covers(b) == (not regions.some_event(in_a=False, in_b=True))
     assert a.overlaps(b) == regions.some_event(in_a=True, in_b=True)
+
+
+@given(nodes(typed_predicates(patterns=False)), nodes(typed_predicates(patterns=False)))
+def test_overlaps_is_complete_for_disjunctions_too(a: Node, b: Node) -> None:
+    def filters(node: Node) -> list[Filter]:
+        return [Filter(all_of(each)) for each in disjuncts(node)]
+
+    assert Filter(a).overlaps(Filter(b)) == any(
+        Regions(x, y).some_event(in_a=True, in_b=True) for x, y in product(filters(a), filters(b))
+    )
 
 
 @given(exact, exact)

@@ -31,7 +31,7 @@ from tidegate.matching.records import SubscriptionRecord, decode_object
 @click.option("--event", metavar="JSON", required=True, help="The event, as a JSON object.")
 @click.option("--event-time", metavar="NAME", help="The attribute that has the event's time.")
 @click.option("--time", metavar="TIME", help="In its place: the event's time.")
-@click.option("--timestamps", metavar="NAMES", default="", help="More attributes that are times.")
+@click.option("--timestamps", metavar="NAMES", default="", help="More that are times: a,b,c.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     subscriptions: str | None,

@@ -38,7 +38,7 @@ from tidegate.matching.engine import MATCHERS, Engine
     help="What finds the matches. All give the same.",
 )
 @click.option("--event-time", metavar="NAME", help="The attribute that has an event's time.")
-@click.option("--timestamps", metavar="NAMES", default="", help="More attributes that are times.")
+@click.option("--timestamps", metavar="NAMES", default="", help="More that are times: a,b,c.")
 @click.option("--skip-bad", is_flag=True, help="Leave bad lines out and say how many there are.")
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def match(

@@ -13,6 +13,10 @@ ATTRIBUTES_MAX = 4096
 NESTING_MAX = 32
 
 
+# Asking whether something is a mapping takes longer than all the rest; most values are of these.
+_PLAIN_TYPES = frozenset([float, int, str, bool])
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """What a publisher sends: attribute values, without those that are absent.
@@ -72,7 +76,7 @@ def _flattened(
         name = prefix + key
         if not name.isascii():
             _check_unicode(name)
-        if isinstance(raw, Mapping):
+        if type(raw) not in _PLAIN_TYPES and isinstance(raw, Mapping):
             yield from _flattened(raw, name + ".", depth + 1)
             continue
         try:

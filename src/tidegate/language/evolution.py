@@ -3,6 +3,10 @@
 An over-estimate matches whatever the filter matches at any `t` of the stretch; an under-estimate
 matches only what the filter matches at every `t` of it. Parameters must have been bound before;
 what still is not known (variables of the broker, `now()`) is taken to be anything.
+
+Covering is sound and not complete: it is seen constraint by constraint, where one bound follows
+from another at every moment, or where the over-estimate of the one is within the under-estimate of
+the other. Bounds that touch, times that move and what only several disjuncts cover are not seen.
 """
 
 from __future__ import annotations

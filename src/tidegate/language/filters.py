@@ -54,7 +54,7 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
     True
     """
     filter = Filter(parse_filter(text, limits))
-    if filter.never_matches and filter.node != Truth(False):
+    if filter.never_matches and text.strip().lower() != "false":
         warnings.warn(f"no event can match `{text}`", NeverMatchesWarning, stacklevel=2)
     return filter
 

@@ -2,7 +2,10 @@
 
 All of these work on normal forms of constants. Rules: `covers` says yes only if every event that
 matches the narrower filter matches the wider one; `overlaps` says no only if no event matches both.
-Both are exact for conjunctions of numbers, timestamps, booleans, equality, `in`, prefix and suffix.
+Both are exact for conjunctions of numbers, timestamps, booleans, order, equality, `in`, prefix and
+suffix, and their complements. `overlaps` stays exact for disjunctions of those; `covers` does not,
+because it looks for a single disjunct that covers. With `contains` and `like` neither is exact (see
+strings.py).
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ def merge(a: NormalForm, b: NormalForm) -> tuple[NormalForm, bool]:
 
     Exact means that it matches nothing that neither of them matches. Where the two together are
     one conjunction, that is the answer; else each attribute that all parts constrain keeps the
-    union of their constraints.
+    union of their constraints. Said to be exact, it is; of disjunctions it may be without our
+    seeing it.
     """
     both = NormalForm.joining([*a.conjunctions, *b.conjunctions])
     if len(both.conjunctions) <= 1:

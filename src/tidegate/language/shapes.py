@@ -10,6 +10,7 @@ parameter or of a constant is a write to one cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 
 from tidegate.language.expressions import (
@@ -22,7 +23,7 @@ from tidegate.language.expressions import (
     rebuild,
 )
 from tidegate.language.normal import disjuncts
-from tidegate.language.syntax import Node, Predicate, all_of, any_of, map_leaves
+from tidegate.language.syntax import Node, Operator, Predicate, all_of, any_of, map_leaves
 from tidegate.language.values import Value
 
 Row = tuple[Value | Parameter, ...]
@@ -90,20 +91,18 @@ def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
         filled.append(leaf)
         return Slot(len(filled) - 1)
 
-    shape = Shape(
-        tuple(
-            tuple(
-                Predicate(
-                    each.attribute,
-                    each.operator,
-                    tuple(rebuild(operand, slot) for operand in each.operands),
-                )
-                for _, each in conjunction
-            )
-            for conjunction in keyed
-        )
-    )
+    def slotted(predicate: Predicate) -> Predicate:
+        operands = tuple(rebuild(operand, slot) for operand in predicate.operands)
+        return _shared(predicate.attribute, predicate.operator, operands)
+
+    shape = Shape(tuple(tuple(slotted(each) for _, each in conjunction) for conjunction in keyed))
     return shape, filled
+
+
+@lru_cache(maxsize=16_384)
+def _shared(attribute: str, operator: Operator, operands: tuple[Expression, ...]) -> Predicate:
+    """One object for equal predicates, because many shapes are made of the same few of them."""
+    return Predicate(attribute, operator, operands)
 
 
 def row_of(filled: list[Constant | Parameter]) -> Row:

@@ -1,9 +1,15 @@
 """Sets of strings: intervals of the alphabet, cut down by patterns.
 
-Equality, order and prefix are intervals (`starts with 'ab'` is everything from 'ab' up to 'ac'),
-and those are exact. Suffix, substring and `like` are patterns that a string must or must not read
-like; of those we know some things for sure (this suffix ends with that one) and for the rest give
-the careful answer: a set is called empty, or part of another, only where it surely is.
+Equality, order and prefix are intervals (`starts with 'ab'` is everything from 'ab' up to 'ac').
+Suffix, substring and `like` are patterns that a string must or must not read like. A set is called
+empty, or part of another, only where it surely is.
+
+That answer is exact for equality, order, prefix and suffix, and their complements: an interval is
+either a few strings, which are looked at one by one, or it holds some string with anything behind
+it, so that only suffixes can exclude each other. It is not exact
+- for substring and `like`: of two patterns, what one demands is compared with what the other allows
+  character by character, which does not see that lengths differ or that two pieces must overlap;
+- for very many patterns in very many intervals (``_COMPARISONS_MAX``), which are not compared.
 """
 
 from __future__ import annotations

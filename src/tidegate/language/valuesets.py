@@ -2,6 +2,7 @@
 
 This is what a conjunction of constraints on one attribute comes down to. Numbers, timestamps and
 booleans are exact; strings are a union of string sets, exact but for patterns (see strings.py).
+A set is within a union of several string sets only if each of its intervals is within one of them.
 """
 
 from __future__ import annotations

@@ -106,6 +106,9 @@ class EventBatch:
         return Event(attributes)
 
 
+_FIRST_MICROS = to_micros(datetime.min.replace(tzinfo=UTC))
+_LAST_MICROS = to_micros(datetime.max.replace(tzinfo=UTC))
+
 _ARROW_TYPES: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -154,16 +157,27 @@ def as_value_array(name: str, array: Column) -> Column:
             return pa.DictionaryArray.from_arrays(array.indices, values)
         return array.dictionary_decode()
     if types.is_timestamp(kind):
-        utc = pa.timestamp("us", "UTC")
-        if kind.unit == "ns":
-            return array.cast(pa.timestamp("us", kind.tz), safe=False).cast(utc)
-        return _cast(name, array, utc, "lies outside the years 1 to 9999")
+        return _as_micros(name, array)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         raise EventError(f"column {name!r}: a list is not a value")
     raise EventError(
         f"column {name!r}: {kind} is not a value type; "
         "take booleans, integers, floats, strings or timestamps"
     )
+
+
+def _as_micros(name: str, array: Column) -> Column:
+    """A column of timestamps in microseconds, UTC; those that Python's do not reach are refused."""
+    in_utc = pa.timestamp("us", "UTC")
+    outside = "lies outside the years 1 to 9999"
+    if array.type.unit == "ns":
+        micros = array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(in_utc)
+    else:
+        micros = _cast(name, array, in_utc, outside)
+    numbers = micros.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
+    if len(numbers) and (numbers.min() < _FIRST_MICROS or numbers.max() > _LAST_MICROS):
+        raise EventError(f"column {name!r}: a value {outside}")
+    return micros
 
 
 def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:

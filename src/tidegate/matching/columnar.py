@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,8 @@ from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.table import SubscriptionTable
 
 CHUNK_EVENTS = 8192
+STAGED_MAX = 20_000
+"""So many new subscriptions are Python objects at a time."""
 
 _Found = tuple[I32, I32, U8, int]
 
@@ -76,8 +79,20 @@ class ColumnarMatcher:
     # -- changes ------------------------------------------------------------------------------
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
+        staged: list[I32] = [np.zeros(0, np.int32)]
+        source = iter(subscriptions)
+        try:
+            while some := list(islice(source, STAGED_MAX)):
+                with self._lock:
+                    staged.append(self._table.stage(some))
+            with self._lock:
+                self._table.publish(np.concatenate(staged))
+        except BaseException:
+            with self._lock:
+                self._table.unstage(np.concatenate(staged))
+            raise
         with self._lock:
-            self._enter(self._table.add(subscriptions))
+            self._enter(np.concatenate(staged))
 
     def remove(self, id: str) -> None:
         with self._lock:

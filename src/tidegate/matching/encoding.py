@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -19,30 +20,33 @@ from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
 
 def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> F64:
     """One event, as a matrix of one row."""
-    row = np.full((1, len(channels)), np.nan)
+    numbers = [math.nan] * len(channels)
     of_attribute = channels.of_attribute
     for name, value in attributes.items():
         for kind, channel in of_attribute.get(name, ()):
-            number = _as_kind(kind, value, pool)
-            if number is not None:
-                row[0, channel] = number
-    return row
+            if kind == PRESENT:
+                numbers[channel] = 1.0
+            elif kind == _KIND_OF_TYPE[type(value)]:
+                numbers[channel] = _as_float(value, pool)
+    return np.array([numbers], np.float64)
 
 
-def _as_kind(kind: int, value: Value, pool: StringPool) -> float | None:
-    """A value as a channel of some kind has it; None if it is of another kind."""
+_KIND_OF_TYPE: dict[type, int] = {
+    bool: BOOLEAN,
+    int: NUMBER,
+    float: NUMBER,
+    str: STRING,
+    datetime: TIME,
+}
+
+
+def _as_float(value: Value, pool: StringPool) -> float:
+    """A value as the channel of its kind has it."""
     if isinstance(value, str):
-        if kind == STRING:
-            return float(pool.find(value))
-    elif isinstance(value, bool):
-        if kind == BOOLEAN:
-            return float(value)
-    elif isinstance(value, datetime):
-        if kind == TIME:
-            return float(to_micros(value))
-    elif kind == NUMBER:
-        return value + 0.0
-    return 1.0 if kind == PRESENT else None
+        return float(pool.find(value))
+    if isinstance(value, datetime):
+        return float(to_micros(value))
+    return value + 0.0
 
 
 def encode_columns(

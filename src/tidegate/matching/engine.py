@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -124,7 +124,8 @@ class Engine:
         kept = {name: value for name, value in values.items() if value is not None}
         with self._lock:
             chosen = self._new_id() if id is None else id
-            self._add([Subscription(chosen, parsed, kept, self._since(since), subscriber)])
+            new = Subscription(chosen, parsed, kept, self._since(since), subscriber)
+            self._matcher.add([new])
         return EngineSubscription(chosen, self)
 
     def subscribe_batch(self, table: pa.Table | pa.RecordBatch) -> list[str]:
@@ -142,10 +143,16 @@ class Engine:
         by itself.
         """
         parser = None if isinstance(self._matcher, NaiveMatcher) else BulkParser()
-        subscriptions = [self._subscription(record, parser) for record in records]
+        ids: list[str] = []
+
+        def subscriptions() -> Iterator[Subscription]:
+            for record in records:
+                ids.append(record.id)
+                yield self._subscription(record, parser)
+
         with self._lock:
-            self._add(subscriptions)
-        return [each.id for each in subscriptions]
+            self._matcher.add(subscriptions())
+        return ids
 
     def _subscription(self, record: SubscriptionRecord, parser: BulkParser | None) -> Subscription:
         try:
@@ -162,14 +169,6 @@ class Engine:
         until = None if record.until is None else to_micros(record.until)
         since = self._since(record.since)
         return Subscription(record.id, filter, kept, since, record.subscriber, until)
-
-    def _add(self, subscriptions: list[Subscription]) -> None:
-        seen: set[str] = set()
-        for each in subscriptions:
-            if each.id in self._matcher or each.id in seen:
-                raise SubscriptionError(f"there already is a subscription {each.id!r}")
-            seen.add(each.id)
-        self._matcher.add(subscriptions)
 
     def _new_id(self) -> str:
         while True:
@@ -228,7 +227,8 @@ class Engine:
         """Write all subscriptions, indexed, to one Arrow file that can be memory-mapped."""
         if not isinstance(self._matcher, ColumnarMatcher):
             raise SnapshotError("only an engine with the columnar matcher can be written to a file")
-        self._matcher.save(path)
+        with self._lock:
+            self._matcher.save(path)
 
     @classmethod
     def restore(

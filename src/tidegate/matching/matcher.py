@@ -14,7 +14,8 @@ from tidegate.matching.subscription import Moment, Subscription
 class Matcher(Protocol):
     """A set of subscriptions that finds those which match an event.
 
-    What is added must be new; removing, changing or getting what is not there is a KeyError.
+    Adding what is there already is a SubscriptionError; removing, changing or getting what is not
+    there is a KeyError.
     """
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from tidegate.errors import SubscriptionError
 from tidegate.language.events import Event
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
@@ -24,7 +25,12 @@ class NaiveMatcher:
         self._subscriptions: dict[str, Subscription] = {}
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        self._subscriptions.update({each.id: each for each in subscriptions})
+        new: dict[str, Subscription] = {}
+        for each in subscriptions:
+            if each.id in self._subscriptions or each.id in new:
+                raise SubscriptionError(f"there already is a subscription {each.id!r}")
+            new[each.id] = each
+        self._subscriptions.update(new)
 
     def remove(self, id: str) -> None:
         del self._subscriptions[id]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.errors import BadValueError, SubscriptionError
 from tidegate.language.values import INT_MAX, parse_timestamp, to_value
 
+ROWS_AT_A_TIME = 20_000
 FIELDS = ("id", "filter", "subscriber", "params", "evolve", "since", "until")
 
 
@@ -126,8 +127,14 @@ def params_of(row: Mapping[str, object]) -> dict[str, object] | None:
 def rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[dict[str, object]]:
     """The rows of an Arrow table as plain objects.
 
-    A null in a struct counts as not there: a table has no other way to leave a field out.
+    A null in a struct counts as not there: a table has no other way to leave a field out. Only
+    some rows at a time are Python objects.
     """
+    for begin in range(0, table.num_rows, ROWS_AT_A_TIME):
+        yield from _plain_rows(table.slice(begin, ROWS_AT_A_TIME))
+
+
+def _plain_rows(table: pa.Table | pa.RecordBatch) -> Iterator[dict[str, object]]:
     columns: dict[str, list[object]] = {}
     column: Any
     for name, column in zip(table.schema.names, table.columns, strict=True):

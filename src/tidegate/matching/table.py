@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.errors import UnresolvedError
+from tidegate.errors import SubscriptionError, UnresolvedError
 from tidegate.language.expressions import Parameter
 from tidegate.language.filters import Filter
 from tidegate.language.limits import Limits
@@ -116,10 +116,9 @@ class SubscriptionTable:
 
     # -- changes ------------------------------------------------------------------------------
 
-    def add(self, subscriptions: Iterable[Subscription]) -> Numbers:
-        """Take subscriptions in; gives their numbers."""
+    def stage(self, new: Sequence[Subscription]) -> Numbers:
+        """Write subscriptions down and give them numbers; known by their ids after ``publish``."""
         self._by_id()
-        new = list(subscriptions)
         numbers = self._take_numbers(len(new))
         by_shape: dict[int, list[int]] = {}
         number_of: dict[int, int] = {}  # by identity, because hashing a shape walks over all of it
@@ -139,17 +138,37 @@ class SubscriptionTable:
             self._names_of[number] = self._names_number(row)
         for number, each in zip(numbers.tolist(), new, strict=True):
             self._ids[number] = each.id
-            self._numbers[each.id] = number
             self._since[number] = NO_TIME if each.since is None else each.since
             self._until[number] = NO_END if each.until is None else each.until
             if each.subscriber is not None:
                 self._subscribers[number] = each.subscriber
         self._arrow_ids = None
-        self._length += len(new)
+        return numbers
+
+    def publish(self, numbers: Numbers) -> None:
+        """Let subscriptions be known by their ids; raises SubscriptionError if one is taken."""
+        known = self._by_id()
+        before = len(known)
+        for done, number in enumerate(numbers.tolist()):
+            id = self._ids[number]
+            if known.setdefault(id, number) != number:
+                for taken_back in numbers[:done].tolist():
+                    del known[self._ids[taken_back]]
+                raise SubscriptionError(f"there already is a subscription {id!r}")
+        self._length += len(known) - before
         if len(numbers):
             self._latest_since = max(self._latest_since, self._since[numbers].max())
             self._first_until = min(self._first_until, self._until[numbers].min())
-        return numbers
+
+    def unstage(self, numbers: Numbers) -> None:
+        """Forget subscriptions that were not published."""
+        for number in numbers.tolist():
+            self._give_back(number)
+
+    def _give_back(self, number: int) -> None:
+        self.rows.remove(int(self._row_of[number]), self._widths[self._shape_of[number]])
+        self._subscribers.pop(number, None)
+        self._free.append(number)
 
     @staticmethod
     def _values(subscription: Subscription, row: Row) -> Sequence[Value | None]:
@@ -234,11 +253,9 @@ class SubscriptionTable:
 
     def remove(self, number: int) -> None:
         """Forget a subscription."""
-        self.rows.remove(int(self._row_of[number]), self._widths[self._shape_of[number]])
         del self._numbers[self._ids[number]]
-        self._subscribers.pop(number, None)
-        self._free.append(number)
         self._length -= 1
+        self._give_back(number)
 
     def update(self, number: int, parameters: Mapping[str, Value | None]) -> list[int] | None:
         """Write new values of parameters.
