@@ -184,8 +184,13 @@ def test_batches_agree_with_naive(data: st.DataObject) -> None:
     aimed = events_aimed_at(*(each.node for each in filters))
     events = [Event(each) for each in data.draw(st.lists(aimed, max_size=12))]
     batch = EventBatch.of_events(events).knowing(data.draw(variables))
+    if data.draw(st.sampled_from(["timed", "timeless"])) == "timed":
+        times = st.lists(st.integers(0, 10**7), min_size=len(events), max_size=len(events))
+        batch = batch.judged_at(np.array(data.draw(times), np.int64))
     with small_parts():
         naive, columnar = both(known)
+        assert pairs(columnar, batch) == pairs(naive, batch)
+        change(data, known, naive, columnar)
         assert pairs(columnar, batch) == pairs(naive, batch)
 
 
