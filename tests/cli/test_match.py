@@ -488,8 +488,8 @@ def test_times_of_parquet_must_be_in_the_calendar(folder: Folder) -> None:
     folder.write("wanted.jsonl", [{"id": "a", "filter": "true"}])
     folder.write_parquet("events.parquet", pa.table({"x": times}))
     assert folder.refused("match", *FILES[:2], "--events", "events.parquet") == (
-        f"error: events.parquet, row 1: attribute 'x': {reason}\n"
-        f"error: events.parquet, row 3: attribute 'x': {reason}\n"
+        f"error: events.parquet, row 1: column 'x': {reason}\n"
+        f"error: events.parquet, row 3: column 'x': {reason}\n"
     )
     columns: Any = {"id": list("abcd"), "filter": ["true"] * 4, "since": times}
     folder.write_parquet("wanted.parquet", pa.table(columns))

@@ -32,7 +32,7 @@ def bench(context: click.Context) -> None:
 
 
 @bench.command("parsing")
-@click.option("--filters", type=click.IntRange(min=50), default=100_000, show_default=True)
+@click.option("--filters", type=click.IntRange(min=50), default=500_000, show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_parsing(filters: int, rounds: int, as_json: bool) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.cli.bad_lines import BadLines
 from tidegate.cli.input_file import Advance, InputFile, decode_line
@@ -27,8 +26,6 @@ from tidegate.matching.batches import EventBatch, micros_of
 CHUNK_EVENTS = 20_000
 
 _TIME_TYPE = pa.timestamp("us", "UTC")
-_MICROS_MIN = to_micros(datetime.min.replace(tzinfo=UTC))
-_MICROS_MAX = to_micros(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +244,7 @@ def _find_wrong(table: pa.Table, start: int, wrong: dict[int, TidegateError]) ->
     """Note the rows with a value that cannot be taken; halves find the few there are."""
     try:
         table.validate(full=True)  # strings must be Unicode
-        _check_times(EventBatch.of(table))
+        EventBatch.of(table)
         return
     except (pa.ArrowInvalid, EventError) as error:
         if table.num_rows == 1:
@@ -256,18 +253,6 @@ def _find_wrong(table: pa.Table, start: int, wrong: dict[int, TidegateError]) ->
     middle = table.num_rows // 2
     _find_wrong(table.slice(0, middle), start, wrong)
     _find_wrong(table.slice(middle), start + middle, wrong)
-
-
-def _check_times(batch: EventBatch) -> None:
-    for name, column in batch.columns:
-        if not pa.types.is_timestamp(column.type):
-            continue
-        bounds: Any = pc.min_max(column.cast(pa.int64()))
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        if low is not None and (low < _MICROS_MIN or high > _MICROS_MAX):
-            raise EventError(
-                f"attribute {name!r}: a timestamp must lie in the years 1 to 9999 in UTC"
-            )
 
 
 def _flat(table: pa.Table) -> pa.Table:

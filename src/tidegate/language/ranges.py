@@ -56,7 +56,7 @@ class Stretch:
         """The stretch in two parts that share their border; in half if it has an end."""
         endless = math.isinf(self.end)
         middle = 2 * abs(self.start) + 1 if endless else self.start / 2 + self.end / 2
-        middle = min(max(self.start, middle), sys.float_info.max)  # rounding, overflow
+        middle = min(max(self.start, middle), self.end, sys.float_info.max)  # rounding, overflow
         return Stretch(self.start, middle), Stretch(middle, self.end)
 
     def shifted(self, seconds: float) -> Stretch:

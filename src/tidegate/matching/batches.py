@@ -144,7 +144,7 @@ def as_value_array(name: str, array: Column) -> Column:
     if types.is_float64(kind) or types.is_string(kind):
         return array
     if types.is_uint64(kind):
-        return _cast(name, array, pa.int64(), "does not fit in 64 bits with a sign")
+        return _cast(name, array, pa.int64(), "a value does not fit in 64 bits with a sign")
     if types.is_integer(kind):
         return array.cast(pa.int64())
     if types.is_floating(kind):
@@ -169,14 +169,14 @@ def as_value_array(name: str, array: Column) -> Column:
 def _as_micros(name: str, array: Column) -> Column:
     """A column of timestamps in microseconds, UTC; those that Python's do not reach are refused."""
     in_utc = pa.timestamp("us", "UTC")
-    outside = "lies outside the years 1 to 9999"
+    reason = "a timestamp must lie in the years 1 to 9999 in UTC"
     if array.type.unit == "ns":
         micros = array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(in_utc)
     else:
-        micros = _cast(name, array, in_utc, outside)
+        micros = _cast(name, array, in_utc, reason)
     numbers = micros.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
     if len(numbers) and (numbers.min() < _FIRST_MICROS or numbers.max() > _LAST_MICROS):
-        raise EventError(f"column {name!r}: a value {outside}")
+        raise EventError(f"column {name!r}: {reason}")
     return micros
 
 
@@ -184,7 +184,7 @@ def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:
     try:
         return array.cast(kind)
     except pa.ArrowInvalid:
-        raise EventError(f"column {name!r}: a value {reason}") from None
+        raise EventError(f"column {name!r}: {reason}") from None
 
 
 def micros_of(array: Column, name: str) -> npt.NDArray[np.int64]:
