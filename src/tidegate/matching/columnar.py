@@ -27,8 +27,17 @@ from tidegate.matching.comparisons import is_plain, plain_entries
 from tidegate.matching.constraints import Channels, Compiler, entries_of
 from tidegate.matching.encoding import encode_columns, encode_event, encode_variables
 from tidegate.matching.index import Index, IndexPart
-from tidegate.matching.kernels import F64, I32, I64, NO_TIME, SHARED, U8, VERIFY, match_events
+from tidegate.matching.kernels import match_events
 from tidegate.matching.locks import SharedLock
+from tidegate.matching.parts import (
+    F64,
+    I32,
+    I64,
+    NO_TIME,
+    SHARED,
+    U8,
+    VERIFY,
+)
 from tidegate.matching.rewriting import Rewrite, plan_rewrites
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.subscription import Moment, Subscription

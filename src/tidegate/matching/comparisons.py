@@ -15,8 +15,16 @@ from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
 from tidegate.matching.constraints import CHANNEL_KIND, NUMBER, PRESENT, Channels, bounds, widened
-from tidegate.matching.kernels import DEAD, EXACT_MAX, F64, I32, I64, U8, VERIFY
+from tidegate.matching.kernels import EXACT_MAX
 from tidegate.matching.layout import Bools, Entries, offsets
+from tidegate.matching.parts import (
+    DEAD,
+    F64,
+    I32,
+    I64,
+    U8,
+    VERIFY,
+)
 from tidegate.matching.rows import FLOAT, STRING, UNDEFINED, Cells, Kinds
 from tidegate.matching.table import SubscriptionTable
 

@@ -32,9 +32,19 @@ from tidegate.language.expressions import (
 )
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
-from tidegate.matching import kernels as k
-from tidegate.matching.kernels import F64, I32, I64, U8
+from tidegate.matching import programs as k
+from tidegate.matching.kernels import EXACT_MAX
 from tidegate.matching.layout import Bools, Entries
+from tidegate.matching.parts import (
+    DEAD,
+    F64,
+    I32,
+    I64,
+    MOVING,
+    SHARED,
+    U8,
+    VERIFY,
+)
 from tidegate.matching.rows import (
     BOOLEAN,
     FLOAT,
@@ -270,7 +280,7 @@ class Compiler:
             undefined = np.isnan(values)
             block.never = block.never | undefined
             values = np.where(undefined, 0.0, values)
-            self._bound(block, attribute, NUMBER, operator, values, np.abs(values) >= k.EXACT_MAX)
+            self._bound(block, attribute, NUMBER, operator, values, np.abs(values) >= EXACT_MAX)
 
     def _evaluated(self, operand: Expression, kinds: tuple[int, ...], cells: Cells) -> F64:
         """An expression of constants, row by row; NaN where it is undefined."""
@@ -299,7 +309,7 @@ class Compiler:
             block.verify = np.ones(block.length, np.bool_)
             return
         values = cells.view(np.float64) + 0.0 if kind == FLOAT else cells.astype(np.float64)
-        large = np.isfinite(values) & (np.abs(values) >= k.EXACT_MAX)
+        large = np.isfinite(values) & (np.abs(values) >= EXACT_MAX)
         self._bound(block, attribute, CHANNEL_KIND[kind], operator, values, large)
 
     def _bound(
@@ -418,9 +428,9 @@ def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width, moves = len(order), len(block.moving)
     flags: U8 = np.zeros(block.length, np.uint8)
-    flags |= np.where(block.never, k.DEAD, 0).astype(np.uint8)
-    flags |= np.where(block.verify, k.VERIFY, 0).astype(np.uint8)
-    flags |= np.uint8((k.SHARED if block.shared else 0) | (k.MOVING if moves else 0))
+    flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
+    flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
+    flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if moves else 0))
     constants = [each.constants for each in block.moving]
     widths = [each.shape[1] for each in constants]
     starts = np.cumsum([0, *widths[:-1]])[: len(widths)]

@@ -14,7 +14,9 @@ from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import Column
 from tidegate.matching.constraints import NUMBER, PRESENT, Channels
-from tidegate.matching.kernels import F64
+from tidegate.matching.parts import (
+    F64,
+)
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
 
 

@@ -28,9 +28,11 @@ from tidegate.language.values import Value, to_micros, to_value
 from tidegate.matching.batches import EventBatch, micros_of, wall_clock
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.explain import Explanation, explain
-from tidegate.matching.kernels import NO_TIME
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.parts import (
+    NO_TIME,
+)
 from tidegate.matching.records import SubscriptionRecord, records_of
 from tidegate.matching.subscription import Moment, Subscription
 

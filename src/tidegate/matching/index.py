@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.constraints import Block, entries_of
-from tidegate.matching.kernels import (
+from tidegate.matching.kernels import write_constraint
+from tidegate.matching.layout import Entries, concatenate, flat, lay_out, take_out
+from tidegate.matching.parts import (
     DEAD,
     GONE,
     I32,
@@ -19,9 +21,7 @@ from tidegate.matching.kernels import (
     Part,
     pack,
     unpack,
-    write_constraint,
 )
-from tidegate.matching.layout import Entries, concatenate, flat, lay_out, take_out
 from tidegate.matching.sections import SectionReader, SectionWriter
 
 OPEN_ENTRIES_MAX = 512

@@ -14,145 +14,66 @@ into leaves few candidates, which are then checked exactly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
-U8 = npt.NDArray[np.uint8]
-U64 = npt.NDArray[np.uint64]
-Int = Any
-"""An integer; to the compiler Python's and NumPy's are the same."""
+from tidegate.matching.parts import (
+    BOUND,
+    CONSTANT,
+    DEAD,
+    EDGE,
+    EMPTY_SLOT,
+    F64,
+    FIRST,
+    FLAGS,
+    GONE,
+    GROUP_CHANNEL,
+    GROUP_FIRST,
+    GROUP_SALT,
+    I32,
+    I64,
+    KEY_VALUE,
+    MAP_CELLS,
+    MAP_CHANNEL,
+    MAP_EDGE,
+    MAP_FIRST,
+    MAP_WORD,
+    MOVING,
+    MOVING_CHANNEL,
+    MOVING_CONSTANT,
+    MOVING_FIRST,
+    MOVING_OPERATOR,
+    MOVING_PROGRAM,
+    MOVING_SINCE,
+    NO_TIME,
+    PROGRAM,
+    SEGMENT_DENSE,
+    SEGMENT_FIRST,
+    SEGMENT_KEY,
+    SLOT_HASH,
+    SLOT_SEGMENT,
+    SPAN_FIRST,
+    SPAN_LAST,
+    SPAN_START,
+    SUBSCRIPTION,
+    U8,
+    U64,
+    VERIFY,
+    WORD,
+    Int,
+)
+from tidegate.matching.programs import compare, run_program
 
-DEAD, VERIFY, SHARED, MOVING, GONE = 1, 2, 4, 8, 16
-"""Flags of an entry: matches nothing with its present values; to be checked again by the meaning of
-the language; one of several entries of its subscription; with bounds that are functions of time;
-its subscription was removed or stands elsewhere now."""
-
-NO_TIME = np.int64(-(2**63))
-EMPTY_SLOT = np.int32(-1)
 CACHED_VALUES = 32_768
 """So many values of events are matched with a group before the next group comes."""
 TILE_WORDS = 32
 """A tile of a large segment, in words of 64 entries: as much as the cache holds easily."""
 EXACT_MAX = 2.0**53
 """Floats of this size or more may stand for several integers."""
-
-# Programs: an operation, with its argument behind it where it takes one.
-(
-    P_END, P_CONSTANT, P_ELAPSED, P_VARIABLE, P_NEGATE, P_ADD, P_SUBTRACT, P_MULTIPLY, P_DIVIDE,
-    P_REMAINDER, P_MIN, P_MAX, P_ABS, P_FLOOR, P_CEIL, P_SQRT, P_EXP, P_LN, P_SIN, P_COS,
-) = range(20)  # fmt: skip
-
-C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = range(6)
-
-
-class Part(NamedTuple):
-    """A part of the index, as arrays. Numbers of segments, words and so on are 32 bits wide."""
-
-    # entries, in the order of their segments
-    subscription: I32  # which subscription an entry belongs to
-    flags: U8
-    first: I32  # where the constraints of an entry begin; one more at the end
-    bound: F64  # three for each constraint: low, high, and the channel as a 64-bit integer
-    # groups: the channels whose values together choose a segment
-    group_first: I32  # where the channels of a group begin; one more at the end
-    group_channel: I32
-    group_salt: U64
-    slot_hash: U64  # an open hash table from (group, values) to a segment
-    slot_segment: I32
-    # segments
-    segment_first: I32  # where the entries of a segment begin; one more at the end
-    segment_group: I32
-    segment_key: I32  # where the values of a segment's key stand
-    segment_dense: U8  # whether its bitmaps have so many bits that all are ANDed at once
-    key_value: F64
-    # bitmaps: channels of a segment, the most selective first
-    map_first: I32  # where the bitmap channels of a segment begin; one more at the end
-    map_channel: I32
-    map_cells: I32  # how many cells; one more bitmap, the last, is for events without a value
-    map_edge: I32  # where the borders between cells stand
-    map_word: I64  # where the bitmaps stand
-    edge: F64
-    word: U64
-    span_first: I32  # words with bits, by cell of a segment's first bitmap channel
-    span_last: I32
-    span_start: I32  # where the spans of a segment begin
-    # constraints whose bounds move
-    moving_first: I32  # one more at the end
-    moving_channel: I32
-    moving_operator: U8
-    moving_program: I32
-    moving_constant: I32
-    moving_since: I64
-    constant: F64
-    program: I32
-
-
-(
-    SUBSCRIPTION, FLAGS, FIRST, BOUND, GROUP_FIRST, GROUP_CHANNEL,
-    GROUP_SALT, SLOT_HASH, SLOT_SEGMENT, SEGMENT_FIRST, SEGMENT_GROUP, SEGMENT_KEY,
-    SEGMENT_DENSE, KEY_VALUE, MAP_FIRST, MAP_CHANNEL, MAP_CELLS, MAP_EDGE,
-    MAP_WORD, EDGE, WORD, SPAN_FIRST, SPAN_LAST, SPAN_START,
-    MOVING_FIRST, MOVING_CHANNEL, MOVING_OPERATOR, MOVING_PROGRAM, MOVING_CONSTANT, MOVING_SINCE,
-    CONSTANT, PROGRAM,
-) = range(32)  # fmt: skip
-"""The fields of a part, by number."""
-
-
-class Packed(NamedTuple):
-    """A part as few arrays, which is quick to hand to a kernel.
-
-    ``at`` says where each field begins and ends in the array of its type.
-    """
-
-    at: I64
-    i32: I32
-    i64: I64
-    f64: F64
-    u64: U64
-    u8: U8
-
-
-_TYPES = ("i32", "i64", "f64", "u64", "u8")
-_DTYPES = (np.int32, np.int64, np.float64, np.uint64, np.uint8)
-
-
-def pack(part: Part) -> Packed:
-    """Put the fields of a part together, those of one type in one array."""
-    at = np.zeros(2 * len(part), np.int64)
-    arrays: dict[str, Any] = {}
-    for name, dtype in zip(_TYPES, _DTYPES, strict=True):
-        chosen = [index for index, kind in enumerate(_TYPE_OF_FIELD) if kind == name]
-        ends = np.cumsum([0, *(len(part[index]) for index in chosen)])
-        for place, index in enumerate(chosen):
-            at[2 * index], at[2 * index + 1] = ends[place], ends[place + 1]
-        arrays[name] = np.concatenate([part[index] for index in chosen]).astype(dtype)
-    return Packed(at, **arrays)
-
-
-def unpack(packed: Packed) -> Part:
-    """The fields of a packed part, as views of its arrays."""
-    return Part(
-        *(
-            getattr(packed, name)[packed.at[2 * index] : packed.at[2 * index + 1]]
-            for index, name in enumerate(_TYPE_OF_FIELD)
-        )
-    )
-
-
-_TYPE_OF_FIELD = (
-    "i32", "u8", "i32", "f64", "i32", "i32", "u64", "u64",
-    "i32", "i32", "i32", "i32", "u8", "f64", "i32", "i32",
-    "i32", "i32", "i64", "f64", "u64", "i32", "i32", "i32",
-    "i32", "i32", "u8", "i32", "i32", "i64", "f64", "i32",
-)  # fmt: skip
 
 
 def _trailing_zeros(context: Any, word: Any) -> Any:  # noqa: ARG001 - the compiler's signature
@@ -180,85 +101,6 @@ def satisfied(x: float, low: float, high: float) -> bool:
     if low <= high:
         return x >= low and x <= high
     return x >= low or x <= high
-
-
-@njit(cache=True, nogil=True)
-def run_program(
-    program: I32, at: Int, constants: F64, constant_at: Int, t: float, variables: F64, stack: F64
-) -> float:
-    """The value of a function, computed as the language says; NaN where it is undefined."""
-    depth = 0
-    while True:
-        operation = program[at]
-        at += 1
-        if operation == P_END:
-            return float(stack[0])
-        if operation == P_CONSTANT:
-            stack[depth] = constants[constant_at]
-            constant_at += 1
-            depth += 1
-        elif operation == P_ELAPSED:
-            stack[depth] = t
-            depth += 1
-        elif operation == P_VARIABLE:
-            stack[depth] = variables[program[at]]
-            at += 1
-            depth += 1
-        elif operation == P_NEGATE:
-            stack[depth - 1] = -stack[depth - 1]
-        elif operation >= P_ABS:
-            x = stack[depth - 1]
-            if operation == P_ABS:
-                x = abs(x)
-            elif operation == P_FLOOR:
-                x = np.floor(x)
-            elif operation == P_CEIL:
-                x = np.ceil(x)
-            elif operation == P_SQRT:
-                x = np.sqrt(x) if x >= 0.0 else np.nan
-            elif operation == P_EXP:
-                x = np.exp(x)
-            elif operation == P_LN:
-                x = np.log(x) if x > 0.0 else np.nan
-            elif operation == P_SIN:
-                x = np.sin(x) if np.isfinite(x) else np.nan
-            else:
-                x = np.cos(x) if np.isfinite(x) else np.nan
-            stack[depth - 1] = x
-        else:
-            depth -= 1
-            a, b = stack[depth - 1], stack[depth]
-            if operation == P_ADD:
-                x = a + b
-            elif operation == P_SUBTRACT:
-                x = a - b
-            elif operation == P_MULTIPLY:
-                x = a * b
-            elif operation == P_DIVIDE:
-                x = a / b if b != 0.0 else np.nan
-            elif operation == P_REMAINDER:
-                x = np.fmod(a, b) if b != 0.0 and np.isfinite(a) else np.nan
-            elif operation == P_MIN:
-                x = np.minimum(a, b)
-            else:
-                x = np.maximum(a, b)
-            stack[depth - 1] = x
-
-
-@njit(inline="always")
-def compare(operator: Int, value: float, bound: float) -> bool:
-    """One of `= != < <= > >=`."""
-    if operator == C_EQUAL:
-        return value == bound
-    if operator == C_NOT_EQUAL:
-        return value != bound
-    if operator == C_LESS:
-        return value < bound
-    if operator == C_LESS_EQUAL:
-        return value <= bound
-    if operator == C_GREATER:
-        return value > bound
-    return value >= bound
 
 
 @njit(cache=True, nogil=True)

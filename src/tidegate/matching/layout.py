@@ -20,7 +20,17 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from tidegate.matching.kernels import EMPTY_SLOT, F64, GONE, I32, I64, U8, U64, Part, mix
+from tidegate.matching.kernels import mix
+from tidegate.matching.parts import (
+    EMPTY_SLOT,
+    F64,
+    GONE,
+    I32,
+    I64,
+    U8,
+    U64,
+    Part,
+)
 
 GROUPS_MAX = 96
 GROUP_ENTRIES_MIN = 128

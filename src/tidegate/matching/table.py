@@ -16,7 +16,9 @@ from tidegate.language.limits import Limits
 from tidegate.language.parser import parse_filter
 from tidegate.language.shapes import Row, Shape, split
 from tidegate.language.values import Value
-from tidegate.matching.kernels import NO_TIME
+from tidegate.matching.parts import (
+    NO_TIME,
+)
 from tidegate.matching.rows import Cells, Kinds, RowHeap, StringPool, decode, encode, encode_column
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.subscription import Subscription

@@ -1,0 +1,130 @@
+"""A part of the index: its arrays, and how they are handed to a kernel.
+
+Entries, groups, segments and bitmaps are explained in kernels.py, which reads them, and in
+layout.py, which makes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+Int = Any
+"""An integer; to the compiler Python's and NumPy's are the same."""
+
+DEAD, VERIFY, SHARED, MOVING, GONE = 1, 2, 4, 8, 16
+"""Flags of an entry: matches nothing with its present values; to be checked again by the meaning of
+the language; one of several entries of its subscription; with bounds that are functions of time;
+its subscription was removed or stands elsewhere now."""
+
+NO_TIME = np.int64(-(2**63))
+EMPTY_SLOT = np.int32(-1)
+
+
+class Part(NamedTuple):
+    """A part of the index, as arrays. Numbers of segments, words and so on are 32 bits wide."""
+
+    # entries, in the order of their segments
+    subscription: I32  # which subscription an entry belongs to
+    flags: U8
+    first: I32  # where the constraints of an entry begin; one more at the end
+    bound: F64  # three for each constraint: low, high, and the channel as a 64-bit integer
+    # groups: the channels whose values together choose a segment
+    group_first: I32  # where the channels of a group begin; one more at the end
+    group_channel: I32
+    group_salt: U64
+    slot_hash: U64  # an open hash table from (group, values) to a segment
+    slot_segment: I32
+    # segments
+    segment_first: I32  # where the entries of a segment begin; one more at the end
+    segment_group: I32
+    segment_key: I32  # where the values of a segment's key stand
+    segment_dense: U8  # whether its bitmaps have so many bits that all are ANDed at once
+    key_value: F64
+    # bitmaps: channels of a segment, the most selective first
+    map_first: I32  # where the bitmap channels of a segment begin; one more at the end
+    map_channel: I32
+    map_cells: I32  # how many cells; one more bitmap, the last, is for events without a value
+    map_edge: I32  # where the borders between cells stand
+    map_word: I64  # where the bitmaps stand
+    edge: F64
+    word: U64
+    span_first: I32  # words with bits, by cell of a segment's first bitmap channel
+    span_last: I32
+    span_start: I32  # where the spans of a segment begin
+    # constraints whose bounds move
+    moving_first: I32  # one more at the end
+    moving_channel: I32
+    moving_operator: U8
+    moving_program: I32
+    moving_constant: I32
+    moving_since: I64
+    constant: F64
+    program: I32
+
+
+(
+    SUBSCRIPTION, FLAGS, FIRST, BOUND, GROUP_FIRST, GROUP_CHANNEL,
+    GROUP_SALT, SLOT_HASH, SLOT_SEGMENT, SEGMENT_FIRST, SEGMENT_GROUP, SEGMENT_KEY,
+    SEGMENT_DENSE, KEY_VALUE, MAP_FIRST, MAP_CHANNEL, MAP_CELLS, MAP_EDGE,
+    MAP_WORD, EDGE, WORD, SPAN_FIRST, SPAN_LAST, SPAN_START,
+    MOVING_FIRST, MOVING_CHANNEL, MOVING_OPERATOR, MOVING_PROGRAM, MOVING_CONSTANT, MOVING_SINCE,
+    CONSTANT, PROGRAM,
+) = range(32)  # fmt: skip
+"""The fields of a part, by number."""
+
+
+class Packed(NamedTuple):
+    """A part as few arrays, which is quick to hand to a kernel.
+
+    ``at`` says where each field begins and ends in the array of its type.
+    """
+
+    at: I64
+    i32: I32
+    i64: I64
+    f64: F64
+    u64: U64
+    u8: U8
+
+
+_TYPES = ("i32", "i64", "f64", "u64", "u8")
+_DTYPES = (np.int32, np.int64, np.float64, np.uint64, np.uint8)
+
+
+def pack(part: Part) -> Packed:
+    """Put the fields of a part together, those of one type in one array."""
+    at = np.zeros(2 * len(part), np.int64)
+    arrays: dict[str, Any] = {}
+    for name, dtype in zip(_TYPES, _DTYPES, strict=True):
+        chosen = [index for index, kind in enumerate(_TYPE_OF_FIELD) if kind == name]
+        ends = np.cumsum([0, *(len(part[index]) for index in chosen)])
+        for place, index in enumerate(chosen):
+            at[2 * index], at[2 * index + 1] = ends[place], ends[place + 1]
+        arrays[name] = np.concatenate([part[index] for index in chosen]).astype(dtype)
+    return Packed(at, **arrays)
+
+
+def unpack(packed: Packed) -> Part:
+    """The fields of a packed part, as views of its arrays."""
+    return Part(
+        *(
+            getattr(packed, name)[packed.at[2 * index] : packed.at[2 * index + 1]]
+            for index, name in enumerate(_TYPE_OF_FIELD)
+        )
+    )
+
+
+_TYPE_OF_FIELD = (
+    "i32", "u8", "i32", "f64", "i32", "i32", "u64", "u64",
+    "i32", "i32", "i32", "i32", "u8", "f64", "i32", "i32",
+    "i32", "i32", "i64", "f64", "u64", "i32", "i32", "i32",
+    "i32", "i32", "u8", "i32", "i32", "i64", "f64", "i32",
+)  # fmt: skip

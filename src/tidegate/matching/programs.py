@@ -1,0 +1,99 @@
+"""Functions of time as small programs, and the machine that runs them inside the kernels.
+
+A program is a list of operations, operands first; its constants stand beside it, so that all rows
+of a shape share one program.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidegate.matching.parts import F64, I32, Int
+
+# Programs: an operation, with its argument behind it where it takes one.
+(
+    P_END, P_CONSTANT, P_ELAPSED, P_VARIABLE, P_NEGATE, P_ADD, P_SUBTRACT, P_MULTIPLY, P_DIVIDE,
+    P_REMAINDER, P_MIN, P_MAX, P_ABS, P_FLOOR, P_CEIL, P_SQRT, P_EXP, P_LN, P_SIN, P_COS,
+) = range(20)  # fmt: skip
+
+C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = range(6)
+
+
+@njit(cache=True, nogil=True)
+def run_program(
+    program: I32, at: Int, constants: F64, constant_at: Int, t: float, variables: F64, stack: F64
+) -> float:
+    """The value of a function, computed as the language says; NaN where it is undefined."""
+    depth = 0
+    while True:
+        operation = program[at]
+        at += 1
+        if operation == P_END:
+            return float(stack[0])
+        if operation == P_CONSTANT:
+            stack[depth] = constants[constant_at]
+            constant_at += 1
+            depth += 1
+        elif operation == P_ELAPSED:
+            stack[depth] = t
+            depth += 1
+        elif operation == P_VARIABLE:
+            stack[depth] = variables[program[at]]
+            at += 1
+            depth += 1
+        elif operation == P_NEGATE:
+            stack[depth - 1] = -stack[depth - 1]
+        elif operation >= P_ABS:
+            x = stack[depth - 1]
+            if operation == P_ABS:
+                x = abs(x)
+            elif operation == P_FLOOR:
+                x = np.floor(x)
+            elif operation == P_CEIL:
+                x = np.ceil(x)
+            elif operation == P_SQRT:
+                x = np.sqrt(x) if x >= 0.0 else np.nan
+            elif operation == P_EXP:
+                x = np.exp(x)
+            elif operation == P_LN:
+                x = np.log(x) if x > 0.0 else np.nan
+            elif operation == P_SIN:
+                x = np.sin(x) if np.isfinite(x) else np.nan
+            else:
+                x = np.cos(x) if np.isfinite(x) else np.nan
+            stack[depth - 1] = x
+        else:
+            depth -= 1
+            a, b = stack[depth - 1], stack[depth]
+            if operation == P_ADD:
+                x = a + b
+            elif operation == P_SUBTRACT:
+                x = a - b
+            elif operation == P_MULTIPLY:
+                x = a * b
+            elif operation == P_DIVIDE:
+                x = a / b if b != 0.0 else np.nan
+            elif operation == P_REMAINDER:
+                x = np.fmod(a, b) if b != 0.0 and np.isfinite(a) else np.nan
+            elif operation == P_MIN:
+                x = np.minimum(a, b)
+            else:
+                x = np.maximum(a, b)
+            stack[depth - 1] = x
+
+
+@njit(inline="always")
+def compare(operator: Int, value: float, bound: float) -> bool:
+    """One of `= != < <= > >=`."""
+    if operator == C_EQUAL:
+        return value == bound
+    if operator == C_NOT_EQUAL:
+        return value != bound
+    if operator == C_LESS:
+        return value < bound
+    if operator == C_LESS_EQUAL:
+        return value <= bound
+    if operator == C_GREATER:
+        return value > bound
+    return value >= bound
