@@ -221,22 +221,6 @@ def disjuncts(node: Node) -> list[tuple[Predicate, ...]]:
             return [(plain,)] if isinstance(plain, Predicate) else disjuncts(plain)
 
 
-def count_disjuncts(node: Node) -> int:
-    """How many conjunctions ``disjuncts`` would give, without building them."""
-    match node:
-        case Truth(value):
-            return int(value)
-        case Or(parts):
-            return sum(count_disjuncts(part) for part in parts)
-        case And(parts):
-            count = 1
-            for part in parts:
-                count *= count_disjuncts(part)
-            return count
-        case Predicate():
-            return 2 if node.operator is Operator.NOT_BETWEEN else 1
-
-
 def plainly(predicate: Predicate) -> Node:
     """A predicate in terms of simpler ones, where it can be."""
     name, operands = predicate.attribute, predicate.operands

@@ -48,7 +48,6 @@ class Index:
     def __init__(self) -> None:
         self.parts = [IndexPart(pack(_empty_part()))]
         self._new: list[Entries] = []
-        self._new_count = 0
         self._part_of: I32 = np.zeros(0, np.int32)
         self._place_of: I32 = np.zeros(0, np.int32)
         self._places_of: dict[int, list[int]] = {}
@@ -68,14 +67,13 @@ class Index:
     def add(self, entries: Entries) -> None:
         """Take entries in; they are in a part after ``settle``."""
         self._new.append(entries)
-        self._new_count += len(entries)
 
     def settle(self, program: I32) -> None:
         """Put the new entries into parts."""
         if not self._new:
             return
         entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
-        self._new, self._new_count = [], 0
+        self._new = []
         if len(entries) <= OPEN_ENTRIES_MAX:
             self._set(OPEN, flat(entries, program))
             return
