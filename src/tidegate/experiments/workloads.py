@@ -35,8 +35,8 @@ WIDE_ATTRIBUTES = 100
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 """When the subscriptions of `moving` begin."""
-SPAN_S = 60
-"""The events of `moving` are spread over these seconds after `SINCE`."""
+EVENTS_PER_S = 10_000
+"""How many events of `moving` come in a second, from `SINCE` on."""
 EVENT_TIME = "time"
 """The attribute that has the time of an event of `moving`."""
 PARAMETER = "least"
@@ -122,7 +122,7 @@ class Workload:
         columns = self.draw_events(np.random.default_rng([seed, 1]), count)
         if self.moves:
             start = int(SINCE.timestamp()) * 1_000_000
-            micros = start + np.arange(count) * (SPAN_S * 1_000_000) // max(count, 1)
+            micros = start + np.arange(count) * 1_000_000 // EVENTS_PER_S
             columns[EVENT_TIME] = pa.array(micros).cast(pa.timestamp("us", "UTC"))
         return pa.table(columns)
 

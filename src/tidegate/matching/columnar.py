@@ -13,6 +13,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,16 +40,26 @@ from tidegate.matching.parts import (
     U8,
     VERIFY,
 )
-from tidegate.matching.rewriting import Rewrite, plan_rewrites
+from tidegate.matching.rewriting import NO_PLAN, plan_rewrite
 from tidegate.matching.sections import SectionReader, SectionWriter
+from tidegate.matching.stretches import Foresight, Stretch
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.table import SubscriptionTable
+from tidegate.matching.writing import DONE, OTHER_KINDS
 
 CHUNK_EVENTS = 8192
 STAGED_MAX = 20_000
 """So many new subscriptions are Python objects at a time."""
 
 _Found = tuple[I32, I32, U8, int]
+
+
+class _Pairs(NamedTuple):
+    """Pairs of an event and a subscription, by number; and the ids of numbers at that moment."""
+
+    events: I64
+    numbers: I32
+    ids: pa.StringArray
 
 
 class _Room(threading.local):
@@ -76,8 +88,9 @@ class ColumnarMatcher:
         self._channels = Channels()
         self._compiler = Compiler(self._channels, self._table.pool)
         self._index = Index()
+        self._foresight = Foresight()
         self._room = _Room()
-        self._rewrites: dict[tuple[int, int, bytes], list[Rewrite]] = {}
+        self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
 
     def __len__(self) -> int:
         return len(self._table)
@@ -114,33 +127,27 @@ class ColumnarMatcher:
         with self._lock:
             number = self._table.number(id)
             changed = self._table.update(number, parameters)
-            in_place = changed is not None and self._index.is_settled
-            if not (in_place and self._rewritten(number, changed or [])):
+            settled = self._index.is_settled
+            if not (settled and changed is not None and self._rewritten(number, changed)):
                 self._settle()
                 self._index.take_away(number)
                 self._enter(np.array([number], np.int32))
 
-    def _rewritten(self, number: int, slots: list[int]) -> bool:
-        """Write the bounds that follow from changed cells in place; False if that cannot be."""
-        shape, row = self._table.place(number)
-        width = self._table.width(shape)
-        kinds = self._table.rows.kinds[row : row + width]
-        cells = self._table.rows.cells[row : row + width]
-        pattern = kinds.tobytes()
-        for slot in slots:
-            key = (shape, slot, pattern)
-            rewrites = self._rewrites.get(key)
-            if rewrites is None:
-                rewrites = plan_rewrites(
-                    self._table.shapes[shape], kinds.tolist(), slot, self._channels
-                )
-                self._rewrites[key] = rewrites
-            if not rewrites:
-                return False
-            for rewrite in rewrites:
-                if not rewrite.apply(self._index, number, pattern, cells):
-                    return False
-        return True
+    def _rewritten(self, number: int, slots: tuple[int, ...]) -> bool:
+        """Write what follows from changed cells in place; False if that cannot be."""
+        table = self._table
+        shape, row = table.place(number)
+        plan = self._plans.get((shape, slots), NO_PLAN)
+        done = OTHER_KINDS
+        if len(plan):
+            done = self._index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        if done == OTHER_KINDS:
+            kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
+            plan = plan_rewrite(table.shapes[shape], kinds, slots, self._channels)
+            self._plans[shape, slots] = plan
+            if len(plan):
+                done = self._index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        return done == DONE
 
     def get(self, id: str) -> Subscription:
         self._lock.share()
@@ -173,14 +180,12 @@ class ColumnarMatcher:
     def save(self, path: str | Path) -> None:
         """Write all subscriptions and their index to one file."""
         into = SectionWriter()
-        self._share()
-        try:
+        with self._lock:
+            self._settle()
             self._table.save(into)
             self._channels.save(into)
             self._index.save(into)
             into.write(path)
-        finally:
-            self._lock.unshare()
 
     @classmethod
     def load(cls, path: str | Path) -> ColumnarMatcher:
@@ -196,10 +201,10 @@ class ColumnarMatcher:
     # -- matching -----------------------------------------------------------------------------
 
     def match(self, event: Event, moment: Moment) -> list[str]:
-        self._share()
+        micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
+        self._share(micros, moment.variables)
         try:
             matrix = encode_event(event.attributes, self._channels, self._table.pool)
-            micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
             _, numbers, verify = self._match_matrix(matrix, micros, moment.variables)
             if verify is not None:
                 good = [
@@ -212,38 +217,60 @@ class ColumnarMatcher:
             self._lock.unshare()
 
     def match_batch(self, batch: EventBatch) -> Matches:
-        events: list[I64] = [np.zeros(0, np.int64)]
-        numbers: list[I32] = [np.zeros(0, np.int32)]
-        self._share()
-        try:
-            for begin in range(0, batch.length, CHUNK_EVENTS):
-                found, which = self._match_chunk(batch, begin)
-                events.append(found)
-                numbers.append(which)
-            ids = self._table.ids()
-        finally:
-            self._lock.unshare()
-        pairs = pa.DictionaryArray.from_arrays(np.concatenate(numbers), ids)
-        return Matches(np.concatenate(events), pairs)
+        found: list[_Pairs] = []
+        for begin in range(0, batch.length, CHUNK_EVENTS):
+            length = min(CHUNK_EVENTS, batch.length - begin)
+            micros = np.full(length, NO_TIME)
+            if batch.micros is not None:
+                micros = batch.micros[begin : begin + length]
+            self._share(micros, batch.variables)
+            try:
+                events, numbers = self._match_chunk(batch, begin, micros)
+                found.append(_Pairs(events, numbers, self._table.ids()))
+            finally:
+                self._lock.unshare()
+        return _all_of(found)
 
-    def _share(self) -> None:
-        """Share the lock, with no new entries left out of the index."""
+    def _share(self, micros: I64, variables: Mapping[str, Value]) -> None:
+        """Share the lock, with an index that has all entries and holds for the given times."""
+        tries = 0
         while True:
-            if not self._index.is_settled:
-                with self._lock:
-                    self._settle()
             self._lock.share()
-            if self._index.is_settled:
+            if self._index.is_settled and self._is_enclosed(micros, variables):
                 return
             self._lock.unshare()
+            with self._lock:
+                if not self._is_enclosed(micros, variables):
+                    self._enclose(self._stretch(micros, variables), again=tries > 0)
+                self._settle()
+            tries += 1
 
-    def _match_chunk(self, batch: EventBatch, begin: int) -> tuple[I64, I32]:
-        length = min(CHUNK_EVENTS, batch.length - begin)
+    def _stretch(self, micros: I64, variables: Mapping[str, Value]) -> Stretch:
+        return Stretch.of(micros, encode_variables(variables, self._channels))
+
+    def _is_enclosed(self, micros: I64, variables: Mapping[str, Value]) -> bool:
+        if not self._index.moves:
+            return True
+        stretch = self._index.stretch
+        return stretch is not None and stretch.includes(self._stretch(micros, variables))
+
+    def _enclose(self, needed: Stretch, *, again: bool) -> None:
+        """Have the index hold for a stretch of time, and for some time after it.
+
+        If it does not hold although it just did, other threads have events of other times: then for
+        those as well, lest each takes away what the other needs.
+        """
+        before = self._index.stretch
+        stretch = needed.extended(self._foresight.micros)
+        if before is not None:
+            stretch = stretch.joined(before) if again else stretch.recalling(before)
+        start = perf_counter()
+        self._index.enclose(stretch)
+        self._foresight.has_enclosed(perf_counter() - start)
+
+    def _match_chunk(self, batch: EventBatch, begin: int, micros: I64) -> tuple[I64, I32]:
+        length = len(micros)
         matrix = encode_columns(batch.columns, begin, length, self._channels, self._table.pool)
-        if batch.micros is None:
-            micros = np.full(length, NO_TIME)
-        else:
-            micros = batch.micros[begin : begin + length]
         events, numbers, verify = self._match_matrix(matrix, micros, batch.variables)
         if verify is not None:
             good = ~verify
@@ -259,11 +286,13 @@ class ColumnarMatcher:
     ) -> tuple[I32, I32, npt.NDArray[np.bool_] | None]:
         """All pairs in all parts, by event; and which of them are to be verified, if any."""
         values = encode_variables(variables, self._channels)
+        start = perf_counter()
         found = [
             self._match_part(part, matrix, micros, values)
             for part in self._index.parts
             if len(part)
         ]
+        self._foresight.has_matched(perf_counter() - start)
         if not found:
             return np.zeros(0, np.int32), np.zeros(0, np.int32), None
         events, numbers, flags, seen = found[0] if len(found) == 1 else _in_order(found)
@@ -293,6 +322,18 @@ class ColumnarMatcher:
         subscription = self._table.get(number)
         environment = subscription.environment(moment)
         return holds(subscription.filter.node, event.attributes, environment)
+
+
+def _all_of(found: list[_Pairs]) -> Matches:
+    """Pairs of several moments; between them numbers may have gone to other subscriptions."""
+    if not found:
+        found = [_Pairs(np.zeros(0, np.int64), np.zeros(0, np.int32), pa.array([], pa.string()))]
+    events = np.concatenate([each.events for each in found])
+    if all(each.ids is found[0].ids for each in found):
+        numbers = np.concatenate([each.numbers for each in found])
+        return Matches(events, pa.DictionaryArray.from_arrays(numbers, found[0].ids))
+    ids = pa.concat_arrays([each.ids.take(each.numbers) for each in found])
+    return Matches(events, ids.dictionary_encode())
 
 
 def _joined(pieces: list[_Found]) -> _Found:

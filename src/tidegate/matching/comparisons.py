@@ -138,7 +138,6 @@ class _Constraints:
         entry, channel, low, high = self._merged(
             entry[order], channel[order], low[order], high[order]
         )
-        no_i32 = nothing.astype(np.int32)
         return Entries(
             subscription=subscriptions.astype(np.int32),
             flags=self._flags,
@@ -146,13 +145,8 @@ class _Constraints:
             channel=channel,
             low=low,
             high=high,
-            moving_first=np.zeros(len(subscriptions) + 1, np.int32),
-            moving_channel=no_i32,
-            moving_operator=nothing.astype(np.uint8),
-            moving_program=no_i32,
-            moving_constant=no_i32,
-            moving_since=nothing.astype(np.int64),
-            constant=nothing,
+            motion_first=np.zeros(len(subscriptions) + 1, np.int32),
+            motion=nothing,
         )
 
     def _merged(self, entry: I64, channel: I32, low: F64, high: F64) -> tuple[I64, I32, F64, F64]:

@@ -9,6 +9,7 @@ predicate does, and the entry is marked to be verified by the meaning of the lan
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -145,6 +146,7 @@ class Block:
     low: list[F64] = field(default_factory=list)
     high: list[F64] = field(default_factory=list)
     moving: list[Moving] = field(default_factory=list)
+    moving_attributes: frozenset[str] = frozenset()
     never: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     verify: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     shared: bool = False
@@ -168,12 +170,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A constraint whose bound is a program: its constants, one row for each entry."""
+    """A constraint whose bound is a program; each column has a constant of it for all entries."""
 
     channel: int
-    operator: int
+    comparison: int
     program: int
-    constants: F64
+    constants: list[F64]
 
 
 class Compiler:
@@ -221,6 +223,7 @@ class Compiler:
         length = len(cells)
         nothing = np.zeros(length, np.bool_)
         block = Block(length, never=nothing, verify=nothing)
+        block.moving_attributes = moving_attributes(conjunction)
         for predicate in conjunction:
             self._constrain(block, predicate, kinds, cells)
         return block
@@ -254,6 +257,10 @@ class Compiler:
         kinds: tuple[int, ...],
         cells: Cells,
     ) -> None:
+        moves = attribute in block.moving_attributes
+        if operator not in STRING_OPERATORS and is_program(operand, kinds, moves=moves):
+            self._move(block, attribute, operator, operand, kinds, cells)
+            return
         if isinstance(operand, Slot):
             self._compare_cell(
                 block, attribute, operator, kinds[operand.index], cells[:, operand.index]
@@ -265,16 +272,13 @@ class Compiler:
             block.never = np.ones(block.length, np.bool_)
             self._anything(block, attribute, PRESENT)
         elif (
-            isinstance(operand, (Variable, Now))
-            or operator in STRING_OPERATORS
-            or any(isinstance(leaf, Now) for leaf in found)
+            operator in STRING_OPERATORS
             or TIME in slots
+            or any(isinstance(leaf, (Elapsed, Variable, Now)) for leaf in found)
         ):
-            # its kind is known only when it is evaluated
+            # its kind is known only when it is evaluated, or it is too deep for a program
             self._anything(block, attribute, PRESENT)
             block.verify = np.ones(block.length, np.bool_)
-        elif any(isinstance(leaf, (Elapsed, Variable)) for leaf in found):
-            self._move(block, attribute, operator, operand, kinds, cells)
         else:
             values = self._evaluated(operand, kinds, cells)
             undefined = np.isnan(values)
@@ -339,44 +343,122 @@ class Compiler:
         kinds: tuple[int, ...],
         cells: Cells,
     ) -> None:
-        self._anything(block, attribute, NUMBER)
         channel = self._channels.channel(attribute, NUMBER)
-        code: list[int] = []
-        slots: list[int] = []
-        self._emit(operand, code, slots)
-        program = self._channels.add_program((*code, k.P_END))
-        columns = [
-            cells[:, slot].view(np.float64) if kinds[slot] == FLOAT
-            else cells[:, slot].astype(np.float64)
-            for slot in slots
-        ]  # fmt: skip
-        constants = np.column_stack(columns) if columns else np.zeros((block.length, 0))
-        block.moving.append(Moving(channel, COMPARISONS[operator], program, constants))
+        if channel not in block.channels:
+            self._anything(block, attribute, NUMBER)
+        program = k.LINEAR
+        if _linear_slots(operand) is None:
+            code: list[int] = []
+            _emit(operand, code, self._channels)
+            program = self._channels.add_program((*code, k.P_END))
+        columns = [_as_numbers(slot, kinds, cells) for slot in program_slots(operand)]
+        block.moving.append(Moving(channel, COMPARISONS[operator], program, columns))
 
-    def _emit(self, expression: Expression, code: list[int], slots: list[int]) -> None:
-        """Write the program of an expression: operands first, then the operation."""
-        match expression:
-            case Slot(index):
-                code.append(k.P_CONSTANT)
-                slots.append(index)
-            case Elapsed():
-                code.append(k.P_ELAPSED)
-            case Variable(name):
-                code += [k.P_VARIABLE, self._channels.variable(name)]
-            case Negated(operand):
-                self._emit(operand, code, slots)
-                code.append(k.P_NEGATE)
-            case Arithmetic(operator, left, right):
-                self._emit(left, code, slots)
-                self._emit(right, code, slots)
-                code.append(_OPERATIONS[operator])
-            case Call(function, arguments):
-                self._emit(arguments[0], code, slots)
-                if len(arguments) == 1:
+
+def _emit(expression: Expression, code: list[int], variables: Channels | None) -> bool:
+    """Write the program of an expression: operands first, then the operation.
+
+    False if it has none: it mentions something other than constants, `t` and known variables.
+    """
+    match expression:
+        case Slot():
+            code.append(k.P_CONSTANT)
+        case Elapsed() if variables is not None:
+            code.append(k.P_ELAPSED)
+        case Variable(name) if variables is not None:
+            code += [k.P_VARIABLE, variables.variable(name)]
+        case Negated(operand):
+            if not _emit(operand, code, variables):
+                return False
+            code.append(k.P_NEGATE)
+        case Arithmetic(operator, left, right):
+            if not (_emit(left, code, variables) and _emit(right, code, variables)):
+                return False
+            code.append(_OPERATIONS[operator])
+        case Call(function, arguments):
+            for place, argument in enumerate(arguments):
+                if not _emit(argument, code, variables):
+                    return False
+                if place > 0 or len(arguments) == 1:
                     code.append(_OPERATIONS[function])
-                for argument in arguments[1:]:
-                    self._emit(argument, code, slots)
-                    code.append(_OPERATIONS[function])
+        case _:
+            return False
+    return True
+
+
+def code_of(operand: Expression) -> list[int] | None:
+    """The program of an operand that is computed from constants alone; None if it is not."""
+    code: list[int] = []
+    if not _emit(operand, code, None) or _stack_needed(operand) > k.STACK_MAX:
+        return None
+    return [*code, k.P_END]
+
+
+def moving_attributes(conjunction: tuple[Predicate, ...]) -> frozenset[str]:
+    """The attributes that are compared with functions of time or of the broker's variables.
+
+    All numbers that such an attribute is compared with are taken for functions: the still
+    constraint on its channel is the envelope of them all, and nothing else.
+    """
+    return frozenset(
+        predicate.attribute
+        for predicate in conjunction
+        if any(_changes(operand) for operand in predicate.operands)
+    )
+
+
+def is_program(operand: Expression, kinds: Sequence[int], *, moves: bool) -> bool:
+    """Whether an operand is compiled to a program, on an attribute that ``moves`` or does not."""
+    found = list(leaves(operand))
+    return (
+        (moves or _changes(operand))
+        and not isinstance(operand, Variable)
+        and not any(isinstance(leaf, Now) for leaf in found)
+        and all(kinds[leaf.index] in (INTEGER, FLOAT) for leaf in found if isinstance(leaf, Slot))
+        and _stack_needed(operand) <= k.STACK_MAX
+    )
+
+
+def program_slots(operand: Expression) -> list[int | None]:
+    """Where the constants of an operand's program come from; None stands for the number 1."""
+    linear = _linear_slots(operand)
+    if linear is not None:
+        return linear
+    return [leaf.index for leaf in leaves(operand) if isinstance(leaf, Slot)]
+
+
+def _linear_slots(operand: Expression) -> list[int | None] | None:
+    """The slots of `a` and `b` if an operand is `a + b * t`, or `a + t`."""
+    match operand:
+        case Arithmetic("+", Slot(a), Elapsed()) | Arithmetic("+", Elapsed(), Slot(a)):
+            return [a, None]
+        case Arithmetic("+", Slot(a), Arithmetic("*", Slot(b), Elapsed())):
+            return [a, b]
+        case Arithmetic("+", Slot(a), Arithmetic("*", Elapsed(), Slot(b))):
+            return [a, b]
+        case _:
+            return None
+
+
+def _changes(operand: Expression) -> bool:
+    """Whether an operand is a function of time or of variables; a bare variable may be of any kind
+    and is none."""
+    return not isinstance(operand, Variable) and any(
+        isinstance(leaf, (Elapsed, Variable)) for leaf in leaves(operand)
+    )
+
+
+def _stack_needed(expression: Expression) -> int:
+    """How many values the program of an expression has at hand at once."""
+    match expression:
+        case Negated(operand):
+            return _stack_needed(operand)
+        case Arithmetic(_, left, right):
+            return max(_stack_needed(left), 1 + _stack_needed(right))
+        case Call(_, arguments):
+            return max(_stack_needed(each) + (place > 0) for place, each in enumerate(arguments))
+        case _:
+            return 1
 
 
 def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, Bools]:
@@ -426,16 +508,12 @@ def widened(operator: Operator, values: F64) -> tuple[F64, F64]:
 def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
     """The entries of a block, with constraints in ascending order of their channels."""
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
-    width, moves = len(order), len(block.moving)
+    width = len(order)
     flags: U8 = np.zeros(block.length, np.uint8)
     flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
     flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
-    flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if moves else 0))
-    constants = [each.constants for each in block.moving]
-    widths = [each.shape[1] for each in constants]
-    starts = np.cumsum([0, *widths[:-1]])[: len(widths)]
-    rows = np.arange(block.length)
-    constant_at = rows[:, None] * sum(widths) + starts[None, :] if moves else np.zeros((0, 0))
+    flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if block.moving else 0))
+    motion = _motion(block.moving, since)
     return Entries(
         subscription=subscriptions.astype(np.int32),
         flags=flags,
@@ -443,20 +521,33 @@ def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
         channel=np.tile(np.array([block.channels[i] for i in order], np.int32), block.length),
         low=_interleaved([block.low[i] for i in order]),
         high=_interleaved([block.high[i] for i in order]),
-        moving_first=(np.arange(block.length + 1) * moves).astype(np.int32),
-        moving_channel=_tiled([each.channel for each in block.moving], block.length),
-        moving_operator=_tiled([each.operator for each in block.moving], block.length).astype(
-            np.uint8
-        ),
-        moving_program=_tiled([each.program for each in block.moving], block.length),
-        moving_constant=constant_at.astype(np.int32).ravel(),
-        moving_since=np.repeat(since, moves).astype(np.int64),
-        constant=np.concatenate(constants, axis=1).ravel() if constants else np.zeros(0),
+        motion_first=(np.arange(block.length + 1) * motion.shape[1]).astype(np.int32),
+        motion=motion.ravel(),
     )
 
 
-def _tiled(values: list[int], times: int) -> I32:
-    return np.tile(np.array(values, np.int32), times)
+def _motion(moving: list[Moving], since: I64) -> F64:
+    """The motion of entries, a row for each."""
+    if not moving:
+        return np.zeros((len(since), 0))
+    never = np.full(len(since), np.inf)
+    columns: list[F64] = [since.view(np.float64), never, -never]
+    for each in moving:
+        head = k.head(each.channel, each.comparison, len(each.constants))
+        columns += [_as_words(head, len(since)), _as_words(each.program, len(since))]
+        columns += each.constants
+    return np.column_stack(columns)
+
+
+def _as_words(value: int, count: int) -> F64:
+    return np.full(count, value, np.int64).view(np.float64)
+
+
+def _as_numbers(slot: int | None, kinds: Sequence[int], cells: Cells) -> F64:
+    if slot is None:
+        return np.ones(len(cells))
+    column = cells[:, slot]
+    return column.view(np.float64) if kinds[slot] == FLOAT else column.astype(np.float64)
 
 
 def _interleaved(columns: list[F64]) -> F64:

@@ -3,31 +3,41 @@
 New entries gather in a small open part, whose entries are checked one by one. When it is full they
 are laid out as a part of their own, together with all parts that are not much larger; so an entry
 is laid out anew only as often as the index grows by some factor.
+
+Where bounds move, all parts are enclosed for one stretch of time (see envelopes.py), and hold for
+no other.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tidegate.matching.constraints import Block, entries_of
-from tidegate.matching.kernels import write_constraint
 from tidegate.matching.layout import Entries, concatenate, flat, lay_out, take_out
 from tidegate.matching.parts import (
-    DEAD,
     GONE,
     I32,
+    I64,
+    MOVING,
     SHARED,
+    U8,
     Packed,
     Part,
     pack,
     unpack,
 )
 from tidegate.matching.sections import SectionReader, SectionWriter
+from tidegate.matching.stretches import Stretch
+from tidegate.matching.writing import NOT_IN_PLACE, enclose_part, rewrite_entry
 
 OPEN_ENTRIES_MAX = 512
 MERGE_RATIO = 4
 OPEN = 0
 """The place of the open part among all parts."""
+
+_NOTHING_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
 
 
 class IndexPart:
@@ -37,9 +47,10 @@ class IndexPart:
         self.packed: Packed = packed
         self.part: Part = unpack(packed)
         self.longest = int(np.diff(self.part.segment_first).max(initial=0))
+        self.moves = len(self.part.motion) > 0
 
     def __len__(self) -> int:
-        return len(self.part.flags)
+        return self.part.entries
 
 
 class Index:
@@ -48,9 +59,34 @@ class Index:
     def __init__(self) -> None:
         self.parts = [IndexPart(pack(_empty_part()))]
         self._new: list[Entries] = []
+        self._new_moves = False
         self._part_of: I32 = np.zeros(0, np.int32)
         self._place_of: I32 = np.zeros(0, np.int32)
         self._places_of: dict[int, list[int]] = {}
+        self._stretch: Stretch | None = None
+        self._enclosed_for = _NOTHING_ENCLOSED
+
+    @property
+    def stretch(self) -> Stretch | None:
+        """What the bounds that move are enclosed for; None if they are not."""
+        return self._stretch
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are bounds that move."""
+        return self._new_moves or any(each.moves for each in self.parts)
+
+    def enclose(self, stretch: Stretch) -> None:
+        """Have the bounds that move hold for another stretch of time."""
+        self._set_stretch(stretch)
+        for each in self.parts:
+            if each.moves:
+                _enclose(each.packed, stretch)
+
+    def _set_stretch(self, stretch: Stretch | None) -> None:
+        self._stretch = stretch
+        if stretch is not None:
+            self._enclosed_for = stretch.times, stretch.variables
 
     @property
     def is_settled(self) -> bool:
@@ -67,13 +103,17 @@ class Index:
     def add(self, entries: Entries) -> None:
         """Take entries in; they are in a part after ``settle``."""
         self._new.append(entries)
+        self._new_moves |= bool(len(entries.motion))
 
     def settle(self, program: I32) -> None:
         """Put the new entries into parts."""
         if not self._new:
             return
         entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
-        self._new = []
+        self._new, self._new_moves = [], False
+        if self._stretch is not None:
+            # the new ones as well: where an entry is laid out depends on its bounds
+            entries = _enclosed(entries, program, self._stretch)
         if len(entries) <= OPEN_ENTRIES_MAX:
             self._set(OPEN, flat(entries, program))
             return
@@ -107,29 +147,24 @@ class Index:
                 flags[place] |= GONE
         self._place_of[number] = -1
 
-    def rewrite(self, number: int, channel: int, low: float, high: float) -> bool:
-        """Change the bounds of the only entry of a subscription; False if that cannot be done."""
-        place = self._only_place(number)
-        if place < 0 or not low <= high:
-            return False
-        at, i32, i64, f64, u64, _ = self.parts[self._part_of[number]].packed
-        return bool(write_constraint(at, i32, i64, f64, u64, place, channel, low, high))
-
-    def rewrite_constant(self, number: int, moving: int, constant: int, value: float) -> bool:
-        """Change a constant of a function in the only entry of a subscription."""
-        place = self._only_place(number)
-        if place < 0:
-            return False
-        part = self.parts[self._part_of[number]].part
-        first = part.moving_constant[part.moving_first[place] + moving]
-        part.constant[first + constant] = value
-        return True
+    def rewrite(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
+        """Change the only entry of a subscription as a plan says; see ``rewrite_entry``."""
+        place = self._place_of.item(number)
+        if place < 0 or number in self._places_of:
+            return NOT_IN_PLACE
+        at, i32, i64, f64, u64, _ = self.parts[self._part_of.item(number)].packed
+        times, variables = self._enclosed_for
+        done: int = rewrite_entry(
+            plan, kinds, cells, row, at, i32, i64, f64, u64, place, times, variables
+        )
+        return done
 
     def save(self, into: SectionWriter) -> None:
         """Add the index to a snapshot; all must be settled."""
         into.array("part_of", self._part_of)
         into.array("place_of", self._place_of)
         into.note("parts", len(self.parts))
+        into.note("stretch", None if self._stretch is None else self._stretch.as_json())
         for number, each in enumerate(self.parts):
             for name in Packed._fields:
                 into.array(f"part{number}.{name}", getattr(each.packed, name))
@@ -145,17 +180,26 @@ class Index:
         ]
         for each in index.parts:
             index._note_shared(each.part)
+        stretch = source.note("stretch")
+        index._set_stretch(None if stretch is None else Stretch.of_json(stretch))
         return index
-
-    def _only_place(self, number: int) -> int:
-        """Where the entry of a subscription stands; -1 if it has more, or matches nothing now."""
-        place = int(self._place_of[number])
-        if place < 0 or number in self._places_of:
-            return -1
-        flags = self.parts[self._part_of[number]].part.flags
-        return -1 if flags[place] & DEAD else place
 
 
 def _empty_part() -> Part:
     nothing = entries_of(Block(0), np.zeros(0, np.int32), np.zeros(0, np.int64))
     return flat(nothing, np.zeros(1, np.int32))
+
+
+def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
+    """Entries with the envelopes of the bounds that move."""
+    if not np.any(entries.flags & MOVING):
+        return entries
+    packed = pack(flat(entries, program))
+    _enclose(packed, stretch)
+    bounds = unpack(packed).bound.reshape(-1, 3)
+    return replace(entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy())
+
+
+def _enclose(packed: Packed, stretch: Stretch) -> None:
+    at, i32, i64, f64, u64, _ = packed
+    enclose_part(at, i32, i64, f64, u64, stretch.times, stretch.variables)

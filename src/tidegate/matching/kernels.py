@@ -23,13 +23,16 @@ from numba.extending import intrinsic
 
 from tidegate.matching.parts import (
     BOUND,
-    CONSTANT,
     DEAD,
+    E_FIRST,
+    E_FLAGS,
+    E_MOTION,
+    E_SUBSCRIPTION,
     EDGE,
     EMPTY_SLOT,
+    ENTRY,
+    ENTRY_NUMBERS,
     F64,
-    FIRST,
-    FLAGS,
     GONE,
     GROUP_CHANNEL,
     GROUP_FIRST,
@@ -42,13 +45,8 @@ from tidegate.matching.parts import (
     MAP_EDGE,
     MAP_FIRST,
     MAP_WORD,
+    MOTION,
     MOVING,
-    MOVING_CHANNEL,
-    MOVING_CONSTANT,
-    MOVING_FIRST,
-    MOVING_OPERATOR,
-    MOVING_PROGRAM,
-    MOVING_SINCE,
     NO_TIME,
     PROGRAM,
     SEGMENT_DENSE,
@@ -59,14 +57,26 @@ from tidegate.matching.parts import (
     SPAN_FIRST,
     SPAN_LAST,
     SPAN_START,
-    SUBSCRIPTION,
     U8,
     U64,
     VERIFY,
     WORD,
     Int,
 )
-from tidegate.matching.programs import compare, run_program
+from tidegate.matching.programs import (
+    HEAD_WORDS,
+    LINEAR,
+    M_SINCE,
+    M_SURE_HIGH,
+    M_SURE_LOW,
+    MOTION_WORDS,
+    STACK_MAX,
+    channel_of,
+    compare,
+    comparison_of,
+    length_of,
+    run_program,
+)
 
 CACHED_VALUES = 32_768
 """So many values of events are matched with a group before the next group comes."""
@@ -103,14 +113,13 @@ def satisfied(x: float, low: float, high: float) -> bool:
     return x >= low or x <= high
 
 
-@njit(cache=True, nogil=True)
-def check_moving(
-    at: I64,
-    i32: I32,
-    i64: I64,
-    f64: F64,
-    u8: U8,
+@njit(inline="always")
+def check_motion(
     entry: Int,
+    numbers: I32,
+    motion: F64,
+    words: I64,
+    program: I32,
     events: F64,
     event: Int,
     micros: np.int64,
@@ -118,29 +127,30 @@ def check_moving(
     stack: F64,
 ) -> Int:
     """Check the constraints of an entry whose bounds move: -1 if one fails, else 0 or VERIFY."""
-    flags = 0
-    begin, end = i32[at[2 * MOVING_FIRST] + entry], i32[at[2 * MOVING_FIRST] + entry + 1]
-    for index in range(begin, end):
-        t = 0.0
-        since = i64[at[2 * MOVING_SINCE] + index]
-        if micros != NO_TIME and since != NO_TIME:
-            t = np.float64(micros - since) / 1e6
-        bound = run_program(
-            i32,
-            at[2 * PROGRAM] + i32[at[2 * MOVING_PROGRAM] + index],
-            f64,
-            at[2 * CONSTANT] + i32[at[2 * MOVING_CONSTANT] + index],
-            t,
-            variables,
-            stack,
-        )
-        value = events[event, i32[at[2 * MOVING_CHANNEL] + index]]
+    flags, t = np.int64(0), 0.0
+    begin = np.int64(numbers[ENTRY_NUMBERS * entry + E_MOTION])
+    end = np.int64(numbers[ENTRY_NUMBERS * entry + ENTRY_NUMBERS + E_MOTION])
+    if micros != NO_TIME and words[begin + M_SINCE] != NO_TIME:
+        t = np.float64(micros - words[begin + M_SINCE]) / 1e6
+    place = begin + MOTION_WORDS
+    value = events[event, channel_of(words[place])]
+    if value >= motion[begin + M_SURE_LOW] and value <= motion[begin + M_SURE_HIGH]:
+        place = end
+    while place < end and flags >= 0:
+        head = words[place]
+        value = events[event, channel_of(head)]
+        constants = place + HEAD_WORDS
+        if words[place + 1] == LINEAR:
+            bound = motion[constants] + motion[constants + 1] * t
+        else:
+            bound = run_program(program, words[place + 1], motion, constants, t, variables, stack)
         if np.isnan(bound) or np.isnan(value):
-            return -1
-        if abs(value) >= EXACT_MAX:
-            flags = VERIFY
-        elif not compare(u8[at[2 * MOVING_OPERATOR] + index], value, bound):
-            return -1
+            flags = np.int64(-1)
+        elif abs(value) >= EXACT_MAX:
+            flags = np.int64(VERIFY)
+        elif not compare(comparison_of(head), value, bound):
+            flags = np.int64(-1)
+        place += length_of(head)
     return flags
 
 
@@ -167,19 +177,19 @@ def cell_of(edges: F64, begin: Int, cells: Int, x: float) -> Int:
 @njit(inline="always")
 def check_entry(
     entry: Int,
-    entry_flags: U8,
-    first: I32,
+    numbers: I32,
     bound: F64,
     bound_channel: I64,
     events: F64,
     event: Int,
 ) -> Int:
     """The flags of an entry whose constraints an event satisfies; -1 if it does not."""
-    flags = np.int64(entry_flags[entry])
+    at = ENTRY_NUMBERS * np.int64(entry)
+    flags = np.int64(numbers[at + E_FLAGS])
     if flags & (DEAD | GONE):
         return -1
-    place = 3 * np.int64(first[entry])
-    last = 3 * np.int64(first[entry + 1])
+    place = 3 * np.int64(numbers[at + E_FIRST])
+    last = 3 * np.int64(numbers[at + ENTRY_NUMBERS + E_FIRST])
     while place < last:
         x = events[event, bound_channel[place + 2]]
         if not satisfied(x, bound[place], bound[place + 1]):
@@ -211,11 +221,12 @@ def match_segment(
 
     Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
     """
-    subscription = i32[at[2 * SUBSCRIPTION] : at[2 * SUBSCRIPTION + 1]]
-    entry_flags = u8[at[2 * FLAGS] : at[2 * FLAGS + 1]]
-    first = i32[at[2 * FIRST] : at[2 * FIRST + 1]]
+    numbers = i32[at[2 * ENTRY] : at[2 * ENTRY + 1]]
     bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
     bound_channel = bound.view(np.int64)
+    motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
+    motion_words = motion.view(np.int64)
+    program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
     words = u64[at[2 * WORD] : at[2 * WORD + 1]]
     edge = f64[at[2 * EDGE] : at[2 * EDGE + 1]]
     start = np.int64(i32[at[2 * SEGMENT_FIRST] + segment])
@@ -269,18 +280,16 @@ def match_segment(
                 while word != 0:
                     entry = start + (word_at << 6) + np.int64(trailing_zeros(word))
                     word &= word - np.uint64(1)
-                    flags = check_entry(
-                        entry, entry_flags, first, bound, bound_channel, events, event
-                    )
+                    flags = check_entry(entry, numbers, bound, bound_channel, events, event)
                     if flags >= 0 and flags & MOVING:
-                        moved = check_moving(
-                            at, i32, i64, f64, u8, entry, events, event, micros[event],
-                            variables, stack,
+                        moved = check_motion(
+                            entry, numbers, motion, motion_words, program, events, event,
+                            micros[event], variables, stack,
                         )  # fmt: skip
                         flags = flags | moved if moved >= 0 else np.int64(-1)
                     if flags >= 0:
                         out_event[count] = event
-                        out_subscription[count] = subscription[entry]
+                        out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
                         out_flags[count] = flags
                         seen |= flags
                         count += 1
@@ -306,11 +315,12 @@ def match_events(
 
     Gives how many there are, -1 if there is no room for them, and all flags seen.
     """
-    subscription = i32[at[2 * SUBSCRIPTION] : at[2 * SUBSCRIPTION + 1]]
-    entry_flags = u8[at[2 * FLAGS] : at[2 * FLAGS + 1]]
-    first = i32[at[2 * FIRST] : at[2 * FIRST + 1]]
+    numbers = i32[at[2 * ENTRY] : at[2 * ENTRY + 1]]
     bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
     bound_channel = bound.view(np.int64)
+    motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
+    motion_words = motion.view(np.int64)
+    program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
     group_first = i32[at[2 * GROUP_FIRST] : at[2 * GROUP_FIRST + 1]]
     group_channel = i32[at[2 * GROUP_CHANNEL] : at[2 * GROUP_CHANNEL + 1]]
     group_salt = u64[at[2 * GROUP_SALT] : at[2 * GROUP_SALT + 1]]
@@ -325,7 +335,7 @@ def match_events(
     mask = np.uint64(len(slot_hash) - 1)
     groups = len(group_first) - 1
     count, seen = 0, np.int64(0)
-    stack = np.empty(80, np.float64)
+    stack = np.empty(STACK_MAX, np.float64)
     # events and the large segments that they fall into
     large_event = np.empty(len(events) * min(groups, 4), np.int32)
     large_segment = np.empty(len(large_event), np.int32)
@@ -369,16 +379,16 @@ def match_events(
             if len(out_event) - count < end - start:
                 return -1, seen
             for entry in range(start, end):
-                flags = check_entry(entry, entry_flags, first, bound, bound_channel, events, event)
+                flags = check_entry(entry, numbers, bound, bound_channel, events, event)
                 if flags >= 0 and flags & MOVING:
-                    moved = check_moving(
-                        at, i32, i64, f64, u8, entry, events, event, micros[event],
-                        variables, stack,
+                    moved = check_motion(
+                        entry, numbers, motion, motion_words, program, events, event,
+                        micros[event], variables, stack,
                     )  # fmt: skip
                     flags = flags | moved if moved >= 0 else np.int64(-1)
                 if flags >= 0:
                     out_event[count] = event
-                    out_subscription[count] = subscription[entry]
+                    out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
                     out_flags[count] = flags
                     seen |= flags
                     count += 1
@@ -421,83 +431,3 @@ def order_by_event(
         out_event[target] = event_of[index]
         out_subscription[target] = subscription[index]
         out_flags[target] = flags[index]
-
-
-@njit(cache=True, nogil=True)
-def write_constraint(
-    at: I64,
-    i32: I32,
-    i64: I64,
-    f64: F64,
-    u64: U64,
-    entry: Int,
-    channel: Int,
-    low: float,
-    high: float,
-) -> bool:
-    """Change the bounds of an entry's constraint in place, and its bits.
-
-    False if the entry has no such constraint outside of its key, or more than one.
-    """
-    first = i32[at[2 * FIRST] : at[2 * FIRST + 1]]
-    bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
-    bound_channel = bound.view(np.int64)
-    found = -1
-    for index in range(first[entry], first[entry + 1]):
-        if bound_channel[3 * index + 2] == channel:
-            if found >= 0:
-                return False
-            found = index
-    if found < 0:
-        return False
-    bound[3 * found] = low
-    bound[3 * found + 1] = high
-    segment_first = i32[at[2 * SEGMENT_FIRST] : at[2 * SEGMENT_FIRST + 1]]
-    map_first = i32[at[2 * MAP_FIRST] : at[2 * MAP_FIRST + 1]]
-    map_channel = i32[at[2 * MAP_CHANNEL] : at[2 * MAP_CHANNEL + 1]]
-    segment = np.searchsorted(segment_first, entry, side="right") - 1
-    begin, end = map_first[segment], map_first[segment + 1]
-    for index in range(begin, end):
-        if map_channel[index] == channel:
-            place = entry - segment_first[segment]
-            width = (segment_first[segment + 1] - segment_first[segment] + 63) >> 6
-            span = int(i32[at[2 * SPAN_START] + segment]) if index == begin else -1
-            write_bits(at, i32, i64, f64, u64, index, span, place, width, low, high)
-    return True
-
-
-@njit(cache=True, nogil=True)
-def write_bits(
-    at: I64,
-    i32: I32,
-    i64: I64,
-    f64: F64,
-    u64: U64,
-    index: Int,
-    span: Int,
-    place: Int,
-    width: Int,
-    low: float,
-    high: float,
-) -> None:
-    """Write the bits of an entry in the bitmaps of a channel, and widen the spans of its cells."""
-    edge = f64[at[2 * EDGE] : at[2 * EDGE + 1]]
-    edge_at = i32[at[2 * MAP_EDGE] + index]
-    cells = i32[at[2 * MAP_CELLS] + index]
-    words_at = at[2 * WORD] + i64[at[2 * MAP_WORD] + index]
-    word_at, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
-    first, last = 0, cells - 1
-    if low <= high:
-        first = cell_of(edge, edge_at, cells, low)
-        last = cell_of(edge, edge_at, cells, high)
-    for cell in range(cells):
-        word = words_at + np.int64(cell) * width + word_at
-        if first <= cell <= last:
-            u64[word] |= bit
-            if span >= 0:
-                span_first = at[2 * SPAN_FIRST] + span + cell
-                span_last = at[2 * SPAN_LAST] + span + cell
-                i32[span_first] = min(i32[span_first], word_at)
-                i32[span_last] = max(i32[span_last], word_at + 1)
-        else:
-            u64[word] &= ~bit

@@ -30,6 +30,7 @@ from tidegate.matching.parts import (
     U8,
     U64,
     Part,
+    entry_numbers,
 )
 
 GROUPS_MAX = 96
@@ -45,7 +46,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Entries:
-    """Entries in compressed rows: constraints by ascending channel, and those that move."""
+    """Entries in compressed rows: constraints by ascending channel, and their motion."""
 
     subscription: I32
     flags: U8
@@ -53,13 +54,8 @@ class Entries:
     channel: I32
     low: F64
     high: F64
-    moving_first: I32
-    moving_channel: I32
-    moving_operator: U8
-    moving_program: I32
-    moving_constant: I32
-    moving_since: I64
-    constant: F64
+    motion_first: I32
+    motion: F64
 
     def __len__(self) -> int:
         return len(self.subscription)
@@ -72,12 +68,8 @@ def concatenate(parts: list[Entries]) -> Entries:
     joined: dict[str, Any] = {}
     for field in fields(Entries):
         arrays = [getattr(part, field.name) for part in parts]
-        if field.name in ("first", "moving_first"):
+        if field.name in ("first", "motion_first"):
             joined[field.name] = _join_offsets(arrays)
-        elif field.name == "moving_constant":
-            starts = np.cumsum([0, *(len(part.constant) for part in parts[:-1])])
-            shifted = [array + start for array, start in zip(arrays, starts, strict=True)]
-            joined[field.name] = np.concatenate(shifted).astype(np.int32)
         else:
             joined[field.name] = np.concatenate(arrays)
     return Entries(**joined)
@@ -229,16 +221,14 @@ def lay_out(entries: Entries, program: I32) -> Part:
             maps.add_empty()
     first, source = _permuted(order, rest_first, rest)
     _most_selective_first(first, source, entries.low, entries.high)
-    moving_first, moving_source = _permuted(
-        order, entries.moving_first, np.arange(len(entries.moving_channel))
+    motion_first, motion_source = _permuted(
+        order, entries.motion_first, np.arange(len(entries.motion))
     )
     heads = order[starts] if len(starts) else np.zeros(0, np.int64)
     key_first, key_source = _permuted(heads, *_only_keys(entries.first, groups.keyed))
     slot_hash, slot_segment = _hash_table(hashes[heads])
     return Part(
-        subscription=entries.subscription[order],
-        flags=entries.flags[order],
-        first=first,
+        entry=entry_numbers(entries.subscription[order], entries.flags[order], first, motion_first),
         bound=_bounds(entries.low[source], entries.high[source], entries.channel[source]),
         group_first=offsets(np.array([len(each) for each in groups.channels], np.int64)),
         group_channel=np.array([c for each in groups.channels for c in each], np.int32),
@@ -250,13 +240,7 @@ def lay_out(entries: Entries, program: I32) -> Part:
         segment_key=key_first[:-1],
         key_value=entries.low[key_source],
         **maps.arrays(),
-        moving_first=moving_first,
-        moving_channel=entries.moving_channel[moving_source],
-        moving_operator=entries.moving_operator[moving_source],
-        moving_program=entries.moving_program[moving_source],
-        moving_constant=entries.moving_constant[moving_source],
-        moving_since=entries.moving_since[moving_source],
-        constant=entries.constant,
+        motion=entries.motion[motion_source],
         program=program,
     )
 
@@ -461,7 +445,7 @@ class _Column:
         edges = _edges(low, high, cells)
         begin = np.searchsorted(edges, low, side="right")
         end = np.searchsorted(edges, high, side="right")
-        outside = low > high
+        outside = ~(low <= high)
         begin[outside], end[outside] = 0, len(edges)
         free = np.setdiff1d(np.arange(count), owner)
         reached = float((end - begin + 1).sum()) / (len(edges) + 1)
@@ -511,9 +495,9 @@ def flat(entries: Entries, program: I32) -> Part:
     salts = _salts(1, 1)
     slot_hash, slot_segment = _hash_table(salts)
     return Part(
-        subscription=entries.subscription,
-        flags=entries.flags,
-        first=entries.first,
+        entry=entry_numbers(
+            entries.subscription, entries.flags, entries.first, entries.motion_first
+        ),
         bound=_bounds(entries.low, entries.high, entries.channel),
         group_first=np.zeros(2, np.int32),
         group_channel=no_i32,
@@ -535,13 +519,7 @@ def flat(entries: Entries, program: I32) -> Part:
         span_first=no_i32,
         span_last=no_i32,
         span_start=np.zeros(1, np.int32),
-        moving_first=entries.moving_first,
-        moving_channel=entries.moving_channel,
-        moving_operator=entries.moving_operator,
-        moving_program=entries.moving_program,
-        moving_constant=entries.moving_constant,
-        moving_since=entries.moving_since,
-        constant=entries.constant,
+        motion=entries.motion,
         program=program,
     )
 
@@ -560,21 +538,16 @@ def take_out(part: Part) -> Entries:
         part.group_first[group], part.group_channel, part.segment_key[segment], part.key_value,
         keys,
     )  # fmt: skip
-    moving_first, source = _permuted(kept, part.moving_first, np.arange(len(part.moving_channel)))
+    motion_first, source = _permuted(kept, part.motion_first, np.arange(len(part.motion)))
     return Entries(
         subscription=part.subscription[kept],
-        flags=part.flags[kept],
+        flags=part.flags[kept].astype(np.uint8),
         first=first,
         channel=channel,
         low=low,
         high=high,
-        moving_first=moving_first,
-        moving_channel=part.moving_channel[source],
-        moving_operator=part.moving_operator[source],
-        moving_program=part.moving_program[source],
-        moving_constant=part.moving_constant[source],
-        moving_since=part.moving_since[source],
-        constant=part.constant,
+        motion_first=motion_first,
+        motion=part.motion[source],
     )
 
 

@@ -28,13 +28,16 @@ NO_TIME = np.int64(-(2**63))
 EMPTY_SLOT = np.int32(-1)
 
 
+E_SUBSCRIPTION, E_FLAGS, E_FIRST, E_MOTION, ENTRY_NUMBERS = range(5)
+"""What is known of an entry, together in memory: its subscription, its flags, where its constraints
+begin, where its motion begins; and how many numbers these are."""
+
+
 class Part(NamedTuple):
     """A part of the index, as arrays. Numbers of segments, words and so on are 32 bits wide."""
 
     # entries, in the order of their segments
-    subscription: I32  # which subscription an entry belongs to
-    flags: U8
-    first: I32  # where the constraints of an entry begin; one more at the end
+    entry: I32  # four numbers for each, below; one more entry at the end
     bound: F64  # three for each constraint: low, high, and the channel as a 64-bit integer
     # groups: the channels whose values together choose a segment
     group_first: I32  # where the channels of a group begin; one more at the end
@@ -59,25 +62,46 @@ class Part(NamedTuple):
     span_first: I32  # words with bits, by cell of a segment's first bitmap channel
     span_last: I32
     span_start: I32  # where the spans of a segment begin
-    # constraints whose bounds move
-    moving_first: I32  # one more at the end
-    moving_channel: I32
-    moving_operator: U8
-    moving_program: I32
-    moving_constant: I32
-    moving_since: I64
-    constant: F64
+    # constraints whose bounds move: see programs.py
+    motion: F64
     program: I32
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return len(self.entry) // ENTRY_NUMBERS - 1
+
+    @property
+    def subscription(self) -> I32:
+        """Which subscription each entry belongs to."""
+        return self._of_entries(E_SUBSCRIPTION)[:-1]
+
+    @property
+    def flags(self) -> I32:
+        """The flags of each entry."""
+        return self._of_entries(E_FLAGS)[:-1]
+
+    @property
+    def first(self) -> I32:
+        """Where the constraints of each entry begin, and where the last ends."""
+        return self._of_entries(E_FIRST)
+
+    @property
+    def motion_first(self) -> I32:
+        """Where the motion of each entry begins, and where the last ends."""
+        return self._of_entries(E_MOTION)
+
+    def _of_entries(self, which: int) -> I32:
+        return self.entry.reshape(-1, ENTRY_NUMBERS)[:, which]
 
 
 (
-    SUBSCRIPTION, FLAGS, FIRST, BOUND, GROUP_FIRST, GROUP_CHANNEL,
+    ENTRY, BOUND, GROUP_FIRST, GROUP_CHANNEL,
     GROUP_SALT, SLOT_HASH, SLOT_SEGMENT, SEGMENT_FIRST, SEGMENT_GROUP, SEGMENT_KEY,
     SEGMENT_DENSE, KEY_VALUE, MAP_FIRST, MAP_CHANNEL, MAP_CELLS, MAP_EDGE,
     MAP_WORD, EDGE, WORD, SPAN_FIRST, SPAN_LAST, SPAN_START,
-    MOVING_FIRST, MOVING_CHANNEL, MOVING_OPERATOR, MOVING_PROGRAM, MOVING_CONSTANT, MOVING_SINCE,
-    CONSTANT, PROGRAM,
-) = range(32)  # fmt: skip
+    MOTION, PROGRAM,
+) = range(24)  # fmt: skip
 """The fields of a part, by number."""
 
 
@@ -112,6 +136,16 @@ def pack(part: Part) -> Packed:
     return Packed(at, **arrays)
 
 
+def entry_numbers(subscription: I32, flags: U8, first: I32, motion_first: I32) -> I32:
+    """What is known of entries, as a part has it."""
+    numbers = np.zeros((len(first), ENTRY_NUMBERS), np.int32)
+    numbers[:-1, E_SUBSCRIPTION] = subscription
+    numbers[:-1, E_FLAGS] = flags
+    numbers[:, E_FIRST] = first
+    numbers[:, E_MOTION] = motion_first
+    return numbers.ravel()
+
+
 def unpack(packed: Packed) -> Part:
     """The fields of a packed part, as views of its arrays."""
     return Part(
@@ -123,8 +157,7 @@ def unpack(packed: Packed) -> Part:
 
 
 _TYPE_OF_FIELD = (
-    "i32", "u8", "i32", "f64", "i32", "i32", "u64", "u64",
-    "i32", "i32", "i32", "i32", "u8", "f64", "i32", "i32",
-    "i32", "i32", "i64", "f64", "u64", "i32", "i32", "i32",
-    "i32", "i32", "u8", "i32", "i32", "i64", "f64", "i32",
+    "i32", "f64", "i32", "i32", "u64", "u64", "i32", "i32", "i32", "i32", "u8", "f64",
+    "i32", "i32", "i32", "i32", "i64", "f64", "u64", "i32", "i32", "i32",
+    "f64", "i32",
 )  # fmt: skip

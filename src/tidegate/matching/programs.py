@@ -2,6 +2,12 @@
 
 A program is a list of operations, operands first; its constants stand beside it, so that all rows
 of a shape share one program.
+
+The motion of an entry is all that is known of its constraints whose bounds move, in one place in
+memory: words of 64 bits, first when its subscription began and between which values all of these
+constraints surely hold (see envelopes.py), then for each constraint a head, the place of its
+program, and the program's constants. The head holds the channel, the comparison and how many
+constants there are. `a + b * t`, the most common function, has no program, only `a` and `b`.
 """
 
 from __future__ import annotations
@@ -17,7 +23,40 @@ from tidegate.matching.parts import F64, I32, Int
     P_REMAINDER, P_MIN, P_MAX, P_ABS, P_FLOOR, P_CEIL, P_SQRT, P_EXP, P_LN, P_SIN, P_COS,
 ) = range(20)  # fmt: skip
 
+STACK_MAX = 80
+"""How many values a program may have at hand at once."""
+
 C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = range(6)
+
+LINEAR = -1
+"""Stands for the program of `a + b * t`."""
+M_SINCE, M_SURE_LOW, M_SURE_HIGH, MOTION_WORDS = range(4)
+"""What a motion begins with, and how many words that is."""
+HEAD_WORDS = 2
+"""What a constraint has in front of its constants."""
+
+
+def head(channel: int, comparison: int, constants: int) -> int:
+    """The first word of a constraint in a motion."""
+    return channel | comparison << 32 | constants << 40
+
+
+@njit(inline="always")
+def channel_of(head: Int) -> Int:
+    """The channel in a head."""
+    return head & 0xFFFFFFFF
+
+
+@njit(inline="always")
+def comparison_of(head: Int) -> Int:
+    """The comparison in a head."""
+    return (head >> 32) & 0xFF
+
+
+@njit(inline="always")
+def length_of(head: Int) -> Int:
+    """How many words a constraint has."""
+    return HEAD_WORDS + (head >> 40)
 
 
 @njit(cache=True, nogil=True)

@@ -19,6 +19,7 @@ from tidegate.matching.sections import SectionReader, SectionWriter
 
 UNDEFINED, BOOLEAN, INTEGER, FLOAT, STRING, TIME = range(6)
 """Kinds of cells."""
+NUMBERS = (INTEGER, FLOAT)
 
 _PACK_FLOAT = struct.Struct("<d").pack
 _UNPACK_INT = struct.Struct("<q").unpack
@@ -128,12 +129,11 @@ class RowHeap:
         return places
 
     def write(self, place: int, kind: int, cell: int) -> bool:
-        """Write a cell; whether it has a value of the same kind as before."""
-        before = self.kinds[place]
+        """Write a cell; whether its value was of the same kind, or both are numbers."""
+        before = self.kinds.item(place)
         self.kinds[place] = kind
         self.cells[place] = cell
-        numbers = (INTEGER, FLOAT)
-        return bool(before == kind or (before in numbers and kind in numbers))
+        return before == kind or (before in NUMBERS and kind in NUMBERS)
 
     def remove(self, place: int, width: int) -> None:
         """Give the cells of a row back."""

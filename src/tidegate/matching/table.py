@@ -42,7 +42,7 @@ class SubscriptionTable:
         self._shape_numbers: dict[Shape, int] = {}
         self._names: dict[tuple[str | None, ...], int] = {}
         self._name_lists: list[tuple[str | None, ...]] = []
-        self._slots_of: list[dict[str, list[int]]] = []
+        self._slots_of: list[dict[str, tuple[int, ...]]] = []
         self._ids: list[str] = []
         self._numbers: dict[str, int] = {}
         self._unread: Any = None
@@ -93,7 +93,7 @@ class SubscriptionTable:
 
     def place(self, number: int) -> tuple[int, int]:
         """The number of a subscription's shape, and where its row begins."""
-        return int(self._shape_of[number]), int(self._row_of[number])
+        return self._shape_of.item(number), self._row_of.item(number)
 
     def width(self, shape: int) -> int:
         """How many cells the rows of a shape have."""
@@ -250,7 +250,7 @@ class SubscriptionTable:
             for slot, name in enumerate(names):
                 if name is not None:
                     slots.setdefault(name, []).append(slot)
-            self._slots_of.append(slots)
+            self._slots_of.append({name: tuple(found) for name, found in slots.items()})
         return number
 
     def remove(self, number: int) -> None:
@@ -259,26 +259,27 @@ class SubscriptionTable:
         self._length -= 1
         self._give_back(number)
 
-    def update(self, number: int, parameters: Mapping[str, Value | None]) -> list[int] | None:
+    def update(self, number: int, parameters: Mapping[str, Value | None]) -> tuple[int, ...] | None:
         """Write new values of parameters.
 
         Gives the slots that changed; None if one of them got a value of another kind.
         """
-        row = int(self._row_of[number])
-        slots_of = self._slots_of[self._names_of[number]]
+        row = self._row_of.item(number)
+        slots_of = self._slots_of[self._names_of.item(number)]
         if not parameters.keys() <= slots_of.keys():
             unknown = next(name for name in parameters if name not in slots_of)
             there = ", ".join(f":{name}" for name in slots_of) or "none"
             raise UnresolvedError(
                 f"subscription {self._ids[number]!r} has no parameter :{unknown}; it has {there}"
             )
-        changed: list[int] = []
+        changed: tuple[int, ...] = ()
         same = True
         for name, value in parameters.items():
             kind, cell = encode(value, self.pool)
-            for slot in slots_of[name]:
+            slots = slots_of[name]
+            for slot in slots:
                 same &= self.rows.write(row + slot, kind, cell)
-                changed.append(slot)
+            changed += slots
         return changed if same else None
 
     # -- reading ------------------------------------------------------------------------------

@@ -1,0 +1,303 @@
+"""Writing bounds where they stand, with their bits: what an update and the passing of time do.
+
+Like the kernels that match, these get a part packed; whoever calls them has it for himself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidegate.matching.envelopes import envelope
+from tidegate.matching.kernels import EXACT_MAX, cell_of
+from tidegate.matching.parts import (
+    BOUND,
+    DEAD,
+    E_FIRST,
+    E_FLAGS,
+    E_MOTION,
+    EDGE,
+    ENTRY,
+    ENTRY_NUMBERS,
+    F64,
+    GONE,
+    I32,
+    I64,
+    MAP_CELLS,
+    MAP_CHANNEL,
+    MAP_EDGE,
+    MAP_FIRST,
+    MAP_WORD,
+    MOTION,
+    MOVING,
+    SEGMENT_FIRST,
+    SPAN_FIRST,
+    SPAN_LAST,
+    SPAN_START,
+    U8,
+    U64,
+    WORD,
+    Int,
+)
+from tidegate.matching.programs import (
+    C_EQUAL,
+    C_GREATER,
+    C_GREATER_EQUAL,
+    C_LESS,
+    C_LESS_EQUAL,
+    M_SURE_HIGH,
+    M_SURE_LOW,
+    MOTION_WORDS,
+    STACK_MAX,
+    channel_of,
+    length_of,
+    run_program,
+)
+from tidegate.matching.rows import FLOAT, INTEGER
+
+SURE_MAX = EXACT_MAX - 1
+
+
+DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
+"""What came of a plan."""
+
+
+@njit(cache=True, nogil=True)
+def rewrite_entry(
+    plan: I32,
+    kinds: U8,
+    cells: I64,
+    row: Int,
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    entry: Int,
+    times: I64,
+    variables: F64,
+) -> Int:
+    """Change the bounds and the motion of an entry as a plan says (see rewriting.py).
+
+    A plan that was made for cells of other kinds is not carried out.
+    """
+    if i32[_number(at, entry, E_FLAGS)] & DEAD:
+        return NOT_IN_PLACE
+    numbers = cells.view(np.float64)
+    stack = np.empty(2 * STACK_MAX, np.float64)
+    constants = np.empty(STACK_MAX, np.float64)
+    segment = _segment_of(at, i32, entry)
+    place = 1
+    for _ in range(plan[0]):
+        channel, whole, comparisons = plan[place], plan[place + 1], plan[place + 2]
+        place += 3
+        low, high = -np.inf, np.inf
+        for _ in range(comparisons):
+            comparison, count = plan[place], plan[place + 1]
+            place += 2
+            for index in range(count):
+                cell = row + plan[place + index]
+                kind = kinds[cell]
+                if whole != (kind != INTEGER and kind != FLOAT):
+                    return OTHER_KINDS
+                if kind == FLOAT:
+                    constants[index] = numbers[cell]
+                else:
+                    constants[index] = np.float64(cells[cell])
+            place += count
+            value = run_program(plan, place + 1, constants, 0, np.nan, variables[0], stack)
+            place += 1 + plan[place]
+            if not abs(value) < EXACT_MAX:
+                return NOT_IN_PLACE
+            low, high = _narrowed(low, high, comparison, value, whole)
+        if low > high:
+            low, high = np.nan, np.nan  # which nothing satisfies
+        constraint = _constraint_on(at, i32, f64, entry, channel)
+        if constraint < 0:
+            return NOT_IN_PLACE
+        _write(at, i32, i64, f64, u64, entry, segment, constraint, channel, low, high)
+    words = plan[place]
+    motion = at[2 * MOTION] + i32[_number(at, entry, E_MOTION)]
+    for index in range(words):
+        word, cell = plan[place + 1 + 2 * index], row + plan[place + 2 + 2 * index]
+        if kinds[cell] == FLOAT:
+            f64[motion + word] = numbers[cell]
+        elif kinds[cell] == INTEGER:
+            f64[motion + word] = np.float64(cells[cell])
+        else:
+            return OTHER_KINDS
+    if words and len(times):
+        _enclose(at, i32, i64, f64, u64, entry, segment, times, variables, stack)
+    return DONE
+
+
+@njit(inline="always")
+def _narrowed(
+    low: float, high: float, comparison: Int, value: float, whole: Int
+) -> tuple[float, float]:
+    """Bounds that also satisfy a comparison; strict ones step to the next value."""
+    if comparison == C_LESS:
+        high = min(high, value - 1.0 if whole else np.nextafter(value, -np.inf))
+    elif comparison == C_GREATER:
+        low = max(low, value + 1.0 if whole else np.nextafter(value, np.inf))
+    if comparison in (C_LESS_EQUAL, C_EQUAL):
+        high = min(high, value)
+    if comparison in (C_GREATER_EQUAL, C_EQUAL):
+        low = max(low, value)
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def enclose_part(
+    at: I64, i32: I32, i64: I64, f64: F64, u64: U64, times: I64, variables: F64
+) -> None:
+    """Write the envelopes of all entries whose bounds move."""
+    stack = np.empty(2 * STACK_MAX, np.float64)
+    segments = at[2 * SEGMENT_FIRST + 1] - at[2 * SEGMENT_FIRST] - 1
+    for segment in range(segments):
+        begin = i32[at[2 * SEGMENT_FIRST] + segment]
+        for entry in range(begin, i32[at[2 * SEGMENT_FIRST] + segment + 1]):
+            if i32[_number(at, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
+                _enclose(at, i32, i64, f64, u64, entry, segment, times, variables, stack)
+
+
+@njit(cache=True, nogil=True)
+def _enclose(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    entry: Int,
+    segment: Int,
+    times: I64,
+    variables: F64,
+    stack: F64,
+) -> None:
+    words = f64.view(np.int64)
+    begin = at[2 * MOTION] + i32[_number(at, entry, E_MOTION)]
+    end = at[2 * MOTION] + i32[_number(at, entry + 1, E_MOTION)]
+    place, before, channels = begin + MOTION_WORDS, np.int64(-1), 0
+    while place < end:
+        channel = channel_of(words[place])
+        place += length_of(words[place])
+        if channel == before:
+            continue
+        constraint = _constraint_on(at, i32, f64, entry, channel)
+        low, high, sure_low, sure_high = envelope(
+            at, i32, f64, entry, channel, times, variables, stack
+        )
+        _write(at, i32, i64, f64, u64, entry, segment, constraint, channel, low, high)
+        # values that integers may be rounded to are never sure
+        f64[begin + M_SURE_LOW] = max(sure_low, -SURE_MAX)
+        f64[begin + M_SURE_HIGH] = min(sure_high, SURE_MAX)
+        before = channel
+        channels += 1
+    if channels > 1:
+        f64[begin + M_SURE_LOW], f64[begin + M_SURE_HIGH] = np.inf, -np.inf
+
+
+@njit(inline="always")
+def _number(at: I64, entry: Int, which: Int) -> Int:
+    """Where one of the numbers of an entry stands."""
+    return at[2 * ENTRY] + ENTRY_NUMBERS * np.int64(entry) + which
+
+
+@njit(inline="always")
+def _constraint_on(at: I64, i32: I32, f64: F64, entry: Int, channel: Int) -> Int:
+    """The only constraint of an entry on a channel; -1 if there is none, or more than one."""
+    found = np.int64(-1)
+    bits = f64.view(np.int64)
+    for index in range(i32[_number(at, entry, E_FIRST)], i32[_number(at, entry + 1, E_FIRST)]):
+        if bits[at[2 * BOUND] + 3 * index + 2] == channel:
+            if found >= 0:
+                return np.int64(-1)
+            found = np.int64(index)
+    return found
+
+
+@njit(inline="always")
+def _segment_of(at: I64, i32: I32, entry: Int) -> Int:
+    segment_first = i32[at[2 * SEGMENT_FIRST] : at[2 * SEGMENT_FIRST + 1]]
+    return np.searchsorted(segment_first, entry, side="right") - 1
+
+
+@njit(inline="always")
+def _write(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    entry: Int,
+    segment: Int,
+    constraint: Int,
+    channel: Int,
+    low: float,
+    high: float,
+) -> None:
+    """Write the bounds of a constraint, and its bits if the channel has bitmaps in the segment."""
+    bound = at[2 * BOUND] + 3 * constraint
+    old_low, old_high = f64[bound], f64[bound + 1]
+    f64[bound], f64[bound + 1] = low, high
+    begin = i32[at[2 * MAP_FIRST] + segment]
+    for index in range(begin, i32[at[2 * MAP_FIRST] + segment + 1]):
+        if i32[at[2 * MAP_CHANNEL] + index] == channel:
+            first = i32[at[2 * SEGMENT_FIRST] + segment]
+            width = (i32[at[2 * SEGMENT_FIRST] + segment + 1] - first + 63) >> 6
+            span = np.int64(i32[at[2 * SPAN_START] + segment]) if index == begin else np.int64(-1)
+            _write_bits(
+                at, i32, i64, f64, u64, index, span, entry - first, width,
+                old_low, old_high, low, high,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _write_bits(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f64: F64,
+    u64: U64,
+    index: Int,
+    span: Int,
+    place: Int,
+    width: Int,
+    old_low: float,
+    old_high: float,
+    low: float,
+    high: float,
+) -> None:
+    """Write the bits of an entry in the bitmaps of a channel, and widen the spans of its cells.
+
+    Only bits that change are touched: each stands in another line of memory.
+    """
+    edge = f64[at[2 * EDGE] : at[2 * EDGE + 1]]
+    edge_at = i32[at[2 * MAP_EDGE] + index]
+    cells = i32[at[2 * MAP_CELLS] + index]
+    words_at = at[2 * WORD] + i64[at[2 * MAP_WORD] + index]
+    word_at, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
+    old_first, old_last = _cells_between(edge, edge_at, cells, old_low, old_high)
+    first, last = _cells_between(edge, edge_at, cells, low, high)
+    for cell in range(old_first, old_last + 1):
+        if not first <= cell <= last:
+            u64[words_at + np.int64(cell) * width + word_at] &= ~bit
+    for cell in range(first, last + 1):
+        if old_first <= cell <= old_last:
+            continue
+        u64[words_at + np.int64(cell) * width + word_at] |= bit
+        if span >= 0:
+            span_first, span_last = (
+                at[2 * SPAN_FIRST] + span + cell,
+                at[2 * SPAN_LAST] + span + cell,
+            )
+            i32[span_first] = min(i32[span_first], word_at)
+            i32[span_last] = max(i32[span_last], word_at + 1)
+
+
+@njit(inline="always")
+def _cells_between(edge: F64, edge_at: Int, cells: Int, low: float, high: float) -> tuple[Int, Int]:
+    """The first and the last cell that a constraint reaches; all if it is the outside of bounds."""
+    if low <= high:
+        return cell_of(edge, edge_at, cells, low), cell_of(edge, edge_at, cells, high)
+    return np.int64(0), np.int64(cells - 1)
