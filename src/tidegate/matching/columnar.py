@@ -27,7 +27,7 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.comparisons import is_plain, plain_entries
 from tidegate.matching.constraints import Channels, Compiler, entries_of
-from tidegate.matching.encoding import encode_columns, encode_event, encode_variables
+from tidegate.matching.encoding import Encoded, encode_columns, encode_event, encode_variables
 from tidegate.matching.index import Index, IndexPart
 from tidegate.matching.kernels import match_events
 from tidegate.matching.locks import SharedLock
@@ -173,6 +173,8 @@ class ColumnarMatcher:
             self._index.add(plain_entries(plain, self._table, self._channels))
 
     def _settle(self) -> None:
+        if not self._index.is_settled:
+            self._channels.settle()
         self._index.settle(np.array([*self._channels.program, 0], np.int32))
 
     # -- snapshots ----------------------------------------------------------------------------
@@ -204,8 +206,8 @@ class ColumnarMatcher:
         micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
         self._share(micros, moment.variables)
         try:
-            matrix = encode_event(event.attributes, self._channels, self._table.pool)
-            _, numbers, verify = self._match_matrix(matrix, micros, moment.variables)
+            events = encode_event(event.attributes, self._channels, self._table.pool)
+            _, numbers, verify = self._match_encoded(events, micros, moment.variables)
             if verify is not None:
                 good = [
                     not check or self._verified(int(number), event, moment)
@@ -270,8 +272,8 @@ class ColumnarMatcher:
 
     def _match_chunk(self, batch: EventBatch, begin: int, micros: I64) -> tuple[I64, I32]:
         length = len(micros)
-        matrix = encode_columns(batch.columns, begin, length, self._channels, self._table.pool)
-        events, numbers, verify = self._match_matrix(matrix, micros, batch.variables)
+        encoded = encode_columns(batch.columns, begin, length, self._channels, self._table.pool)
+        events, numbers, verify = self._match_encoded(encoded, micros, batch.variables)
         if verify is not None:
             good = ~verify
             for place in np.flatnonzero(verify):
@@ -281,14 +283,14 @@ class ColumnarMatcher:
             events, numbers = events[good], numbers[good]
         return events.astype(np.int64) + begin, numbers
 
-    def _match_matrix(
-        self, matrix: F64, micros: I64, variables: Mapping[str, Value]
+    def _match_encoded(
+        self, encoded: Encoded, micros: I64, variables: Mapping[str, Value]
     ) -> tuple[I32, I32, npt.NDArray[np.bool_] | None]:
         """All pairs in all parts, by event; and which of them are to be verified, if any."""
         values = encode_variables(variables, self._channels)
         start = perf_counter()
         found = [
-            self._match_part(part, matrix, micros, values)
+            self._match_part(part, encoded, micros, values)
             for part in self._index.parts
             if len(part)
         ]
@@ -304,14 +306,15 @@ class ColumnarMatcher:
             events, numbers, flags = events[living], numbers[living], flags[living]
         return events, numbers, (flags & VERIFY) != 0 if seen & VERIFY else None
 
-    def _match_part(self, part: IndexPart, matrix: F64, micros: I64, variables: F64) -> _Found:
+    def _match_part(self, part: IndexPart, encoded: Encoded, micros: I64, variables: F64) -> _Found:
         """All pairs of an event and an entry: events, subscriptions, flags; and all flags seen."""
-        room = max(4096, 32 * len(matrix), 2 * part.longest)
+        room = max(4096, 32 * len(micros), 2 * part.longest)
         while True:
             events, numbers, flags = self._room.of(room)
             count, seen = match_events(
-                *part.packed, matrix, micros, variables, events, numbers, flags
-            )
+                *part.packed, encoded.matrix, micros, variables, encoded.set_first,
+                encoded.set_value, events, numbers, flags,
+            )  # fmt: skip
             if count >= 0:
                 break
             room = 2 * len(events)

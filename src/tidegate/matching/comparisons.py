@@ -14,7 +14,16 @@ import numpy as np
 from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
-from tidegate.matching.constraints import CHANNEL_KIND, NUMBER, PRESENT, Channels, bounds, widened
+from tidegate.matching.constraints import (
+    CHANNEL_KIND,
+    NUMBER,
+    PATTERNS,
+    PRESENT,
+    Channels,
+    bounds,
+    pattern_bounds,
+    widened,
+)
 from tidegate.matching.kernels import EXACT_MAX
 from tidegate.matching.layout import Bools, Entries, offsets
 from tidegate.matching.parts import (
@@ -22,10 +31,11 @@ from tidegate.matching.parts import (
     F64,
     I32,
     I64,
+    SET,
     U8,
     VERIFY,
 )
-from tidegate.matching.rows import FLOAT, STRING, UNDEFINED, Cells, Kinds
+from tidegate.matching.rows import FLOAT, STRING, UNDEFINED, Cells, Kinds, StringPool
 from tidegate.matching.table import SubscriptionTable
 
 _NOT_PLAIN = (Operator.IN, Operator.NOT_IN)
@@ -58,7 +68,7 @@ def plain_entries(
             of_key[1].append(places + slot.index if isinstance(slot, Slot) else places)
         subscriptions.append(members)
         count += len(members)
-    constraints = _Constraints(count)
+    constraints = _Constraints(count, table.pool)
     for (attribute, operator), (entry_lists, place_lists) in collected.items():
         entry, place = np.concatenate(entry_lists), np.concatenate(place_lists)
         if operator is Operator.PRESENT:
@@ -72,7 +82,8 @@ def plain_entries(
 class _Constraints:
     """Collects constraints of numbered entries, in any order."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, pool: StringPool) -> None:
+        self._pool = pool
         self._flags: U8 = np.zeros(count, np.uint8)
         self._entry: list[I64] = []
         self._channel: list[I32] = []
@@ -107,6 +118,13 @@ class _Constraints:
             if kind == UNDEFINED or (operator in STRING_OPERATORS and kind != STRING):
                 self._flags[members] |= DEAD
                 self.anything(members, channels.channel(attribute, PRESENT))
+            elif operator in STRING_OPERATORS:
+                channel = channels.channel(attribute, PATTERNS)
+                low, high, never = pattern_bounds(
+                    attribute, operator, cells[chosen], channels, self._pool
+                )
+                self._flags[members[never]] |= DEAD
+                self.add(members, channel, low, high)
             elif kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
                 self._flags[members] |= VERIFY
                 self.anything(members, channels.channel(attribute, STRING))
@@ -157,7 +175,7 @@ class _Constraints:
             np.concatenate([[True], (np.diff(entry) != 0) | (np.diff(channel) != 0)])
         )
         lengths = np.diff([*starts, len(entry)])
-        inside = np.logical_and.reduceat(low <= high, starts)
+        inside = np.logical_and.reduceat((low <= high) & (channel < SET), starts)
         merged_low = np.maximum.reduceat(low, starts)
         merged_high = np.minimum.reduceat(high, starts)
         empty = inside & (merged_low > merged_high)

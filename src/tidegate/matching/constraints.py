@@ -31,8 +31,9 @@ from tidegate.language.expressions import (
     leaves,
     rebuild,
 )
+from tidegate.language.like import GlobError
 from tidegate.language.shapes import Shape
-from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
+from tidegate.language.syntax import COMPLEMENT, STRING_OPERATORS, Operator, Predicate
 from tidegate.matching import programs as k
 from tidegate.matching.kernels import EXACT_MAX
 from tidegate.matching.layout import Bools, Entries
@@ -42,6 +43,7 @@ from tidegate.matching.parts import (
     I32,
     I64,
     MOVING,
+    SET,
     SHARED,
     U8,
     VERIFY,
@@ -58,13 +60,19 @@ from tidegate.matching.rows import (
     decode,
 )
 from tidegate.matching.sections import SectionReader, SectionWriter
+from tidegate.matching.texts import TextPatterns
 
 PRESENT = 0
 NUMBER = 6
-"""Kinds of channels: these two, BOOLEAN, STRING and TIME."""
+PATTERNS = 7
+"""Kinds of channels: these three, BOOLEAN, STRING and TIME. In a channel of PATTERNS an event has
+the set of all patterns that its string satisfies (see texts.py)."""
 
-EXPANDED_MAX = 64
+EXPANDED_MAX = 1024
 """An `in` list up to this long becomes an entry for each of its values."""
+
+SATISFIED_MAX = 65_536
+"""So many strings are remembered with the patterns that they satisfy."""
 
 CHANNEL_KIND = {
     BOOLEAN: BOOLEAN, INTEGER: NUMBER, FLOAT: NUMBER, STRING: STRING, TIME: TIME,
@@ -77,6 +85,7 @@ COMPARISONS = {
     Operator.GREATER: k.C_GREATER,
     Operator.GREATER_EQUAL: k.C_GREATER_EQUAL,
 }
+POSITIVE = (Operator.LIKE, Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS)
 _OPERATIONS = {
     "+": k.P_ADD, "-": k.P_SUBTRACT, "*": k.P_MULTIPLY, "/": k.P_DIVIDE, "%": k.P_REMAINDER,
     "min": k.P_MIN, "max": k.P_MAX, "abs": k.P_ABS, "floor": k.P_FLOOR, "ceil": k.P_CEIL,
@@ -92,6 +101,8 @@ class Channels:
         self.of_attribute: dict[str, list[tuple[int, int]]] = {}
         self.variables: dict[str, int] = {}
         self.program: list[int] = []
+        self.patterns: dict[str, TextPatterns] = {}
+        self._satisfied: dict[tuple[str, str], I32] = {}
         self._programs: dict[tuple[int, ...], int] = {}
 
     def __len__(self) -> int:
@@ -102,9 +113,39 @@ class Channels:
         key = (attribute, kind)
         number = self.numbers.get(key)
         if number is None:
-            number = self.numbers[key] = len(self.numbers)
+            number = len(self.numbers)
             self.of_attribute.setdefault(attribute, []).append((kind, number))
+            if kind == PATTERNS:
+                number |= SET
+                self.patterns[attribute] = TextPatterns()
+            self.numbers[key] = number
         return number
+
+    def pattern(self, attribute: str, operator: Operator, text: str) -> int | None:
+        """The number of a pattern, or of the complement of one; None for a bad one.
+
+        The attribute must have a channel of patterns.
+        """
+        positive = operator if operator in POSITIVE else COMPLEMENT[operator]
+        try:
+            return self.patterns[attribute].number(positive, text)
+        except GlobError:
+            return None
+
+    def satisfied(self, attribute: str, text: str) -> I32:
+        """The numbers of the patterns on an attribute that a string satisfies."""
+        found = self._satisfied.get((attribute, text))
+        if found is None:
+            found = self.patterns[attribute].satisfied(text)
+            if len(self._satisfied) < SATISFIED_MAX:
+                self._satisfied[attribute, text] = found
+        return found
+
+    def settle(self) -> None:
+        """Make what was added since easy to find; nobody else may be reading."""
+        for patterns in self.patterns.values():
+            patterns.settle()
+        self._satisfied = {}
 
     def variable(self, name: str) -> int:
         """The number of a variable of the broker."""
@@ -123,6 +164,11 @@ class Channels:
         into.note("channels", list(self.numbers))
         into.note("variables", list(self.variables))
         into.note("programs", [list(code) for code in self._programs])
+        for number, patterns in enumerate(self.patterns.values()):
+            known = patterns.patterns()
+            into.texts(f"patterns{number}.operators", [each.value for each, _ in known])
+            into.texts(f"patterns{number}.texts", [text for _, text in known])
+        into.note("patterns", list(self.patterns))
 
     @classmethod
     def load(cls, source: SectionReader) -> Channels:
@@ -134,6 +180,12 @@ class Channels:
             channels.variable(name)
         for code in source.note("programs"):
             channels.add_program(tuple(code))
+        for number, attribute in enumerate(source.note("patterns")):
+            operators = source.texts(f"patterns{number}.operators").to_pylist()
+            texts = source.texts(f"patterns{number}.texts").to_pylist()
+            for operator, text in zip(operators, texts, strict=True):
+                channels.pattern(attribute, Operator(operator), text)
+        channels.settle()
         return channels
 
 
@@ -153,7 +205,7 @@ class Block:
 
     def constrain(self, channel: int, low: F64, high: F64) -> None:
         """Add a constraint; two that lie inside of bounds on one channel become one."""
-        inside = bool(np.all(low <= high))
+        inside = not channel & SET and bool(np.all(low <= high))
         for index, other in enumerate(self.channels):
             if other == channel and inside and bool(np.all(self.low[index] <= self.high[index])):
                 self.low[index] = np.maximum(self.low[index], low)
@@ -307,6 +359,14 @@ class Compiler:
         if kind == UNDEFINED or (operator in STRING_OPERATORS and kind != STRING):
             block.never = np.ones(block.length, np.bool_)
             self._anything(block, attribute, PRESENT)
+            return
+        if operator in STRING_OPERATORS:
+            channel = self._channels.channel(attribute, PATTERNS)
+            low, high, never = pattern_bounds(
+                attribute, operator, cells, self._channels, self._pool
+            )
+            block.never = block.never | never
+            block.constrain(channel, low, high)
             return
         if kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
             self._anything(block, attribute, STRING)
@@ -487,6 +547,21 @@ def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, B
             low = np.where(top, -np.inf, after)
             high = np.where(bottom, np.inf, before)
             return low, high, never
+
+
+def pattern_bounds(
+    attribute: str, operator: Operator, cells: I64, channels: Channels, pool: StringPool
+) -> tuple[F64, F64, Bools]:
+    """The bounds of patterns, given as cells of strings, and which of them never hold."""
+    different, which = np.unique(cells, return_inverse=True)
+    numbers = [
+        channels.pattern(attribute, operator, pool.text(cell)) for cell in different.tolist()
+    ]
+    values = np.array([np.nan if each is None else each for each in numbers])[which]
+    as_comparison = Operator.EQUAL if operator in POSITIVE else Operator.NOT_EQUAL
+    bad = np.isnan(values)
+    low, high, _ = bounds(as_comparison, np.where(bad, 0.0, values), whole=True)
+    return low, high, bad
 
 
 def widened(operator: Operator, values: F64) -> tuple[F64, F64]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,24 +14,57 @@ import pyarrow as pa
 from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import Column
-from tidegate.matching.constraints import NUMBER, PRESENT, Channels
-from tidegate.matching.parts import (
-    F64,
-)
+from tidegate.matching.constraints import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.parts import F64, I32
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
 
 
-def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> F64:
+class Encoded(NamedTuple):
+    """Events as a matrix, and the sets that stand in it by their number."""
+
+    matrix: F64
+    set_first: I32  # where a set begins; one more at the end
+    set_value: F64
+
+
+class _Sets:
+    """Collects sets of numbers."""
+
+    def __init__(self) -> None:
+        self._sets: list[I32] = []
+
+    def add(self, numbers: I32) -> float:
+        """Take a set in; gives its number."""
+        self._sets.append(numbers)
+        return float(len(self._sets) - 1)
+
+    def encoded(self, matrix: F64) -> Encoded:
+        """A matrix together with these sets."""
+        if not self._sets:
+            return Encoded(matrix, _NO_SET_FIRST, _NO_SET_VALUE)
+        first = np.cumsum([0, *map(len, self._sets)], dtype=np.int32)
+        return Encoded(matrix, first, np.concatenate(self._sets).astype(np.float64))
+
+
+_NO_SET_FIRST: I32 = np.zeros(1, np.int32)
+_NO_SET_VALUE: F64 = np.zeros(0)
+
+
+def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> Encoded:
     """One event, as a matrix of one row."""
     numbers = [math.nan] * len(channels)
     of_attribute = channels.of_attribute
+    sets = _Sets()
     for name, value in attributes.items():
         for kind, channel in of_attribute.get(name, ()):
             if kind == PRESENT:
                 numbers[channel] = 1.0
+            elif kind == PATTERNS:
+                if isinstance(value, str):
+                    numbers[channel] = sets.add(channels.satisfied(name, value))
             elif kind == _KIND_OF_TYPE[type(value)]:
                 numbers[channel] = _as_float(value, pool)
-    return np.array([numbers], np.float64)
+    return sets.encoded(np.array([numbers], np.float64))
 
 
 _KIND_OF_TYPE: dict[type, int] = {
@@ -57,20 +91,27 @@ def encode_columns(
     length: int,
     channels: Channels,
     pool: StringPool,
-) -> F64:
+) -> Encoded:
     """Some events of a batch, as a matrix."""
     matrix = np.full((length, max(1, len(channels))), np.nan)
     written: set[int] = set()
+    sets = _Sets()
     for name, column in columns:
         for kind, channel in channels.of_attribute.get(name, ()):
-            encoded = _encode_column(column.slice(begin, length), kind, pool)
+            some = column.slice(begin, length)
+            if kind != PATTERNS:
+                encoded = _encode_column(some, kind, pool)
+            elif _holds_strings(some):
+                encoded = _by_text(some, lambda text: sets.add(channels.satisfied(name, text)))  # noqa: B023
+            else:
+                continue
             if encoded is None:
                 continue
             if channel in written:
                 encoded = np.where(np.isnan(encoded), matrix[:, channel], encoded)
             matrix[:, channel] = encoded
             written.add(channel)
-    return matrix
+    return sets.encoded(matrix)
 
 
 def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
@@ -83,9 +124,13 @@ def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
         return _floats(column.cast(pa.int8()))
     if kind == TIME and types.is_timestamp(column.type):
         return _floats(column.cast(pa.int64()))
-    if kind == STRING and (types.is_string(column.type) or types.is_dictionary(column.type)):
-        return _string_numbers(column, pool)
+    if kind == STRING and _holds_strings(column):
+        return _by_text(column, pool.find)
     return None
+
+
+def _holds_strings(column: Column) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
 
 
 def _present(column: Column) -> F64:
@@ -107,10 +152,11 @@ def _floats(column: Column) -> F64:
     return np.where(valid, values, np.nan)
 
 
-def _string_numbers(column: Column, pool: StringPool) -> F64:
+def _by_text(column: Column, number: Callable[[str], float]) -> F64:
+    """A column of strings as numbers, found once for each that differs."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     texts = coded.dictionary.to_pylist()
-    known = np.array([np.nan if t is None else pool.find(t) for t in texts] + [np.nan])
+    known = np.array([np.nan if t is None else number(t) for t in texts] + [np.nan])
     places = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     result: F64 = known[places]
     return result

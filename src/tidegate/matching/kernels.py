@@ -3,7 +3,9 @@
 A part of the index is a set of entries, each a conjunction of constraints on channels. A channel is
 one attribute seen as one kind, and an event is a row of floats, one for each channel, NaN where the
 event has no such value. A constraint `(channel, low, high)` holds if `low <= x <= high`; where low
-is greater than high it means the outside, `x >= low or x <= high`. NaN satisfies neither.
+is greater than high it means the outside, `x >= low or x <= high`. NaN satisfies neither. In a
+channel of sets the event has the number of a set, and the constraint holds if `low` is in it; where
+low is greater than high, if the number between them is not.
 
 Entries are laid out in segments. All entries of a segment ask for the same values in the channels
 of their group, so that one hash probe finds the segment or rules it out. In a large segment, each
@@ -52,6 +54,7 @@ from tidegate.matching.parts import (
     SEGMENT_DENSE,
     SEGMENT_FIRST,
     SEGMENT_KEY,
+    SET,
     SLOT_HASH,
     SLOT_SEGMENT,
     SPAN_FIRST,
@@ -111,6 +114,18 @@ def satisfied(x: float, low: float, high: float) -> bool:
     if low <= high:
         return x >= low and x <= high
     return x >= low or x <= high
+
+
+@njit(cache=True, nogil=True)
+def in_set(x: float, low: float, high: float, set_first: I32, set_value: F64) -> bool:
+    """Whether a set satisfies a constraint."""
+    if np.isnan(x):
+        return False
+    wanted = low if low <= high else low - 1.0
+    begin, end = set_first[np.int64(x)], set_first[np.int64(x) + 1]
+    place = begin + np.searchsorted(set_value[begin:end], wanted)
+    found = place < end and set_value[place] == wanted
+    return bool(found) == (low <= high)
 
 
 @njit(inline="always")
@@ -182,6 +197,8 @@ def check_entry(
     bound_channel: I64,
     events: F64,
     event: Int,
+    set_first: I32,
+    set_value: F64,
 ) -> Int:
     """The flags of an entry whose constraints an event satisfies; -1 if it does not."""
     at = ENTRY_NUMBERS * np.int64(entry)
@@ -191,8 +208,12 @@ def check_entry(
     place = 3 * np.int64(numbers[at + E_FIRST])
     last = 3 * np.int64(numbers[at + ENTRY_NUMBERS + E_FIRST])
     while place < last:
-        x = events[event, bound_channel[place + 2]]
-        if not satisfied(x, bound[place], bound[place + 1]):
+        channel = bound_channel[place + 2]
+        if channel & SET:
+            x = events[event, channel ^ SET]
+            if not in_set(x, bound[place], bound[place + 1], set_first, set_value):
+                return -1
+        elif not satisfied(events[event, channel], bound[place], bound[place + 1]):
             return -1
         place += 3
     return flags
@@ -209,6 +230,8 @@ def match_segment(
     events: F64,
     micros: I64,
     variables: F64,
+    set_first: I32,
+    set_value: F64,
     stack: F64,
     segment: Int,
     chosen: I32,
@@ -280,7 +303,9 @@ def match_segment(
                 while word != 0:
                     entry = start + (word_at << 6) + np.int64(trailing_zeros(word))
                     word &= word - np.uint64(1)
-                    flags = check_entry(entry, numbers, bound, bound_channel, events, event)
+                    flags = check_entry(
+                        entry, numbers, bound, bound_channel, events, event, set_first, set_value
+                    )
                     if flags >= 0 and flags & MOVING:
                         moved = check_motion(
                             entry, numbers, motion, motion_words, program, events, event,
@@ -307,6 +332,8 @@ def match_events(
     events: F64,
     micros: I64,
     variables: F64,
+    set_first: I32,
+    set_value: F64,
     out_event: I32,
     out_subscription: I32,
     out_flags: U8,
@@ -332,6 +359,7 @@ def match_events(
     map_first = i32[at[2 * MAP_FIRST] : at[2 * MAP_FIRST + 1]]
 
     bits = events.view(np.uint64)
+    set_bits = set_value.view(np.uint64)
     mask = np.uint64(len(slot_hash) - 1)
     groups = len(group_first) - 1
     count, seen = 0, np.int64(0)
@@ -347,51 +375,70 @@ def match_events(
         group, event_begin = round % groups, (round // groups) * step
         for event in range(event_begin, min(event_begin + step, len(events))):
             key_begin, key_end = group_first[group], group_first[group + 1]
-            absent = False
-            hashed = group_salt[group]
-            for index in range(key_begin, key_end):
-                absent |= np.isnan(events[event, group_channel[index]])
-                hashed = mix(hashed ^ bits[event, group_channel[index]])
-                hashed += np.uint64(0x9E3779B97F4A7C15)
-            if absent:
-                continue
-            slot = hashed & mask
-            while slot_segment[slot] != EMPTY_SLOT and slot_hash[slot] != hashed:
-                slot = (slot + np.uint64(1)) & mask
-            segment = slot_segment[slot]
-            if segment == EMPTY_SLOT:
-                continue
-            key = segment_key[segment]
-            differs = False
-            for index in range(key_begin, key_end):
-                differs |= key_value[key + index - key_begin] != events[event, group_channel[index]]
-            if differs:
-                continue
-            start, end = segment_first[segment], segment_first[segment + 1]
-            if map_first[segment] != map_first[segment + 1]:
-                if large_count == len(large_event):
-                    large_event = np.append(large_event, np.empty_like(large_event))
-                    large_segment = np.append(large_segment, np.empty_like(large_segment))
-                large_event[large_count] = event
-                large_segment[large_count] = segment
-                large_count += 1
-                continue
-            if len(out_event) - count < end - start:
-                return -1, seen
-            for entry in range(start, end):
-                flags = check_entry(entry, numbers, bound, bound_channel, events, event)
-                if flags >= 0 and flags & MOVING:
-                    moved = check_motion(
-                        entry, numbers, motion, motion_words, program, events, event,
-                        micros[event], variables, stack,
-                    )  # fmt: skip
-                    flags = flags | moved if moved >= 0 else np.int64(-1)
-                if flags >= 0:
-                    out_event[count] = event
-                    out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
-                    out_flags[count] = flags
-                    seen |= flags
-                    count += 1
+            probe, probe_end = np.int64(0), np.int64(1)
+            of_set = key_begin < key_end and group_channel[key_begin] & SET
+            if of_set:
+                x = events[event, group_channel[key_begin] ^ SET]
+                if np.isnan(x):
+                    continue
+                probe = np.int64(set_first[np.int64(x)])
+                probe_end = np.int64(set_first[np.int64(x) + 1])
+            while probe < probe_end:
+                absent = False
+                hashed = group_salt[group]
+                if of_set:
+                    hashed = mix(hashed ^ set_bits[probe]) + np.uint64(0x9E3779B97F4A7C15)
+                else:
+                    for index in range(key_begin, key_end):
+                        absent |= np.isnan(events[event, group_channel[index]])
+                        hashed = mix(hashed ^ bits[event, group_channel[index]])
+                        hashed += np.uint64(0x9E3779B97F4A7C15)
+                probe += 1
+                if absent:
+                    continue
+                slot = hashed & mask
+                while slot_segment[slot] != EMPTY_SLOT and slot_hash[slot] != hashed:
+                    slot = (slot + np.uint64(1)) & mask
+                segment = slot_segment[slot]
+                if segment == EMPTY_SLOT:
+                    continue
+                key = segment_key[segment]
+                if of_set:
+                    differs = key_value[key] != set_value[probe - 1]
+                else:
+                    differs = False
+                    for index in range(key_begin, key_end):
+                        value = events[event, group_channel[index]]
+                        differs |= key_value[key + index - key_begin] != value
+                if differs:
+                    continue
+                start, end = segment_first[segment], segment_first[segment + 1]
+                if map_first[segment] != map_first[segment + 1]:
+                    if large_count == len(large_event):
+                        large_event = np.append(large_event, np.empty_like(large_event))
+                        large_segment = np.append(large_segment, np.empty_like(large_segment))
+                    large_event[large_count] = event
+                    large_segment[large_count] = segment
+                    large_count += 1
+                    continue
+                if len(out_event) - count < end - start:
+                    return -1, seen
+                for entry in range(start, end):
+                    flags = check_entry(
+                        entry, numbers, bound, bound_channel, events, event, set_first, set_value
+                    )
+                    if flags >= 0 and flags & MOVING:
+                        moved = check_motion(
+                            entry, numbers, motion, motion_words, program, events, event,
+                            micros[event], variables, stack,
+                        )  # fmt: skip
+                        flags = flags | moved if moved >= 0 else np.int64(-1)
+                    if flags >= 0:
+                        out_event[count] = event
+                        out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                        out_flags[count] = flags
+                        seen |= flags
+                        count += 1
     order = np.argsort(large_segment[:large_count], kind="mergesort")
     begin = 0
     while begin < large_count:
@@ -400,8 +447,8 @@ def match_events(
         while stop < large_count and large_segment[order[stop]] == segment:
             stop += 1
         count, more = match_segment(
-            at, i32, i64, f64, u64, u8, events, micros, variables, stack, segment,
-            large_event[order[begin:stop]], count, out_event, out_subscription, out_flags,
+            at, i32, i64, f64, u64, u8, events, micros, variables, set_first, set_value, stack,
+            segment, large_event[order[begin:stop]], count, out_event, out_subscription, out_flags,
         )  # fmt: skip
         if count < 0:
             return count, seen

@@ -1,14 +1,15 @@
-"""Laying out entries as a part of the index: groups, segments, bitmaps.
+"""Laying out entries as a part of the index: groups and segments.
 
 Theory of operation. An entry's equalities choose its group. If many entries ask equality of the
 same set of channels, these make a group of their own, keyed by all of them together; an entry of a
 rarer kind joins the group of that one of its equalities which the fewest others share. Entries with
 the same key are a segment, hashed by group and key. Entries without equality are one segment.
 
-Inside a large segment each channel has bitmaps over the entries (see kernels.py), with cells of
-about equally many bounds each, and the entries are ordered along the most selective channel, so
-that the bits of one of its cells lie close together. Small segments have no bitmaps; their entries
-are simply checked one by one.
+An equality with a set (some pattern holds for the string) is the key of an entry that has no other;
+its group is probed for each number in the set of an event.
+
+Large segments get bitmaps (see bitmaps.py). Small ones have none; their entries are simply checked
+one by one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from tidegate.matching.bitmaps import Bitmaps
 from tidegate.matching.kernels import mix
 from tidegate.matching.parts import (
     EMPTY_SLOT,
@@ -27,6 +29,7 @@ from tidegate.matching.parts import (
     GONE,
     I32,
     I64,
+    SET,
     U8,
     U64,
     Part,
@@ -36,10 +39,6 @@ from tidegate.matching.parts import (
 GROUPS_MAX = 96
 GROUP_ENTRIES_MIN = 128
 BITMAP_ENTRIES_MIN = 96
-MAP_CHANNELS_MAX = 250
-DENSE_COVERAGE_MIN = 0.2
-MAP_SHARE_MIN = 1 / 64
-"""A channel gets bitmaps in a segment if at least this share of its entries constrain it."""
 
 Bools = npt.NDArray[np.bool_]
 
@@ -96,14 +95,16 @@ class _Groups:
 
 def _choose_groups(entries: Entries) -> _Groups:
     equal = entries.low == entries.high
-    signature = _signatures(entries.first, entries.channel, equal)
+    alone = equal & (entries.channel < SET)
+    signature = _signatures(entries.first, entries.channel, alone)
     kinds, kind_of, counts = np.unique(signature, return_inverse=True, return_counts=True)
     common = np.zeros(len(kinds), np.bool_)
     largest = np.argsort(-counts, kind="stable")[:GROUPS_MAX]
     common[largest] = counts[largest] >= GROUP_ENTRIES_MIN
     is_common = common[kind_of]
     frequency = _frequencies(entries, equal)
-    keyed = _choose_keys(entries.first, equal, is_common, frequency)
+    frequency[equal & ~alone] += len(entries)  # others first
+    keyed = _choose_keys(entries.first, equal, alone, is_common, frequency)
     groups: dict[tuple[int, ...], int] = {}
     of_key: dict[int, int] = {}
     key_kind = _signatures(entries.first, entries.channel, keyed)
@@ -139,18 +140,18 @@ def _frequencies(entries: Entries, equal: Bools) -> I64:
 
 
 @njit(cache=True)
-def _choose_keys(first: I32, equal: Bools, is_common: Bools, frequency: I64) -> Bools:
+def _choose_keys(first: I32, equal: Bools, alone: Bools, is_common: Bools, frequency: I64) -> Bools:
     keyed = np.zeros(len(equal), np.bool_)
     for entry in range(len(first) - 1):
-        best = -1
+        best, many = -1, False
         for index in range(first[entry], first[entry + 1]):
             if not equal[index]:
                 continue
-            if is_common[entry]:
-                keyed[index] = True
+            if is_common[entry] and alone[index]:
+                keyed[index] = many = True
             elif best < 0 or frequency[index] < frequency[best]:
                 best = index
-        if best >= 0:
+        if best >= 0 and not many:
             keyed[best] = True
     return keyed
 
@@ -211,12 +212,23 @@ def lay_out(entries: Entries, program: I32) -> Part:
     if not len(order):
         starts = np.zeros(0, np.int64)
     segment_first = np.concatenate([starts, [len(order)]]).astype(np.int32)
-    maps = _Maps()
+    maps = Bitmaps()
     rest_first, rest = _without_keys(entries.first, groups.keyed)
     for segment in range(len(starts)):
         begin, end = int(segment_first[segment]), int(segment_first[segment + 1])
         if end - begin >= BITMAP_ENTRIES_MIN:
-            order[begin:end] = maps.add_segment(entries, order[begin:end], rest_first, rest)
+            members = order[begin:end]
+            first, source = _permuted(members, rest_first, rest)
+            owner = np.repeat(np.arange(len(members)), np.diff(first))
+            order[begin:end] = members[
+                maps.add_segment(
+                    len(members),
+                    owner,
+                    entries.channel[source],
+                    entries.low[source],
+                    entries.high[source],
+                )
+            ]
         else:
             maps.add_empty()
     first, source = _permuted(order, rest_first, rest)
@@ -337,156 +349,6 @@ def _fill_table(hashes: U64, slot_hash: U64, slot_segment: I32) -> None:
             slot = (slot + np.uint64(1)) & mask
         slot_hash[slot] = hashes[segment]
         slot_segment[slot] = segment
-
-
-class _Maps:
-    """Builds the bitmaps of all segments."""
-
-    def __init__(self) -> None:
-        self._first = [0]
-        self._channel: list[int] = []
-        self._cells: list[int] = []
-        self._edge_at: list[int] = []
-        self._word_at: list[int] = []
-        self._edges: list[F64] = []
-        self._words: list[U64] = []
-        self._spans: list[tuple[I32, I32]] = []
-        self._span_start: list[int] = []
-        self._dense: list[bool] = []
-        self._edges_length = self._words_length = self._spans_length = 0
-
-    def add_empty(self) -> None:
-        """A segment without bitmaps."""
-        self._first.append(len(self._channel))
-        self._span_start.append(self._spans_length)
-        self._dense.append(False)
-
-    def add_segment(self, entries: Entries, members: I64, first: I32, rest: I64) -> I64:
-        """A segment with bitmaps; gives its members in the order that they now have."""
-        count = len(members)
-        offsets, source = _permuted(members, first, rest)
-        owner = np.repeat(np.arange(count), np.diff(offsets))
-        channels, numbers = np.unique(entries.channel[source], return_counts=True)
-        worth = [
-            int(c) for c, n in zip(channels, numbers, strict=True) if n >= count * MAP_SHARE_MIN
-        ]
-        if not worth:
-            self.add_empty()
-            return members
-        cells = 64 if count >= 4096 else 32 if count >= 512 else 16
-        columns = []
-        for channel in worth[:MAP_CHANNELS_MAX]:
-            chosen = entries.channel[source] == channel
-            low, high = entries.low[source][chosen], entries.high[source][chosen]
-            columns.append(_Column.of(channel, owner[chosen], low, high, count, cells))
-        columns.sort(key=lambda column: column.coverage)
-        position = np.empty(count, np.int64)
-        along = np.full(count, 2 * cells, np.int64)
-        along[columns[0].owner] = columns[0].begin + columns[0].end
-        order = np.argsort(along, kind="stable")
-        position[order] = np.arange(count)
-        self._span_start.append(self._spans_length)
-        for column in columns:
-            self._add_column(column, position, count)
-        self._first.append(len(self._channel))
-        self._dense.append(columns[0].coverage >= DENSE_COVERAGE_MIN)
-        return members[order]
-
-    def _add_column(self, column: _Column, position: I64, count: int) -> None:
-        words = (count + 63) // 64
-        cells = len(column.edges) + 1
-        bits = np.zeros((cells + 1, words), np.uint64)
-        _fill_bits(bits, position[column.owner], column.begin, column.end, position, column.free)
-        if len(self._channel) == self._first[-1]:
-            spans = _spans(bits)
-            self._spans.append(spans)
-            self._spans_length += len(spans[0])
-        self._channel.append(column.channel)
-        self._cells.append(cells)
-        self._edge_at.append(self._edges_length)
-        self._edges.append(column.edges)
-        self._edges_length += len(column.edges)
-        self._word_at.append(self._words_length)
-        self._words.append(bits.ravel())
-        self._words_length += bits.size
-
-    def arrays(self) -> dict[str, Any]:
-        """The arrays of a part that describe bitmaps."""
-        none = np.zeros(0)
-        return {
-            "segment_dense": np.array(self._dense, np.uint8),
-            "map_first": np.array(self._first, np.int32),
-            "map_channel": np.array(self._channel, np.int32),
-            "map_cells": np.array(self._cells, np.int32),
-            "map_edge": np.array(self._edge_at, np.int32),
-            "map_word": np.array(self._word_at, np.int64),
-            "edge": np.concatenate([*self._edges, none]),
-            "word": np.concatenate([*self._words, none.astype(np.uint64)]),
-            "span_first": np.concatenate([*(a for a, _ in self._spans), none]).astype(np.int32),
-            "span_last": np.concatenate([*(b for _, b in self._spans), none]).astype(np.int32),
-            "span_start": np.array(self._span_start, np.int32),
-        }
-
-
-@dataclass(slots=True)
-class _Column:
-    """The constraints that a segment's entries have on one channel, as cells."""
-
-    channel: int
-    edges: F64
-    owner: I64  # whose constraint it is, numbered inside the segment
-    begin: I64  # the first and the last cell that it reaches
-    end: I64
-    free: I64  # the entries without a constraint on this channel
-    coverage: float  # the share of entries that a cell leaves, on average
-
-    @classmethod
-    def of(cls, channel: int, owner: I64, low: F64, high: F64, count: int, cells: int) -> _Column:
-        edges = _edges(low, high, cells)
-        begin = np.searchsorted(edges, low, side="right")
-        end = np.searchsorted(edges, high, side="right")
-        outside = ~(low <= high)
-        begin[outside], end[outside] = 0, len(edges)
-        free = np.setdiff1d(np.arange(count), owner)
-        reached = float((end - begin + 1).sum()) / (len(edges) + 1)
-        return cls(channel, edges, owner, begin, end, free, (reached + len(free)) / count)
-
-
-def _edges(low: F64, high: F64, cells: int) -> F64:
-    """Borders between cells, so that about equally many bounds fall into each."""
-    bounds = np.concatenate([low, high])
-    bounds = np.sort(bounds[np.isfinite(bounds)])
-    if not len(bounds):
-        return np.zeros(0)
-    picks = np.linspace(0, len(bounds) - 1, cells + 1)[1:-1].astype(np.int64)
-    return np.unique(bounds[picks])
-
-
-@njit(cache=True)
-def _fill_bits(bits: U64, place: I64, begin: I64, end: I64, position: I64, free: I64) -> None:
-    for index in range(len(place)):
-        word, bit = place[index] >> 6, np.uint64(1) << np.uint64(place[index] & 63)
-        for cell in range(begin[index], end[index] + 1):
-            bits[cell, word] |= bit
-    for index in range(len(free)):
-        at = position[free[index]]
-        word, bit = at >> 6, np.uint64(1) << np.uint64(at & 63)
-        for cell in range(bits.shape[0]):
-            bits[cell, word] |= bit
-
-
-@njit(cache=True)
-def _spans(bits: U64) -> tuple[I32, I32]:
-    """For each cell, the words that have bits: the first, and the one behind the last."""
-    first = np.zeros(len(bits), np.int32)
-    last = np.zeros(len(bits), np.int32)
-    for cell in range(len(bits)):
-        first[cell] = bits.shape[1]
-        for word in range(bits.shape[1]):
-            if bits[cell, word] != 0:
-                first[cell] = min(first[cell], word)
-                last[cell] = word + 1
-    return first, last
 
 
 def flat(entries: Entries, program: I32) -> Part:

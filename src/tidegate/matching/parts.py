@@ -24,6 +24,9 @@ DEAD, VERIFY, SHARED, MOVING, GONE = 1, 2, 4, 8, 16
 the language; one of several entries of its subscription; with bounds that are functions of time;
 its subscription was removed or stands elsewhere now."""
 
+SET = 1 << 30
+"""Channels with this bit hold a set of numbers; a constraint asks that one is in it, or not."""
+
 NO_TIME = np.int64(-(2**63))
 EMPTY_SLOT = np.int32(-1)
 
