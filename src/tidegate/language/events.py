@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -40,10 +40,7 @@ class Event:
         if not isinstance(source, Mapping):
             raise EventError(f"an event is a mapping of attributes, not {type(source).__name__}")
         attributes: dict[str, Value] = {}
-        for name, value in _flattened(source, "", 1):
-            if name in attributes:
-                raise EventError(f"attribute {name!r} stands in the event twice")
-            attributes[name] = value
+        _take(source, "", 1, attributes)
         if len(attributes) > ATTRIBUTES_MAX:
             raise EventError(
                 f"the event has {len(attributes)} attributes; at most {ATTRIBUTES_MAX} are taken"
@@ -65,9 +62,10 @@ def _check_unicode(name: str) -> None:
         raise EventError(f"the name {name!r}: {error}") from None
 
 
-def _flattened(
-    source: Mapping[str, object], prefix: str, depth: int
-) -> Iterator[tuple[str, Value]]:
+def _take(
+    source: Mapping[str, object], prefix: str, depth: int, attributes: dict[str, Value]
+) -> None:
+    """Put the values of a mapping and of those in it into one."""
     if depth > NESTING_MAX:
         raise EventError(f"attribute {prefix[:-1]!r} nests more than {NESTING_MAX} objects")
     for key, raw in source.items():
@@ -77,11 +75,14 @@ def _flattened(
         if not name.isascii():
             _check_unicode(name)
         if type(raw) not in _PLAIN_TYPES and isinstance(raw, Mapping):
-            yield from _flattened(raw, name + ".", depth + 1)
+            _take(raw, name + ".", depth + 1, attributes)
             continue
         try:
             value = to_value(raw)
         except BadValueError as error:
             raise EventError(f"attribute {name!r}: {error}") from None
-        if value is not None:
-            yield name, value
+        if value is None:
+            continue
+        if name in attributes:
+            raise EventError(f"attribute {name!r} stands in the event twice")
+        attributes[name] = value

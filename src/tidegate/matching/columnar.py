@@ -42,7 +42,7 @@ from tidegate.matching.parts import (
 )
 from tidegate.matching.rewriting import NO_PLAN, plan_rewrite
 from tidegate.matching.sections import SectionReader, SectionWriter
-from tidegate.matching.stretches import Foresight, Stretch
+from tidegate.matching.stretches import Foresight, Stretch, Times
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.table import SubscriptionTable
 from tidegate.matching.writing import DONE, OTHER_KINDS
@@ -51,7 +51,9 @@ CHUNK_EVENTS = 8192
 STAGED_MAX = 20_000
 """So many new subscriptions are Python objects at a time."""
 
-_Found = tuple[I32, I32, U8, int]
+_Found = tuple[I32, I32, U8]
+"""Pairs of an event and an entry: events, subscriptions, flags."""
+_NOTHING_FOUND: _Found = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
 
 
 class _Pairs(NamedTuple):
@@ -203,20 +205,29 @@ class ColumnarMatcher:
     # -- matching -----------------------------------------------------------------------------
 
     def match(self, event: Event, moment: Moment) -> list[str]:
-        micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
-        self._share(micros, moment.variables)
+        times = Times.at(moment.micros)
+        self._share(times, moment.variables)
         try:
-            events = encode_event(event.attributes, self._channels, self._table.pool)
-            _, numbers, verify = self._match_encoded(events, micros, moment.variables)
-            if verify is not None:
-                good = [
-                    not check or self._verified(int(number), event, moment)
-                    for number, check in zip(numbers, verify, strict=True)
-                ]
-                numbers = numbers[good]
+            encoded = encode_event(event.attributes, self._channels, self._table.pool)
+            numbers = self._match_one(encoded, event, moment)
+            if not self._table.all_live(times.begin, times.end) and moment.micros is not None:
+                micros = np.full(len(numbers), moment.micros)
+                numbers = numbers[self._table.living(numbers, micros)]
             return self._table.ids_of(numbers)
         finally:
             self._lock.unshare()
+
+    def _match_one(self, encoded: Encoded, event: Event, moment: Moment) -> I32:
+        """The numbers of the subscriptions that match one event."""
+        micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
+        found, seen = self._match_parts(encoded, micros, moment.variables)
+        _, numbers, flags = found[0] if len(found) == 1 else _joined(found)
+        if seen & VERIFY:
+            good = (flags & VERIFY) == 0
+            for place in np.flatnonzero(~good).tolist():
+                good[place] = self._verified(int(numbers[place]), event, moment)
+            numbers = numbers[good]
+        return np.unique(numbers) if seen & SHARED else numbers
 
     def match_batch(self, batch: EventBatch) -> Matches:
         found: list[_Pairs] = []
@@ -225,36 +236,37 @@ class ColumnarMatcher:
             micros = np.full(length, NO_TIME)
             if batch.micros is not None:
                 micros = batch.micros[begin : begin + length]
-            self._share(micros, batch.variables)
+            times = Times.of(micros)
+            self._share(times, batch.variables)
             try:
-                events, numbers = self._match_chunk(batch, begin, micros)
+                events, numbers = self._match_chunk(batch, begin, micros, times)
                 found.append(_Pairs(events, numbers, self._table.ids()))
             finally:
                 self._lock.unshare()
         return _all_of(found)
 
-    def _share(self, micros: I64, variables: Mapping[str, Value]) -> None:
+    def _share(self, times: Times, variables: Mapping[str, Value]) -> None:
         """Share the lock, with an index that has all entries and holds for the given times."""
         tries = 0
         while True:
             self._lock.share()
-            if self._index.is_settled and self._is_enclosed(micros, variables):
+            if self._index.is_settled and self._is_enclosed(times, variables):
                 return
             self._lock.unshare()
             with self._lock:
-                if not self._is_enclosed(micros, variables):
-                    self._enclose(self._stretch(micros, variables), again=tries > 0)
+                if not self._is_enclosed(times, variables):
+                    self._enclose(self._stretch(times, variables), again=tries > 0)
                 self._settle()
             tries += 1
 
-    def _stretch(self, micros: I64, variables: Mapping[str, Value]) -> Stretch:
-        return Stretch.of(micros, encode_variables(variables, self._channels))
+    def _stretch(self, times: Times, variables: Mapping[str, Value]) -> Stretch:
+        return Stretch.of(times, encode_variables(variables, self._channels))
 
-    def _is_enclosed(self, micros: I64, variables: Mapping[str, Value]) -> bool:
+    def _is_enclosed(self, times: Times, variables: Mapping[str, Value]) -> bool:
         if not self._index.moves:
             return True
         stretch = self._index.stretch
-        return stretch is not None and stretch.includes(self._stretch(micros, variables))
+        return stretch is not None and stretch.includes(self._stretch(times, variables))
 
     def _enclose(self, needed: Stretch, *, again: bool) -> None:
         """Have the index hold for a stretch of time, and for some time after it.
@@ -270,44 +282,49 @@ class ColumnarMatcher:
         self._index.enclose(stretch)
         self._foresight.has_enclosed(perf_counter() - start)
 
-    def _match_chunk(self, batch: EventBatch, begin: int, micros: I64) -> tuple[I64, I32]:
-        length = len(micros)
-        encoded = encode_columns(batch.columns, begin, length, self._channels, self._table.pool)
-        events, numbers, verify = self._match_encoded(encoded, micros, batch.variables)
-        if verify is not None:
-            good = ~verify
-            for place in np.flatnonzero(verify):
+    def _match_chunk(
+        self, batch: EventBatch, begin: int, micros: I64, times: Times
+    ) -> tuple[I64, I32]:
+        encoded = encode_columns(
+            batch.columns, begin, len(micros), self._channels, self._table.pool
+        )
+        found, seen = self._match_parts(encoded, micros, batch.variables)
+        events, numbers, flags = found[0] if len(found) == 1 else _in_order(found)
+        if seen & SHARED:
+            chosen = _once_each(events, numbers, flags)
+            events, numbers, flags = events[chosen], numbers[chosen], flags[chosen]
+        if not self._table.all_live(times.begin, times.end):
+            living = self._table.living(numbers, micros[events])
+            events, numbers, flags = events[living], numbers[living], flags[living]
+        if seen & VERIFY:
+            good = (flags & VERIFY) == 0
+            for place in np.flatnonzero(~good):
                 index = begin + int(events[place])
                 event, moment = batch.event(index), batch.moment(index)
                 good[place] = self._verified(int(numbers[place]), event, moment)
             events, numbers = events[good], numbers[good]
         return events.astype(np.int64) + begin, numbers
 
-    def _match_encoded(
+    def _match_parts(
         self, encoded: Encoded, micros: I64, variables: Mapping[str, Value]
-    ) -> tuple[I32, I32, npt.NDArray[np.bool_] | None]:
-        """All pairs in all parts, by event; and which of them are to be verified, if any."""
+    ) -> tuple[list[_Found], int]:
+        """What is found in each part, and all flags seen."""
         values = encode_variables(variables, self._channels)
         start = perf_counter()
-        found = [
-            self._match_part(part, encoded, micros, values)
-            for part in self._index.parts
-            if len(part)
-        ]
+        found: list[_Found] = []
+        seen = 0
+        for part in self._index.parts:
+            if len(part):
+                pairs, flags = self._match_part(part, encoded, micros, values)
+                found.append(pairs)
+                seen |= flags
         self._foresight.has_matched(perf_counter() - start)
-        if not found:
-            return np.zeros(0, np.int32), np.zeros(0, np.int32), None
-        events, numbers, flags, seen = found[0] if len(found) == 1 else _in_order(found)
-        if seen & SHARED:
-            chosen = _once_each(events, numbers, flags)
-            events, numbers, flags = events[chosen], numbers[chosen], flags[chosen]
-        living = self._table.living(numbers, micros[events])
-        if living is not None:
-            events, numbers, flags = events[living], numbers[living], flags[living]
-        return events, numbers, (flags & VERIFY) != 0 if seen & VERIFY else None
+        return found or [_NOTHING_FOUND], seen
 
-    def _match_part(self, part: IndexPart, encoded: Encoded, micros: I64, variables: F64) -> _Found:
-        """All pairs of an event and an entry: events, subscriptions, flags; and all flags seen."""
+    def _match_part(
+        self, part: IndexPart, encoded: Encoded, micros: I64, variables: F64
+    ) -> tuple[_Found, int]:
+        """All pairs of an event and an entry of a part, and all flags seen."""
         room = max(4096, 32 * len(micros), 2 * part.longest)
         while True:
             events, numbers, flags = self._room.of(room)
@@ -318,7 +335,7 @@ class ColumnarMatcher:
             if count >= 0:
                 break
             room = 2 * len(events)
-        return events[:count].copy(), numbers[:count].copy(), flags[:count].copy(), int(seen)
+        return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), seen
 
     def _verified(self, number: int, event: Event, moment: Moment) -> bool:
         """Whether a subscription really matches, by the meaning of the language."""
@@ -339,23 +356,17 @@ def _all_of(found: list[_Pairs]) -> Matches:
     return Matches(events, ids.dictionary_encode())
 
 
-def _joined(pieces: list[_Found]) -> _Found:
-    seen = 0
-    for piece in pieces:
-        seen |= piece[3]
-    return (
-        np.concatenate([piece[0] for piece in pieces]),
-        np.concatenate([piece[1] for piece in pieces]),
-        np.concatenate([piece[2] for piece in pieces]),
-        seen,
-    )
+def _joined(found: list[_Found]) -> _Found:
+    """What was found in several parts, one behind the other."""
+    events, numbers, flags = zip(*found, strict=True)
+    return np.concatenate(events), np.concatenate(numbers), np.concatenate(flags)
 
 
-def _in_order(pieces: list[_Found]) -> _Found:
+def _in_order(found: list[_Found]) -> _Found:
     """What was found in several parts, by event."""
-    events, numbers, flags, seen = _joined(pieces)
+    events, numbers, flags = _joined(found)
     order = np.argsort(events, kind="stable")
-    return events[order], numbers[order], flags[order], seen
+    return events[order], numbers[order], flags[order]
 
 
 def _once_each(events: I32, numbers: I32, flags: U8) -> I64:

@@ -48,6 +48,7 @@ class _Sets:
 
 _NO_SET_FIRST: I32 = np.zeros(1, np.int32)
 _NO_SET_VALUE: F64 = np.zeros(0)
+_NO_VARIABLES: F64 = np.full(1, np.nan)
 
 
 def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> Encoded:
@@ -57,13 +58,12 @@ def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: Stri
     sets = _Sets()
     for name, value in attributes.items():
         for kind, channel in of_attribute.get(name, ()):
-            if kind == PRESENT:
+            if kind == _KIND_OF_TYPE[type(value)]:
+                numbers[channel] = value if type(value) is float else _as_float(value, pool)
+            elif kind == PRESENT:
                 numbers[channel] = 1.0
-            elif kind == PATTERNS:
-                if isinstance(value, str):
-                    numbers[channel] = sets.add(channels.satisfied(name, value))
-            elif kind == _KIND_OF_TYPE[type(value)]:
-                numbers[channel] = _as_float(value, pool)
+            elif kind == PATTERNS and isinstance(value, str):
+                numbers[channel] = sets.add(channels.satisfied(name, value))
     return sets.encoded(np.array([numbers], np.float64))
 
 
@@ -164,7 +164,9 @@ def _by_text(column: Column, number: Callable[[str], float]) -> F64:
 
 def encode_variables(variables: Mapping[str, Value], channels: Channels) -> F64:
     """The broker's variables that programs use; NaN for those that are no numbers."""
-    result = np.full(max(1, len(channels.variables)), np.nan)
+    if not channels.variables:
+        return _NO_VARIABLES
+    result = np.full(len(channels.variables), np.nan)
     for name, number in channels.variables.items():
         value = as_float(variables.get(name))
         if value is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,33 @@ from tidegate.matching.parts import F64, I64, NO_TIME
 FIRST_MICROS = 1_000_000
 LEAST_MICROS, MOST_MICROS = 1_000, 86_400_000_000
 SHARE_MIN, SHARE_MAX = 0.05, 0.2
+
+
+class Times(NamedTuple):
+    """The first and the last time of some events, in microseconds; and whether some have none.
+
+    If none has one, the first is greater than the last.
+    """
+
+    begin: int
+    end: int
+    timeless: bool
+
+    @classmethod
+    def of(cls, micros: I64) -> Times:
+        """The times of events, NO_TIME for those that have none."""
+        known = micros[micros != NO_TIME]
+        if not len(known):
+            return NO_TIMES
+        return cls(int(known.min()), int(known.max()), len(known) < len(micros))
+
+    @classmethod
+    def at(cls, micros: int | None) -> Times:
+        """The time of one event."""
+        return NO_TIMES if micros is None else cls(micros, micros, False)
+
+
+NO_TIMES = Times(0, -1, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +56,11 @@ class Stretch:
     variables: F64
 
     @classmethod
-    def of(cls, micros: I64, variables: F64) -> Stretch:
+    def of(cls, times: Times, variables: F64) -> Stretch:
         """The times of some events, and the values of variables, NaN for those that have none."""
-        known = micros[micros != NO_TIME]
-        begin, end = (int(known.min()), int(known.max())) if len(known) else (0, -1)
         unset = np.isnan(variables)
         rows = np.array([np.where(unset, np.inf, variables), np.where(unset, -np.inf, variables)])
-        return cls(begin, end, len(known) < len(micros), rows)
+        return cls(*times, rows)
 
     def as_json(self) -> list[Any]:
         """The stretch as JSON can hold it."""

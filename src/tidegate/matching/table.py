@@ -103,14 +103,12 @@ class SubscriptionTable:
         """When subscriptions began, NO_TIME where that is not known."""
         return self._since[numbers]
 
-    def living(
-        self, numbers: Numbers, micros: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_] | None:
-        """Which subscriptions are there at the given times; None if all surely are."""
-        if not len(micros) or (
-            micros.min() >= self._latest_since and micros.max() < self._first_until
-        ):
-            return None
+    def all_live(self, begin: int, end: int) -> bool:
+        """Whether all subscriptions are surely there from one time to another."""
+        return bool(begin >= self._latest_since and end < self._first_until)
+
+    def living(self, numbers: Numbers, micros: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which subscriptions are there at the given times."""
         living: npt.NDArray[np.bool_] = self._since[numbers] <= micros
         living &= micros < self._until[numbers]
         living |= micros == NO_TIME
