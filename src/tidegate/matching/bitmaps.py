@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tidegate.matching.compiling import kernel
 from tidegate.matching.parts import F64, I32, I64, SET, U64
 
 MAP_CHANNELS_MAX = 250
@@ -140,7 +140,7 @@ def _edges(low: F64, high: F64, cells: int) -> F64:
     return np.unique(bounds[picks])
 
 
-@njit(cache=True)
+@kernel
 def _fill_bits(bits: U64, place: I64, begin: I64, end: I64, position: I64, free: I64) -> None:
     for index in range(len(place)):
         word, bit = place[index] >> 6, np.uint64(1) << np.uint64(place[index] & 63)
@@ -153,7 +153,7 @@ def _fill_bits(bits: U64, place: I64, begin: I64, end: I64, position: I64, free:
             bits[cell, word] |= bit
 
 
-@njit(cache=True)
+@kernel
 def _spans(bits: U64) -> tuple[I32, I32]:
     """For each cell, the words that have bits: the first, and the one behind the last."""
     first = np.zeros(len(bits), np.int32)

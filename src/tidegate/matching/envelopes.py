@@ -18,8 +18,8 @@ be off. A value that is undefined satisfies nothing and needs no enclosing.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.parts import (
     E_MOTION,
     ENTRY,
@@ -76,7 +76,7 @@ _FAR = 1e6
 """Beyond so many radians no use is made of where exactly a sine stands."""
 
 
-@njit(inline="always")
+@inlined
 def elapsed(begin: Int, end: Int, timeless: Int, since: Int) -> tuple[float, float]:
     """What `t` can be in a stretch, for a subscription that began at a time."""
     if since == NO_TIME or begin > end:
@@ -87,7 +87,7 @@ def elapsed(begin: Int, end: Int, timeless: Int, since: Int) -> tuple[float, flo
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_program_over(
     program: I32,
     at: Int,
@@ -142,7 +142,7 @@ def run_program_over(
         stack[depth - 1], stack[STACK_MAX + depth - 1] = low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _of_one(operation: Int, low: float, high: float) -> tuple[float, float]:
     """A function of one argument."""
     if operation == P_NEGATE:
@@ -169,7 +169,7 @@ def _of_one(operation: Int, low: float, high: float) -> tuple[float, float]:
     return _sine(low, high, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sine(low: float, high: float, top: float) -> tuple[float, float]:
     """A wave that is 1 at ``top`` turns and at each whole turn more, and -1 half a turn later."""
     if not (high - low < _TURN and abs(low) < _FAR and abs(high) < _FAR):
@@ -184,7 +184,7 @@ def _sine(low: float, high: float, top: float) -> tuple[float, float]:
     return least, most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _of_two(
     operation: Int, a_low: float, a_high: float, b_low: float, b_high: float
 ) -> tuple[float, float]:
@@ -210,12 +210,12 @@ def _of_two(
     return min(min(w, x), min(y, z)), max(max(w, x), max(y, z))
 
 
-@njit(inline="always")
+@inlined
 def _unless_undefined(low: float, high: float) -> tuple[float, float]:
     return -np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _remainder(a_low: float, a_high: float, b_low: float, b_high: float) -> tuple[float, float]:
     if b_low == 0.0 == b_high:
         return NOTHING
@@ -231,7 +231,7 @@ def _remainder(a_low: float, a_high: float, b_low: float, b_high: float) -> tupl
     )
 
 
-@njit(inline="always")
+@inlined
 def _value_over(
     i32: I32,
     code_at: Int,
@@ -254,7 +254,7 @@ def _value_over(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def envelope(
     at: I64,
     i32: I32,

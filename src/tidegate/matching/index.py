@@ -152,10 +152,10 @@ class Index:
         place = self._place_of.item(number)
         if place < 0 or number in self._places_of:
             return NOT_IN_PLACE
-        at, i32, i64, f64, u64, _ = self.parts[self._part_of.item(number)].packed
+        at, i32, i64, f32, f64, u64, _ = self.parts[self._part_of.item(number)].packed
         times, variables = self._enclosed_for
         done: int = rewrite_entry(
-            plan, kinds, cells, row, at, i32, i64, f64, u64, place, times, variables
+            plan, kinds, cells, row, at, i32, i64, f32, f64, u64, place, times, variables
         )
         return done
 
@@ -201,5 +201,5 @@ def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
 
 
 def _enclose(packed: Packed, stretch: Stretch) -> None:
-    at, i32, i64, f64, u64, _ = packed
-    enclose_part(at, i32, i64, f64, u64, stretch.times, stretch.variables)
+    at, i32, i64, f32, f64, u64, _ = packed
+    enclose_part(at, i32, i64, f32, f64, u64, stretch.times, stretch.variables)

@@ -11,7 +11,8 @@ Entries are laid out in segments. All entries of a segment ask for the same valu
 of their group, so that one hash probe finds the segment or rules it out. In a large segment, each
 other channel has bitmaps: its range is cut into cells, and the bitmap of a cell has a bit for every
 entry that some value of the cell could satisfy. ANDing the bitmaps of the cells that an event falls
-into leaves few candidates, which are then checked exactly.
+into leaves few candidates, which are then checked exactly. In a small segment, the first
+constraints of all entries are tried in short before any entry is read whole.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.parts import (
     BOUND,
     DEAD,
@@ -34,6 +36,7 @@ from tidegate.matching.parts import (
     EMPTY_SLOT,
     ENTRY,
     ENTRY_NUMBERS,
+    F32,
     F64,
     GONE,
     GROUP_CHANNEL,
@@ -50,6 +53,9 @@ from tidegate.matching.parts import (
     MOTION,
     MOVING,
     NO_TIME,
+    PROBE,
+    PROBE_CHANNEL,
+    PROBES,
     PROGRAM,
     SEGMENT_DENSE,
     SEGMENT_FIRST,
@@ -83,6 +89,8 @@ from tidegate.matching.programs import (
 
 CACHED_VALUES = 32_768
 """So many values of events are matched with a group before the next group comes."""
+BLOCK_ENTRIES = 256
+"""So many entries of a small segment are probed before those that pass are checked."""
 TILE_WORDS = 32
 """A tile of a large segment, in words of 64 entries: as much as the cache holds easily."""
 EXACT_MAX = 2.0**53
@@ -100,7 +108,7 @@ trailing_zeros: Any = intrinsic(_trailing_zeros)
 """How many zero bits a 64-bit word ends with; the word is not zero."""
 
 
-@njit(inline="always")
+@inlined
 def mix(value: np.uint64) -> np.uint64:
     """Scatter the bits of a word (the finalizer of SplitMix64)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -108,7 +116,7 @@ def mix(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@njit(inline="always")
+@inlined
 def satisfied(x: float, low: float, high: float) -> bool:
     """Whether a value satisfies a constraint."""
     if low <= high:
@@ -116,19 +124,37 @@ def satisfied(x: float, low: float, high: float) -> bool:
     return x >= low or x <= high
 
 
-@njit(cache=True, nogil=True)
+@inlined
+def as_probe(low: float, high: float) -> tuple[np.float32, np.float32]:
+    """Bounds as floats of 32 bits, rounded away from each other; none pass if none did."""
+    if not low <= high:
+        return np.float32(np.inf), np.float32(-np.inf)
+    below, above = np.float32(low), np.float32(high)
+    if below > low:
+        below = np.nextafter(below, np.float32(-np.inf))
+    if above < high:
+        above = np.nextafter(above, np.float32(np.inf))
+    return below, above
+
+
+@inlined
 def in_set(x: float, low: float, high: float, set_first: I32, set_value: F64) -> bool:
     """Whether a set satisfies a constraint."""
     if np.isnan(x):
         return False
     wanted = low if low <= high else low - 1.0
-    begin, end = set_first[np.int64(x)], set_first[np.int64(x) + 1]
-    place = begin + np.searchsorted(set_value[begin:end], wanted)
-    found = place < end and set_value[place] == wanted
-    return bool(found) == (low <= high)
+    begin, end = np.int64(set_first[np.int64(x)]), np.int64(set_first[np.int64(x) + 1])
+    while begin < end:
+        middle = (begin + end) >> 1
+        if set_value[middle] < wanted:
+            begin = middle + 1
+        else:
+            end = middle
+    found = begin < set_first[np.int64(x) + 1] and set_value[begin] == wanted
+    return bool(found == (low <= high))
 
 
-@njit(inline="always")
+@inlined
 def check_motion(
     entry: Int,
     numbers: I32,
@@ -169,7 +195,7 @@ def check_motion(
     return flags
 
 
-@njit(inline="always")
+@inlined
 def cell_of(edges: F64, begin: Int, cells: Int, x: float) -> Int:
     """The cell that a value falls into; the last one but all for NaN."""
     if np.isnan(x):
@@ -189,7 +215,7 @@ def cell_of(edges: F64, begin: Int, cells: Int, x: float) -> Int:
 # functions below get a part packed, and take it apart before they begin.
 
 
-@njit(inline="always")
+@inlined
 def check_entry(
     entry: Int,
     numbers: I32,
@@ -219,7 +245,7 @@ def check_entry(
     return flags
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_segment(
     at: I64,
     i32: I32,
@@ -321,11 +347,12 @@ def match_segment(
     return count, seen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_events(
     at: I64,
     i32: I32,
     i64: I64,
+    f32: F32,
     f64: F64,
     u64: U64,
     u8: U8,
@@ -348,6 +375,8 @@ def match_events(
     motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
     motion_words = motion.view(np.int64)
     program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
+    probe_channel = i32[at[2 * PROBE_CHANNEL] : at[2 * PROBE_CHANNEL + 1]]
+    probes = f32[at[2 * PROBE] : at[2 * PROBE + 1]]
     group_first = i32[at[2 * GROUP_FIRST] : at[2 * GROUP_FIRST + 1]]
     group_channel = i32[at[2 * GROUP_CHANNEL] : at[2 * GROUP_CHANNEL + 1]]
     group_salt = u64[at[2 * GROUP_SALT] : at[2 * GROUP_SALT + 1]]
@@ -364,6 +393,7 @@ def match_events(
     groups = len(group_first) - 1
     count, seen = 0, np.int64(0)
     stack = np.empty(STACK_MAX, np.float64)
+    selected = np.empty(BLOCK_ENTRIES, np.int64)
     # events and the large segments that they fall into
     large_event = np.empty(len(events) * min(groups, 4), np.int32)
     large_segment = np.empty(len(large_event), np.int32)
@@ -423,22 +453,38 @@ def match_events(
                     continue
                 if len(out_event) - count < end - start:
                     return -1, seen
-                for entry in range(start, end):
-                    flags = check_entry(
-                        entry, numbers, bound, bound_channel, events, event, set_first, set_value
-                    )
-                    if flags >= 0 and flags & MOVING:
-                        moved = check_motion(
-                            entry, numbers, motion, motion_words, program, events, event,
-                            micros[event], variables, stack,
+                for block in range(start, end, BLOCK_ENTRIES):
+                    # without branches, because which entries pass cannot be predicted
+                    chosen = np.int64(0)
+                    for entry in range(block, min(block + BLOCK_ENTRIES, end)):
+                        at_probe = PROBES * np.int64(entry)
+                        passes = True
+                        for index in range(at_probe, at_probe + PROBES):
+                            x = events[event, probe_channel[index]]
+                            low, high = probes[2 * index], probes[2 * index + 1]
+                            passes &= (low != low) | ((x >= low) & (x <= high))
+                        selected[chosen] = entry
+                        chosen += np.int64(passes)
+                    for index in range(chosen):
+                        entry = selected[index]
+                        flags = check_entry(
+                            entry, numbers, bound, bound_channel, events, event,
+                            set_first, set_value,
                         )  # fmt: skip
-                        flags = flags | moved if moved >= 0 else np.int64(-1)
-                    if flags >= 0:
-                        out_event[count] = event
-                        out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
-                        out_flags[count] = flags
-                        seen |= flags
-                        count += 1
+                        if flags >= 0 and flags & MOVING:
+                            moved = check_motion(
+                                entry, numbers, motion, motion_words, program, events, event,
+                                micros[event], variables, stack,
+                            )  # fmt: skip
+                            flags = flags | moved if moved >= 0 else np.int64(-1)
+                        if flags >= 0:
+                            out_event[count] = event
+                            out_subscription[count] = numbers[
+                                ENTRY_NUMBERS * entry + E_SUBSCRIPTION
+                            ]
+                            out_flags[count] = flags
+                            seen |= flags
+                            count += 1
     order = np.argsort(large_segment[:large_count], kind="mergesort")
     begin = 0
     while begin < large_count:
@@ -459,7 +505,7 @@ def match_events(
     return count, seen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def order_by_event(
     count: Int, events: Int, out_event: I32, out_subscription: I32, out_flags: U8
 ) -> None:

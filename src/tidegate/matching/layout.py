@@ -19,16 +19,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from tidegate.matching.bitmaps import Bitmaps
-from tidegate.matching.kernels import mix
+from tidegate.matching.compiling import kernel
+from tidegate.matching.kernels import as_probe, mix
 from tidegate.matching.parts import (
     EMPTY_SLOT,
+    F32,
     F64,
     GONE,
     I32,
     I64,
+    PROBES,
     SET,
     U8,
     U64,
@@ -118,7 +120,7 @@ def _choose_groups(entries: Entries) -> _Groups:
     return _Groups(of, keyed, list(groups))
 
 
-@njit(cache=True)
+@kernel
 def _signatures(first: I32, channel: I32, chosen: Bools) -> U64:
     """For each entry a number that stands for the set of channels of its chosen constraints."""
     result = np.zeros(len(first) - 1, np.uint64)
@@ -139,7 +141,7 @@ def _frequencies(entries: Entries, equal: Bools) -> I64:
     return result
 
 
-@njit(cache=True)
+@kernel
 def _choose_keys(first: I32, equal: Bools, alone: Bools, is_common: Bools, frequency: I64) -> Bools:
     keyed = np.zeros(len(equal), np.bool_)
     for entry in range(len(first) - 1):
@@ -156,7 +158,7 @@ def _choose_keys(first: I32, equal: Bools, alone: Bools, is_common: Bools, frequ
     return keyed
 
 
-@njit(cache=True)
+@kernel
 def _key_hashes(first: I32, low: F64, keyed: Bools, salts: U64) -> U64:
     """The hash of each entry's key; as ``match_events`` computes it from an event."""
     bits = low.view(np.uint64)
@@ -168,7 +170,7 @@ def _key_hashes(first: I32, low: F64, keyed: Bools, salts: U64) -> U64:
     return result
 
 
-@njit(cache=True)
+@kernel
 def _same_key(first: I32, low: F64, keyed: Bools, groups: I32, a: int, b: int) -> bool:
     if groups[a] != groups[b]:
         return False
@@ -186,7 +188,7 @@ def _same_key(first: I32, low: F64, keyed: Bools, groups: I32, a: int, b: int) -
         j += 1
 
 
-@njit(cache=True)
+@kernel
 def _runs_differ(first: I32, low: F64, keyed: Bools, groups: I32, order: I64, hashes: U64) -> bool:
     """Whether two neighbours in the order have one hash and different keys."""
     for index in range(1, len(order)):
@@ -232,7 +234,8 @@ def lay_out(entries: Entries, program: I32) -> Part:
         else:
             maps.add_empty()
     first, source = _permuted(order, rest_first, rest)
-    _most_selective_first(first, source, entries.low, entries.high)
+    looseness = _looseness(entries.channel, entries.low, entries.high)
+    _most_selective_first(first, source, looseness)
     motion_first, motion_source = _permuted(
         order, entries.motion_first, np.arange(len(entries.motion))
     )
@@ -241,6 +244,7 @@ def lay_out(entries: Entries, program: I32) -> Part:
     slot_hash, slot_segment = _hash_table(hashes[heads])
     return Part(
         entry=entry_numbers(entries.subscription[order], entries.flags[order], first, motion_first),
+        **_probes(first, entries.channel[source], entries.low[source], entries.high[source]),
         bound=_bounds(entries.low[source], entries.high[source], entries.channel[source]),
         group_first=offsets(np.array([len(each) for each in groups.channels], np.int64)),
         group_channel=np.array([c for each in groups.channels for c in each], np.int32),
@@ -264,11 +268,33 @@ def _bounds(low: F64, high: F64, channel: I32) -> F64:
     return bound.ravel()
 
 
+def _probes(first: I32, channel: I32, low: F64, high: F64) -> dict[str, Any]:
+    """What the first constraints of each entry ask, in short."""
+    channels = np.zeros((len(first) - 1, PROBES), np.int32)
+    bounds = np.full((len(first) - 1, PROBES, 2), np.nan, np.float32)
+    for probe in range(PROBES):
+        some = np.flatnonzero(np.diff(first) > probe)
+        index = first[some] + probe
+        plain = (channel[index] < SET) & ~(low[index] > high[index])
+        channels[some[plain], probe] = channel[index[plain]]
+        bounds[some[plain], probe] = _rounded_away(low[index[plain]], high[index[plain]])
+    return {"probe_channel": channels.ravel(), "probe": bounds.ravel()}
+
+
+@kernel
+def _rounded_away(low: F64, high: F64) -> F32:
+    """Bounds as floats of 32 bits."""
+    result = np.empty((len(low), 2), np.float32)
+    for index in range(len(low)):
+        result[index, 0], result[index, 1] = as_probe(low[index], high[index])
+    return result
+
+
 def _salts(seed: int, count: int) -> U64:
     return _scatter(np.arange(count, dtype=np.uint64) + np.uint64(seed * 1_000_003))
 
 
-@njit(cache=True)
+@kernel
 def _scatter(values: U64) -> U64:
     result = np.empty_like(values)
     for index in range(len(values)):
@@ -297,7 +323,7 @@ def _permuted(order: I64, first: I32, source: I64) -> tuple[I32, I64]:
     return begins, _gather(order, first, source, begins)
 
 
-@njit(cache=True)
+@kernel
 def _gather(order: I64, first: I32, source: I64, offsets: I32) -> I64:
     result = np.empty(offsets[-1], np.int64)
     for index in range(len(order)):
@@ -307,28 +333,35 @@ def _gather(order: I64, first: I32, source: I64, offsets: I32) -> I64:
     return result
 
 
-@njit(cache=True)
-def _most_selective_first(first: I32, source: I64, low: F64, high: F64) -> None:
-    """Order the constraints of each entry: equalities, bounds on both sides, the others."""
+def _looseness(channel: I32, low: F64, high: F64) -> F64:
+    """For each constraint, about how much of its channel it lets pass."""
+    order = np.argsort(channel, kind="stable")
+    starts = np.flatnonzero(np.diff(channel[order], prepend=-1))
+    finite_low = np.where(np.isfinite(low), low, np.inf)
+    finite_high = np.where(np.isfinite(high), high, -np.inf)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        if len(starts):
+            least = np.minimum.reduceat(finite_low[order], starts)
+            most = np.maximum.reduceat(finite_high[order], starts)
+            of_channel = np.empty(len(channel), np.int64)
+            of_channel[order] = np.repeat(np.arange(len(starts)), np.diff([*starts, len(channel)]))
+            share = (high - low) / (most - least)[of_channel]
+        else:
+            share = np.zeros(0)
+    return np.where(low == high, 0.0, np.where((low <= high) & (share < 1.0), share, 1.0))
+
+
+@kernel
+def _most_selective_first(first: I32, source: I64, looseness: F64) -> None:
+    """Order the constraints of each entry: those first that let the least pass."""
     for entry in range(len(first) - 1):
         for index in range(first[entry] + 1, first[entry + 1]):
             moved = source[index]
-            rank = _looseness(low[moved], high[moved])
             at = index
-            while at > first[entry]:
-                before = source[at - 1]
-                if _looseness(low[before], high[before]) <= rank:
-                    break
-                source[at] = before
+            while at > first[entry] and looseness[source[at - 1]] > looseness[moved]:
+                source[at] = source[at - 1]
                 at -= 1
             source[at] = moved
-
-
-@njit(cache=True)
-def _looseness(low: float, high: float) -> int:
-    if low == high:
-        return 0
-    return 1 if low < high and np.isfinite(low) and np.isfinite(high) else 2
 
 
 def _hash_table(hashes: U64) -> tuple[U64, I32]:
@@ -340,7 +373,7 @@ def _hash_table(hashes: U64) -> tuple[U64, I32]:
     return slot_hash, slot_segment
 
 
-@njit(cache=True)
+@kernel
 def _fill_table(hashes: U64, slot_hash: U64, slot_segment: I32) -> None:
     mask = np.uint64(len(slot_hash) - 1)
     for segment in range(len(hashes)):
@@ -360,6 +393,7 @@ def flat(entries: Entries, program: I32) -> Part:
         entry=entry_numbers(
             entries.subscription, entries.flags, entries.first, entries.motion_first
         ),
+        **_probes(entries.first, entries.channel, entries.low, entries.high),
         bound=_bounds(entries.low, entries.high, entries.channel),
         group_first=np.zeros(2, np.int32),
         group_channel=no_i32,
@@ -413,7 +447,7 @@ def take_out(part: Part) -> Entries:
     )
 
 
-@njit(cache=True)
+@kernel
 def _put_back_keys(
     kept: I64, first: I32, channel: I32, low: F64, high: F64, part_first: I32, bound: F64,
     bound_channel: I64, group_at: I32, group_channel: I32, key_at: I32, key_value: F64,
@@ -431,7 +465,7 @@ def _put_back_keys(
                          bound[3 * constraint], bound[3 * constraint + 1])  # fmt: skip
 
 
-@njit(cache=True)
+@kernel
 def _insert(
     begin: int, end: int, channel: I32, low: F64, high: F64, new: int, new_low: float,
     new_high: float,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -31,6 +32,9 @@ NO_TIME = np.int64(-(2**63))
 EMPTY_SLOT = np.int32(-1)
 
 
+PROBES = 2
+"""So many constraints of an entry are also kept in short, to be checked before all else is read."""
+
 E_SUBSCRIPTION, E_FLAGS, E_FIRST, E_MOTION, ENTRY_NUMBERS = range(5)
 """What is known of an entry, together in memory: its subscription, its flags, where its constraints
 begin, where its motion begins; and how many numbers these are."""
@@ -41,6 +45,10 @@ class Part(NamedTuple):
 
     # entries, in the order of their segments
     entry: I32  # four numbers for each, below; one more entry at the end
+    probe_channel: (
+        I32  # the channels of an entry's first constraints; -1 where that is no plain one
+    )
+    probe: F32  # their bounds, two for each, rounded away from each other
     bound: F64  # three for each constraint: low, high, and the channel as a 64-bit integer
     # groups: the channels whose values together choose a segment
     group_first: I32  # where the channels of a group begin; one more at the end
@@ -99,12 +107,12 @@ class Part(NamedTuple):
 
 
 (
-    ENTRY, BOUND, GROUP_FIRST, GROUP_CHANNEL,
+    ENTRY, PROBE_CHANNEL, PROBE, BOUND, GROUP_FIRST, GROUP_CHANNEL,
     GROUP_SALT, SLOT_HASH, SLOT_SEGMENT, SEGMENT_FIRST, SEGMENT_GROUP, SEGMENT_KEY,
     SEGMENT_DENSE, KEY_VALUE, MAP_FIRST, MAP_CHANNEL, MAP_CELLS, MAP_EDGE,
     MAP_WORD, EDGE, WORD, SPAN_FIRST, SPAN_LAST, SPAN_START,
     MOTION, PROGRAM,
-) = range(24)  # fmt: skip
+) = range(26)  # fmt: skip
 """The fields of a part, by number."""
 
 
@@ -117,13 +125,14 @@ class Packed(NamedTuple):
     at: I64
     i32: I32
     i64: I64
+    f32: F32
     f64: F64
     u64: U64
     u8: U8
 
 
-_TYPES = ("i32", "i64", "f64", "u64", "u8")
-_DTYPES = (np.int32, np.int64, np.float64, np.uint64, np.uint8)
+_TYPES = ("i32", "i64", "f32", "f64", "u64", "u8")
+_DTYPES = (np.int32, np.int64, np.float32, np.float64, np.uint64, np.uint8)
 
 
 def pack(part: Part) -> Packed:
@@ -160,7 +169,7 @@ def unpack(packed: Packed) -> Part:
 
 
 _TYPE_OF_FIELD = (
-    "i32", "f64", "i32", "i32", "u64", "u64", "i32", "i32", "i32", "i32", "u8", "f64",
+    "i32", "i32", "f32", "f64", "i32", "i32", "u64", "u64", "i32", "i32", "i32", "i32", "u8", "f64",
     "i32", "i32", "i32", "i32", "i64", "f64", "u64", "i32", "i32", "i32",
     "f64", "i32",
 )  # fmt: skip

@@ -13,8 +13,8 @@ constants there are. `a + b * t`, the most common function, has no program, only
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.parts import F64, I32, Int
 
 # Programs: an operation, with its argument behind it where it takes one.
@@ -41,25 +41,25 @@ def head(channel: int, comparison: int, constants: int) -> int:
     return channel | comparison << 32 | constants << 40
 
 
-@njit(inline="always")
+@inlined
 def channel_of(head: Int) -> Int:
     """The channel in a head."""
     return head & 0xFFFFFFFF
 
 
-@njit(inline="always")
+@inlined
 def comparison_of(head: Int) -> Int:
     """The comparison in a head."""
     return (head >> 32) & 0xFF
 
 
-@njit(inline="always")
+@inlined
 def length_of(head: Int) -> Int:
     """How many words a constraint has."""
     return HEAD_WORDS + (head >> 40)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_program(
     program: I32, at: Int, constants: F64, constant_at: Int, t: float, variables: F64, stack: F64
 ) -> float:
@@ -122,7 +122,7 @@ def run_program(
             stack[depth - 1] = x
 
 
-@njit(inline="always")
+@inlined
 def compare(operator: Int, value: float, bound: float) -> bool:
     """One of `= != < <= > >=`."""
     if operator == C_EQUAL:

@@ -6,10 +6,10 @@ Like the kernels that match, these get a part packed; whoever calls them has it 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.envelopes import envelope
-from tidegate.matching.kernels import EXACT_MAX, cell_of
+from tidegate.matching.kernels import EXACT_MAX, as_probe, cell_of
 from tidegate.matching.parts import (
     BOUND,
     DEAD,
@@ -19,6 +19,7 @@ from tidegate.matching.parts import (
     EDGE,
     ENTRY,
     ENTRY_NUMBERS,
+    F32,
     F64,
     GONE,
     I32,
@@ -30,6 +31,8 @@ from tidegate.matching.parts import (
     MAP_WORD,
     MOTION,
     MOVING,
+    PROBE,
+    PROBES,
     SEGMENT_FIRST,
     SPAN_FIRST,
     SPAN_LAST,
@@ -62,7 +65,7 @@ DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
 """What came of a plan."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rewrite_entry(
     plan: I32,
     kinds: U8,
@@ -71,6 +74,7 @@ def rewrite_entry(
     at: I64,
     i32: I32,
     i64: I64,
+    f32: F32,
     f64: F64,
     u64: U64,
     entry: Int,
@@ -115,7 +119,7 @@ def rewrite_entry(
         constraint = _constraint_on(at, i32, f64, entry, channel)
         if constraint < 0:
             return NOT_IN_PLACE
-        _write(at, i32, i64, f64, u64, entry, segment, constraint, channel, low, high)
+        _write(at, i32, i64, f32, f64, u64, entry, segment, constraint, channel, low, high)
     words = plan[place]
     motion = at[2 * MOTION] + i32[_number(at, entry, E_MOTION)]
     for index in range(words):
@@ -127,11 +131,11 @@ def rewrite_entry(
         else:
             return OTHER_KINDS
     if words and len(times):
-        _enclose(at, i32, i64, f64, u64, entry, segment, times, variables, stack)
+        _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
     return DONE
 
 
-@njit(inline="always")
+@inlined
 def _narrowed(
     low: float, high: float, comparison: Int, value: float, whole: Int
 ) -> tuple[float, float]:
@@ -147,9 +151,9 @@ def _narrowed(
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enclose_part(
-    at: I64, i32: I32, i64: I64, f64: F64, u64: U64, times: I64, variables: F64
+    at: I64, i32: I32, i64: I64, f32: F32, f64: F64, u64: U64, times: I64, variables: F64
 ) -> None:
     """Write the envelopes of all entries whose bounds move."""
     stack = np.empty(2 * STACK_MAX, np.float64)
@@ -158,14 +162,15 @@ def enclose_part(
         begin = i32[at[2 * SEGMENT_FIRST] + segment]
         for entry in range(begin, i32[at[2 * SEGMENT_FIRST] + segment + 1]):
             if i32[_number(at, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
-                _enclose(at, i32, i64, f64, u64, entry, segment, times, variables, stack)
+                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enclose(
     at: I64,
     i32: I32,
     i64: I64,
+    f32: F32,
     f64: F64,
     u64: U64,
     entry: Int,
@@ -187,7 +192,7 @@ def _enclose(
         low, high, sure_low, sure_high = envelope(
             at, i32, f64, entry, channel, times, variables, stack
         )
-        _write(at, i32, i64, f64, u64, entry, segment, constraint, channel, low, high)
+        _write(at, i32, i64, f32, f64, u64, entry, segment, constraint, channel, low, high)
         # values that integers may be rounded to are never sure
         f64[begin + M_SURE_LOW] = max(sure_low, -SURE_MAX)
         f64[begin + M_SURE_HIGH] = min(sure_high, SURE_MAX)
@@ -197,13 +202,13 @@ def _enclose(
         f64[begin + M_SURE_LOW], f64[begin + M_SURE_HIGH] = np.inf, -np.inf
 
 
-@njit(inline="always")
+@inlined
 def _number(at: I64, entry: Int, which: Int) -> Int:
     """Where one of the numbers of an entry stands."""
     return at[2 * ENTRY] + ENTRY_NUMBERS * np.int64(entry) + which
 
 
-@njit(inline="always")
+@inlined
 def _constraint_on(at: I64, i32: I32, f64: F64, entry: Int, channel: Int) -> Int:
     """The only constraint of an entry on a channel; -1 if there is none, or more than one."""
     found = np.int64(-1)
@@ -216,17 +221,18 @@ def _constraint_on(at: I64, i32: I32, f64: F64, entry: Int, channel: Int) -> Int
     return found
 
 
-@njit(inline="always")
+@inlined
 def _segment_of(at: I64, i32: I32, entry: Int) -> Int:
     segment_first = i32[at[2 * SEGMENT_FIRST] : at[2 * SEGMENT_FIRST + 1]]
     return np.searchsorted(segment_first, entry, side="right") - 1
 
 
-@njit(inline="always")
+@inlined
 def _write(
     at: I64,
     i32: I32,
     i64: I64,
+    f32: F32,
     f64: F64,
     u64: U64,
     entry: Int,
@@ -240,6 +246,10 @@ def _write(
     bound = at[2 * BOUND] + 3 * constraint
     old_low, old_high = f64[bound], f64[bound + 1]
     f64[bound], f64[bound + 1] = low, high
+    which = constraint - i32[_number(at, entry, E_FIRST)]
+    probe = at[2 * PROBE] + 2 * (PROBES * np.int64(entry) + which)
+    if which < PROBES and not np.isnan(f32[probe]):
+        f32[probe], f32[probe + 1] = as_probe(low, high)
     begin = i32[at[2 * MAP_FIRST] + segment]
     for index in range(begin, i32[at[2 * MAP_FIRST] + segment + 1]):
         if i32[at[2 * MAP_CHANNEL] + index] == channel:
@@ -252,7 +262,7 @@ def _write(
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_bits(
     at: I64,
     i32: I32,
@@ -295,7 +305,7 @@ def _write_bits(
             i32[span_last] = max(i32[span_last], word_at + 1)
 
 
-@njit(inline="always")
+@inlined
 def _cells_between(edge: F64, edge_at: Int, cells: Int, low: float, high: float) -> tuple[Int, Int]:
     """The first and the last cell that a constraint reaches; all if it is the outside of bounds."""
     if low <= high:

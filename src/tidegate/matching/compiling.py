@@ -1,0 +1,45 @@
+"""Functions compiled by Numba, kept on disk from one run to the next.
+
+Numba takes a compiled function from its cache unless the file that it is written in has changed.
+But a function also has in it what it calls and the constants that it uses, from other files. So all
+that was compiled before the newest file of this folder was written is thrown away first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from numba import njit
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function; it runs without the GIL."""
+    compiled: Callable[P, R] = njit(cache=True, nogil=True)(function)
+    return compiled
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function as a part of each that calls it."""
+    compiled: Callable[P, R] = njit(inline="always")(function)
+    return compiled
+
+
+def forget_outdated(folder: Path) -> int:
+    """Throw away what was compiled before the newest source file of a folder; gives how much."""
+    newest = max((each.stat().st_mtime_ns for each in folder.glob("*.py")), default=0)
+    outdated = 0
+    for compiled in folder.glob("__pycache__/*.nb[ic]"):
+        with suppress(OSError):  # another process may do the same, or the folder is not ours
+            if compiled.stat().st_mtime_ns < newest:
+                compiled.unlink()
+                outdated += 1
+    return outdated
+
+
+forget_outdated(Path(__file__).parent)
