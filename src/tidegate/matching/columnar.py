@@ -176,6 +176,9 @@ class ColumnarMatcher:
     def _settle(self) -> None:
         if not self._index.is_settled:
             self._channels.settle()
+        if self._index.moves and self._index.stretch is None:
+            # no event has come yet; the first will probably come soon after the subscriptions
+            self._enclose(self._stretch(Times.at(self._table.latest_since), {}), again=False)
         self._index.settle(np.array([*self._channels.program, 0], np.int32))
 
     # -- snapshots ----------------------------------------------------------------------------

@@ -34,6 +34,9 @@ from tidegate.matching.writing import NOT_IN_PLACE, enclose_part, rewrite_entry
 
 OPEN_ENTRIES_MAX = 512
 MERGE_RATIO = 4
+LAYOUT_ENCLOSINGS = 64
+"""After so many stretches of time, parts whose bounds move are laid out anew: by then the bounds
+are elsewhere than when their cells were cut."""
 OPEN = 0
 """The place of the open part among all parts."""
 
@@ -65,6 +68,7 @@ class Index:
         self._places_of: dict[int, list[int]] = {}
         self._stretch: Stretch | None = None
         self._enclosed_for = _NOTHING_ENCLOSED
+        self._enclosings = 0
 
     @property
     def stretch(self) -> Stretch | None:
@@ -79,8 +83,12 @@ class Index:
     def enclose(self, stretch: Stretch) -> None:
         """Have the bounds that move hold for another stretch of time."""
         self._set_stretch(stretch)
-        for each in self.parts:
-            if each.moves:
+        self._enclosings += 1
+        for place, each in enumerate(self.parts):
+            if each.moves and place != OPEN and self._enclosings % LAYOUT_ENCLOSINGS == 0:
+                entries = _enclosed(take_out(each.part), each.part.program, stretch)
+                self._set(place, lay_out(entries, each.part.program))
+            elif each.moves:
                 _enclose(each.packed, stretch)
 
     def _set_stretch(self, stretch: Stretch | None) -> None:

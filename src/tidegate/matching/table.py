@@ -103,6 +103,11 @@ class SubscriptionTable:
         """When subscriptions began, NO_TIME where that is not known."""
         return self._since[numbers]
 
+    @property
+    def latest_since(self) -> int | None:
+        """When the last subscription began; None if that is not known of any."""
+        return None if self._latest_since == NO_TIME else int(self._latest_since)
+
     def all_live(self, begin: int, end: int) -> bool:
         """Whether all subscriptions are surely there from one time to another."""
         return bool(begin >= self._latest_since and end < self._first_until)
