@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Never
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,13 +9,14 @@ from hypothesis import strategies as st
 import strategies
 from tidegate.errors import FilterError, FilterLimitError
 from tidegate.experiments.parsing import market_filters
+from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language import bulk
 from tidegate.language.bulk import BulkParser
 from tidegate.language.expressions import Parameter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parser import parse_filter
 from tidegate.language.shapes import Row, Shape, row_of, split
-from tidegate.language.syntax import Node
+from tidegate.language.syntax import Node, Predicate
 
 Outcome = tuple[Shape, list[tuple[type, object]]] | str
 
@@ -131,6 +134,221 @@ def test_quotes_in_backticks_do_not_deceive(texts: list[str]) -> None:
         assert in_bulk(parser, text) == in_full(text)
 
 
+# -- conjunctions that are put together from their parts --------------------------------------
+
+PARTS = """
+x = {}
+X = {}
+x <> {}
+x<{}
+a.b2 >= -{}
+x <= {} + t * {}
+x > @load - {}
+x = :p
+x < :p + {}
+x between {} and {}
+x BETWEEN {} AND -{}
+x  between  {}  and  :p
+x between({})and {}
+x between {} + abs(t) and min({}, :p)
+x not between {} and {}
+not x = {}
+not x between {} and {}
+x is not null
+x IS NOT NULL
+x = true
+x < infinity
+x in ({})
+x in ({}, {})
+x not in ({}, :p, {})
+s like {}
+s not like {}
+s starts with {}
+s contains {}
+at > timestamp {}
+at > timestamp {} - {}
+(x = {})
+größe = {}
+""".strip("\n").split("\n")
+UNUSUAL_PARTS = """
+x = {} or y = {}
+(x = {} or y = {})
+false or x = {}
+true OR x = {}
+(false or x = {})
+x.or = {}
+(x = {} and y = {})
+(x = {}
+y = {})
+not (x = {} and y between {} and {})
+true
+false
+not x is not null
+`x` = {}
+`x and y` = {}
+`?` = {}
+x = ?
+x.between = {}
+x.and = {}
+between = {}
+x between {}
+x between {} and
+x not {}
+x = {} {}
+x = y
+x = {} then y = {}
+x = 'it
+and
+
+""".strip("\n").split("\n")
+PART_LITERALS = [
+    *["0", "12.5", "007", "1e5", "1e999", "9223372036854775808", "'a and b'", '"x = ? and"'],
+    *["'it''s'", "'a%'", "'a\\'", "'?'", "'2026-01-02'", "'2026-01-02T03:04:05+01:00'", "'é'"],
+]
+joins = st.sampled_from(
+    [" and ", " and ", " AND ", "\nand\t", "  And  ", " and\u00a0", "and", " or "]
+)
+usual_parts = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4)
+all_parts = st.lists(
+    st.sampled_from(PARTS) | st.sampled_from(PARTS + UNUSUAL_PARTS), min_size=1, max_size=4
+)
+
+
+def draw_text(data: st.DataObject, parts: list[str], literal: st.SearchStrategy[str]) -> str:
+    text = parts[0]
+    for part in parts[1:]:
+        text += data.draw(joins) + part
+    return text.format(*(data.draw(literal) for _ in range(text.count("{}"))))
+
+
+@given(st.data())
+def test_any_combination_of_parts_is_read_as_one_by_one(data: st.DataObject) -> None:
+    parser = BulkParser()
+    for _ in range(6):
+        literal = data.draw(st.sampled_from([likely, likely, st.sampled_from(PART_LITERALS)]))
+        text = draw_text(data, data.draw(all_parts), literal)
+        assert in_bulk(parser, text) == in_full(text)
+
+
+@given(st.data(), usual_parts, st.sampled_from(UNUSUAL_PARTS), st.integers(0, 4))
+def test_an_unusual_part_among_known_ones(
+    data: st.DataObject, parts: list[str], unusual: str, place: int
+) -> None:
+    parser = BulkParser()
+    for part in parts:
+        in_bulk(parser, draw_text(data, [part], likely))
+    parts.insert(place, unusual)
+    text = draw_text(data, parts, likely)
+    assert in_bulk(parser, text) == in_full(text)
+
+
+@given(
+    st.data(),
+    usual_parts,
+    st.builds(
+        Limits,
+        length_chars_max=st.integers(0, 60),
+        depth_max=st.integers(0, 2),
+        disjuncts_max=st.integers(0, 2),
+        cost_max=st.integers(0, 20),
+    ),
+)
+def test_limits_hold_for_combinations_of_parts(
+    data: st.DataObject, parts: list[str], limits: Limits
+) -> None:
+    parser = BulkParser(limits)
+    for part in parts:
+        in_bulk(parser, draw_text(data, [part], likely))
+    text = draw_text(data, parts, likely)
+    assert in_bulk(parser, text) == in_full(text, limits)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("first", ["1", "'a'", "'2026-01-02'"])
+def test_each_literal_in_each_part_after_each_other_kind(part: str, first: str) -> None:
+    holes = part.count("{}")
+    for literal in (*LITERALS, *PART_LITERALS):
+        parser = BulkParser()
+        in_bulk(parser, "a = 1 and " + part.format(*[first] * holes))
+        for changed in range(holes):
+            literals = [first] * holes
+            literals[changed] = literal
+            text = part.format(*literals) + " and b = 2"
+            assert in_bulk(parser, text) == in_full(text)
+
+
+@given(st.lists(strategies.predicates(strategies.expressions()), min_size=1, max_size=5))
+def test_any_conjunction_is_read_as_one_by_one(parts: list[Predicate]) -> None:
+    parser = BulkParser()
+    for part in parts:
+        in_bulk(parser, str(part))
+    text = " and ".join(map(str, parts))
+    assert in_bulk(parser, text) == in_full(text)
+
+
+def no_parser(*_: object) -> Never:
+    raise AssertionError("this need not be parsed")
+
+
+def test_known_parts_are_put_together_without_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = BulkParser()
+    parser.read(
+        "price between 1 and 2 and symbol = 'IBM' and not x = -3 and at > timestamp '2026-01-02'"
+    )
+    parser.read("f >= :low + t and seen is not null")
+    monkeypatch.setattr(bulk, "Parser", no_parser)
+    shape, row = parser.read("f >= :low + t AND symbol = 'a and b' and price between 5 and 7.5")
+    assert str(shape) == "f >= ? + t and price <= ? and price >= ? and symbol = ?"
+    assert row == (Parameter("low"), 7.5, 5, "a and b")
+    shape, row = parser.read("symbol = 'b' and not x = -4 and seen is not null and symbol = 'a'")
+    assert str(shape) == "seen is not null and symbol = ? and symbol = ? and x != ?"
+    assert row == ("b", "a", -4)
+    with pytest.raises(AssertionError):
+        parser.read("symbol = 'b' and volume > 1")
+
+
+def test_a_part_that_was_wrong_once_can_be_learned_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = BulkParser()
+    with pytest.raises(FilterError, match="64 bits"):
+        parser.read("price < 99999999999999999999 and x = 1")
+    parser.read("price < 5 and x = 1")
+    monkeypatch.setattr(bulk, "Parser", no_parser)
+    assert parser.read("x = 2 and price < 6")[1] == (6, 2)
+
+
+def test_an_error_in_a_later_part_points_at_it() -> None:
+    parser = BulkParser()
+    parser.read("a = 1 and b = 2")
+    for wrong in ("c = = 3", "c > 1e999", "c like 5", "c = timestamp 'soon'", "c", "d = e"):
+        text = f"a = 5 and b = 6 and {wrong}"
+        with pytest.raises(FilterError) as caught:
+            parser.read(text)
+        assert str(caught.value) == in_full(text)
+
+
+def test_the_texts_of_a_workload_with_many_shapes() -> None:
+    parser = BulkParser()
+    texts = WORKLOADS["wide"].subscriptions(400)["filter"].to_pylist()
+    for text in texts:
+        assert text is not None
+        assert in_bulk(parser, text) == in_full(text)
+
+
+def test_only_texts_that_come_again_are_kept() -> None:
+    parser = BulkParser()
+    for first in range(40):
+        for second in range(first):
+            parser.read(f"n{first} = 1 and n{second} > 2")
+    assert len(parser._parts) == 39 + 39
+    assert not parser._templates
+    for value in (5, 6):
+        parser.read(f"n3 = {value} and n2 > 7")
+    assert len(parser._templates) == 1
+
+
+# -- what is remembered, and what is checked anyway -------------------------------------------
+
+
 def test_a_literal_that_is_not_used_is_checked_all_the_same() -> None:
     parser = BulkParser()
     parser.read("true or x < 1")
@@ -145,8 +363,6 @@ def test_the_texts_of_the_benchmark() -> None:
     texts = list(market_filters(500))
     found = list(parser.read_many(texts))
     assert [(shape, typed(row)) for shape, row in found] == [in_full(text) for text in texts]
-    shapes = {shape for shape, _ in found}
-    assert len({id(shape) for shape, _ in found}) == len(shapes)
 
 
 def test_parameters_and_constants_that_are_no_literals_stay() -> None:
@@ -178,12 +394,14 @@ def test_limits_hold_for_texts_of_a_known_frame() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "TEMPLATE_CHARS_MAX", 100)
+    monkeypatch.setattr(bulk, "KEPT_CHARS_MAX", 100)
     parser = BulkParser()
     for index in range(300):
-        name = f"name_{index}"
+        name = f"name_{index // 2}"
         shape, row = parser.read(f"{name} < {index}")
         assert (str(shape), row) == (f"{name} < ?", (index,))
+        shape, row = parser.read(f"{name} < {index} or x = 1")
+        assert (str(shape), row) == (f"{name} < ? or x = ?", (index, 1))
         held = [*vars(parser).values()]
         assert all(len(each) <= 10 for each in held if isinstance(each, dict))
 

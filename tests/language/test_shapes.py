@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strategies
-from tidegate.language.expressions import Constant, Elapsed, Environment, Expression, Parameter
+from tidegate.language.expressions import (
+    Constant,
+    Elapsed,
+    Environment,
+    Expression,
+    Parameter,
+    Slot,
+)
 from tidegate.language.parser import parse_filter
 from tidegate.language.semantics import holds
-from tidegate.language.shapes import Row, Shape, row_of, split
+from tidegate.language.shapes import Row, Shape, order, row_of, shifted, split
 from tidegate.language.syntax import Node, all_of, any_of, map_leaves
 from tidegate.language.values import Value
 
@@ -133,3 +140,22 @@ def test_slots_are_numbered_as_the_row() -> None:
     assert filled == [Constant(1), Parameter("p"), Constant(2)]
     assert [predicate.attribute for predicate in shape.disjuncts[0]] == ["a", "b", "c"]
     assert shape.disjuncts[0][2].operands == (Elapsed(),)
+
+
+def test_slots_further_back() -> None:
+    shape, _ = split(parse_filter("a in (1, t + :p, 3)"))
+    (predicate,) = shape.disjuncts[0]
+    moved = shifted(predicate, 2)
+    assert [operand for operand in moved.operands if isinstance(operand, Slot)] == [
+        Slot(2),
+        Slot(4),
+    ]
+    assert str(moved) == str(predicate)
+    assert shifted(moved, -2) == predicate
+
+
+def test_predicates_are_ordered_by_all_but_their_values() -> None:
+    texts = ["a < 9 + t", "a < 9", "a < :p", "a = 9", "b < 1"]
+    keys = {text: order(split(parse_filter(text))[0].disjuncts[0][0]) for text in texts}
+    assert keys["a < 9"] == keys["a < :p"]
+    assert sorted(texts, key=keys.__getitem__) == ["a < 9", "a < :p", "a < 9 + t", "a = 9", "b < 1"]

@@ -1,31 +1,38 @@
-"""Reading many filters: texts that differ only in their literals are parsed once.
+"""Reading many filters: what differs only in its literals, texts or parts of texts, is parsed once.
 
-Theory of operation. One regular expression cuts a text at its literals. What is left, the template,
-decides how the text parses, because the grammar treats all strings alike and all numbers alike. The
-first text of a template is parsed in full, and we keep its shape and, for each slot, which literal
-fills it. For every later text the literals are converted and put in their slots. Whatever is
-unusual (a literal of another kind, an escape in a pattern, a name in backticks) is parsed in full,
-so that errors are the parser's own.
+Theory of operation. One regular expression cuts a text at its literals. What is left decides how
+the text parses (see templates.py). So the first text of its kind is parsed in full, and for every
+later one the literals are converted and put in their slots.
+
+Where nearly every text combines attributes in a way of its own, a text that was not seen before is
+also cut at each `and`. Parts that are known as single predicates are put together; one that is not
+known is parsed by itself first. That gives what parsing the whole text would: the grammar lets an
+`and` or the end follow a predicate, and the parser is at the same place in it before each part. The
+`and` of a `between` is no cut. A text with an `or`, which binds less tightly, or with a parenthesis
+that would be cut in two, is parsed in full, as is everything else that is unusual; so errors are
+the parser's own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
-from tidegate.errors import BadValueError
-from tidegate.language.expressions import Constant, Parameter, Slot
+from tidegate.errors import FilterError
+from tidegate.language.expressions import Constant, Parameter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parser import Parser
 from tidegate.language.shapes import Row, Shape, row_of, split
-from tidegate.language.syntax import Operator
-from tidegate.language.tokens import TokenKind, unquote
+from tidegate.language.syntax import Predicate
+from tidegate.language.templates import Template, Term, UnusualLiteralError, conjunction
 from tidegate.language.value_parser import Literal
-from tidegate.language.values import Value, parse_timestamp, to_value
 
-TEMPLATE_CHARS_MAX = 16_000_000
-"""How much text of templates a parser keeps before it starts anew."""
+KEPT_CHARS_MAX = 1_000_000
+"""How much text of templates and of parts a parser keeps before it starts anew."""
+
+SEEN_MAX = 8192
+"""Of how many texts a parser remembers that it has seen them."""
 
 # One character class first, because that lets the search skip all other characters quickly. A digit
 # behind a letter, a dot, a colon or an @ belongs to a name.
@@ -37,27 +44,10 @@ _LITERAL = re.compile(
     ))""",
     re.VERBOSE,
 )
-_INT_DIGITS_SAFE = 18  # always fit in 64 bits
-_INFINITY = float("inf")
-
-
-class _UnusualError(Exception):
-    """A literal that the parser has to look at."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """How to make the row of a text from its literals."""
-
-    shape: Shape
-    base: Row
-    fills: tuple[tuple[int, int, Callable[[str], Value]], ...]
-
-    def row(self, literals: list[str]) -> Row:
-        row = list(self.base)
-        for slot, literal, convert in self.fills:
-            row[slot] = convert(literals[literal])
-        return tuple(row)
+_HOLE = "?"  # stands for a literal; a text has none outside of strings and backticks
+_AND = re.compile(r"\sand\s", re.IGNORECASE)
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween\b", re.IGNORECASE)
 
 
 class BulkParser:
@@ -73,19 +63,21 @@ class BulkParser:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._templates: dict[tuple[str, ...], _Template] = {}
-        self._template_chars = 0
-        self._shapes: dict[Shape, Shape] = {}
+        self._templates: dict[tuple[str, ...], Template] = {}
+        self._parts: dict[str, tuple[Term, ...]] = {}
+        self._kept_chars = 0
+        self._seen = [0] * SEEN_MAX
 
     def read(self, text: str) -> tuple[Shape, Row]:
         """The shape and row of one text; raises FilterError."""
         if isinstance(text, str) and len(text) <= self._limits.length_chars_max:
             pieces = _LITERAL.split(text)
-            template = self._templates.get(tuple(pieces[::2]))
+            rest, literals = tuple(pieces[::2]), pieces[1::2]
+            template = self._templates.get(rest) or self._assembled(rest, literals)
             if template is not None:
                 try:
-                    return template.shape, template.row(pieces[1::2])
-                except _UnusualError:
+                    return template.shape, template.row(literals)
+                except UnusualLiteralError:
                     pass
         return self._read_in_full(text)
 
@@ -97,25 +89,70 @@ class BulkParser:
         parser = Parser(text, self._limits)
         shape, filled = split(parser.filter())
         if _is_plain(text, filled, parser.literals):
-            shape = self._keep(text, shape, filled, parser.literals)
+            rest = tuple(_LITERAL.split(text)[::2])
+            self._make_room(len(text))
+            self._templates[rest] = Template.of(shape, filled, parser.literals)
         return shape, row_of(filled)
 
-    def _keep(
-        self,
-        text: str,
-        shape: Shape,
-        filled: list[Constant | Parameter],
-        literals: list[Literal],
-    ) -> Shape:
-        """Remember how texts like this one are read; gives the shape that all of them share."""
-        self._template_chars += len(text)
-        if self._template_chars > TEMPLATE_CHARS_MAX:
+    def _assembled(self, rest: tuple[str, ...], literals: Sequence[str]) -> Template | None:
+        """The template of a text from those of its parts; None if it has to be parsed in full."""
+        text = _HOLE.join(rest)
+        if len(text) > self._limits.cost_max or not _can_be_cut(text, len(literals)):
+            return None
+        terms: list[tuple[Term, int]] = []
+        before = 0
+        for part in _parts(text):
+            count = part.count(_HOLE)
+            known = self._parts.get(part)
+            if known is None:
+                known = self._learned(part, literals[before : before + count])
+            if not known:
+                return None
+            terms += [(term, before) for term in known]
+            before += count
+        template = conjunction(terms)
+        if self._is_seen_again(rest):
+            self._make_room(len(text))
+            self._templates[rest] = template
+        return template
+
+    def _is_seen_again(self, rest: tuple[str, ...]) -> bool:
+        """Whether such a text came not long ago; what does not come again is not worth keeping."""
+        mark = hash(rest)
+        place = mark % SEEN_MAX
+        before, self._seen[place] = self._seen[place], mark
+        return before == mark
+
+    def _learned(self, part: str, literals: Sequence[str]) -> tuple[Term, ...]:
+        """The predicate that a part is, or the two of a `between`; none if it is anything else."""
+        if _OR.search(part) or part.count("(") != part.count(")"):
+            return ()
+        pieces = zip_longest(part.split(_HOLE), literals, fillvalue="")
+        text = "".join(piece for pair in pieces for piece in pair)
+        try:
+            parser = Parser(text, self._limits)
+            node = parser.filter()
+        except FilterError:
+            return ()
+        shape, filled = split(node)
+        terms: tuple[Term, ...] = ()
+        if (
+            isinstance(node, Predicate)
+            and len(shape.disjuncts) == 1
+            and _is_plain(text, filled, parser.literals)
+        ):
+            terms = Template.of(shape, filled, parser.literals).terms()
+        self._make_room(len(part))
+        self._parts[part] = terms
+        return terms
+
+    def _make_room(self, chars: int) -> None:
+        """Before something of so many characters is kept."""
+        self._kept_chars += chars
+        if self._kept_chars > KEPT_CHARS_MAX:
             self._templates.clear()
-            self._shapes.clear()
-            self._template_chars = len(text)
-        shape = self._shapes.setdefault(shape, shape)
-        self._templates[tuple(_LITERAL.split(text)[::2])] = _template(shape, filled, literals)
-        return shape
+            self._parts.clear()
+            self._kept_chars = chars
 
 
 def _is_plain(text: str, filled: list[Constant | Parameter], literals: list[Literal]) -> bool:
@@ -130,77 +167,15 @@ def _is_plain(text: str, filled: list[Constant | Parameter], literals: list[Lite
     )
 
 
-def _template(
-    shape: Shape, filled: list[Constant | Parameter], literals: list[Literal]
-) -> _Template:
-    places = {id(literal.constant): index for index, literal in enumerate(literals)}
-    patterns = _slots_of_patterns(shape)
-    fills: list[tuple[int, int, Callable[[str], Value]]] = []
-    for slot, leaf in enumerate(filled):
-        place = places.get(id(leaf))
-        if place is not None:
-            fills.append((slot, place, _converter(literals[place], slot in patterns)))
-    return _Template(shape, row_of(filled), tuple(fills))
+def _can_be_cut(text: str, literals: int) -> bool:
+    """Whether each `and` in a text with holes is the word, and each hole a literal."""
+    return text.count(_HOLE) == literals and not any(mark in text for mark in "'\"`")
 
 
-def _slots_of_patterns(shape: Shape) -> set[int]:
-    return {
-        operand.index
-        for conjunction in shape.disjuncts
-        for predicate in conjunction
-        if predicate.operator in (Operator.LIKE, Operator.NOT_LIKE)
-        for operand in predicate.operands
-        if isinstance(operand, Slot)
-    }
-
-
-def _converter(literal: Literal, is_pattern: bool) -> Callable[[str], Value]:
-    if literal.timestamp:
-        return _timestamp
-    if literal.token.kind is TokenKind.STRING:
-        return _pattern if is_pattern else _string
-    return _negative_number if literal.negated else _number
-
-
-def _string(text: str) -> str:
-    mark = text[0]
-    if mark not in "'\"":
-        raise _UnusualError
-    inner = text[1:-1]
-    if mark in inner:
-        inner = unquote(text)
-    try:
-        return inner if inner.isascii() else str(to_value(inner))
-    except BadValueError:
-        raise _UnusualError from None
-
-
-def _pattern(text: str) -> str:
-    if "\\" in text:
-        raise _UnusualError
-    return _string(text)
-
-
-def _timestamp(text: str) -> Value:
-    try:
-        return parse_timestamp(_string(text))
-    except BadValueError:
-        raise _UnusualError from None
-
-
-def _number(text: str) -> int | float:
-    if text.isdecimal():
-        if len(text) > _INT_DIGITS_SAFE:
-            raise _UnusualError
-        return int(text)
-    try:
-        number = float(text)
-    except ValueError:
-        raise _UnusualError from None
-    if number == _INFINITY:
-        raise _UnusualError
-    return number
-
-
-def _negative_number(text: str) -> int | float:
-    return -_number(text)
+def _parts(text: str) -> list[str]:
+    """What stands between the words `and`, with both bounds of a `between` in one part."""
+    parts = _AND.split(text)
+    if "between" not in text.lower():
+        return parts
+    rest = iter(parts)
+    return [f"{each} and {next(rest, '')}" if _BETWEEN.search(each) else each for each in rest]

@@ -79,7 +79,7 @@ def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
     Neither the shape nor the order of the leaves depends on the values.
     """
     keyed = [
-        sorted(((_without_values(each), each) for each in conjunction), key=itemgetter(0))
+        sorted(((order(each), each) for each in conjunction), key=itemgetter(0))
         for conjunction in disjuncts(node)
     ]
     keyed.sort(key=lambda conjunction: [key for key, _ in conjunction])
@@ -105,13 +105,23 @@ def _shared(attribute: str, operator: Operator, operands: tuple[Expression, ...]
     return Predicate(attribute, operator, operands)
 
 
+def shifted(predicate: Predicate, by: int) -> Predicate:
+    """A predicate of a shape with its slots so many places further back."""
+
+    def further(leaf: Expression) -> Expression:
+        return Slot(leaf.index + by) if isinstance(leaf, Slot) else leaf
+
+    operands = tuple(rebuild(operand, further) for operand in predicate.operands)
+    return _shared(predicate.attribute, predicate.operator, operands)
+
+
 def row_of(filled: list[Constant | Parameter]) -> Row:
     """The row that a list of leaves makes."""
     return tuple(leaf.value if isinstance(leaf, Constant) else leaf for leaf in filled)
 
 
-def _without_values(predicate: Predicate) -> tuple[str, str, list[str]]:
-    """What orders the predicates of a shape: all but their values."""
+def order(predicate: Predicate) -> tuple[str, str, list[str]]:
+    """What the predicates of a shape are ordered by: all but their values."""
     operands = [format_expression(rebuild(operand, _hidden)) for operand in predicate.operands]
     return predicate.attribute, predicate.operator.value, operands
 

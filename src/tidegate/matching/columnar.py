@@ -30,6 +30,7 @@ from tidegate.matching.encoding import Encoded, encode_columns, encode_event, en
 from tidegate.matching.index import Index, IndexPart
 from tidegate.matching.kernels import match_events
 from tidegate.matching.locks import SharedLock
+from tidegate.matching.memory import give_back_memory
 from tidegate.matching.parts import (
     F64,
     I32,
@@ -47,8 +48,9 @@ from tidegate.matching.table import SubscriptionTable
 from tidegate.matching.writing import DONE, OTHER_KINDS
 
 CHUNK_EVENTS = 8192
-STAGED_MAX = 20_000
+STAGED_MAX = 4_096
 """So many new subscriptions are Python objects at a time."""
+MANY_ENTRIES = 50_000
 
 _Found = tuple[I32, I32, U8]
 """Pairs of an event and an entry: events, subscriptions, flags."""
@@ -174,12 +176,16 @@ class ColumnarMatcher:
             self._index.add(plain_entries(plain, self._table, self._channels))
 
     def _settle(self) -> None:
-        if not self._index.is_settled:
-            self._channels.settle()
+        """Put what is new into the index, where it is found fast."""
+        if self._index.is_settled:
+            return
+        self._channels.settle()
         if self._index.moves and self._index.stretch is None:
             # no event has come yet; the first will probably come soon after the subscriptions
             self._enclose(self._stretch(Times.at(self._table.latest_since), {}), again=False)
-        self._index.settle(np.array([*self._channels.program, 0], np.int32))
+        laid_out = self._index.settle(np.array([*self._channels.program, 0], np.int32))
+        if laid_out >= MANY_ENTRIES:
+            give_back_memory()
 
     # -- snapshots ----------------------------------------------------------------------------
 

@@ -113,10 +113,10 @@ class Index:
         self._new.append(entries)
         self._new_moves |= bool(len(entries.motion))
 
-    def settle(self, program: I32) -> None:
-        """Put the new entries into parts."""
+    def settle(self, program: I32) -> int:
+        """Put the new entries into parts; gives how many entries were laid out for that."""
         if not self._new:
-            return
+            return 0
         entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
         self._new, self._new_moves = [], False
         if self._stretch is not None:
@@ -124,12 +124,13 @@ class Index:
             entries = _enclosed(entries, program, self._stretch)
         if len(entries) <= OPEN_ENTRIES_MAX:
             self._set(OPEN, flat(entries, program))
-            return
+            return 0
         self._set(OPEN, _empty_part())
         while len(self.parts) > 1 and len(entries) * MERGE_RATIO >= len(self.parts[-1]):
             entries = concatenate([take_out(self.parts.pop().part), entries])
         self.parts.append(IndexPart(pack(_empty_part())))
         self._set(len(self.parts) - 1, lay_out(entries, program))
+        return len(entries)
 
     def _set(self, place: int, part: Part) -> None:
         """Put a part in its place, and note where its entries stand."""

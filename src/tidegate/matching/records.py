@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidegate.errors import BadValueError, SubscriptionError
 from tidegate.language.values import INT_MAX, parse_timestamp, to_value
 
-ROWS_AT_A_TIME = 20_000
+ROWS_AT_A_TIME = 4_096
 FIELDS = ("id", "filter", "subscriber", "params", "evolve", "since", "until")
 
 

@@ -19,6 +19,15 @@ from tidegate.matching.sections import SectionReader, SectionWriter
 
 UNDEFINED, BOOLEAN, INTEGER, FLOAT, STRING, TIME = range(6)
 """Kinds of cells."""
+
+_KIND_OF: dict[type, int] = {
+    type(None): UNDEFINED,
+    bool: BOOLEAN,
+    int: INTEGER,
+    float: FLOAT,
+    str: STRING,
+    datetime: TIME,
+}
 NUMBERS = (INTEGER, FLOAT)
 
 _PACK_FLOAT = struct.Struct("<d").pack
@@ -88,19 +97,24 @@ def decode(kind: int, cell: int, pool: StringPool) -> Value | None:
             return None
 
 
-def encode_column(values: Sequence[Value | None], pool: StringPool) -> tuple[Kinds, Cells]:
-    """Many values as kinds and cells; quick where all are of one type."""
-    types = set(map(type, values))
-    if types == {float}:
-        return np.full(len(values), FLOAT, np.uint8), np.array(values, np.float64).view(np.int64)
-    if types == {int}:
-        return np.full(len(values), INTEGER, np.uint8), np.array(values, np.int64)
-    if types == {str}:
-        numbers = [pool.number(text) for text in values]  # type: ignore[arg-type]
-        return np.full(len(values), STRING, np.uint8), np.array(numbers, np.int64)
-    encoded = [encode(value, pool) for value in values]
-    kinds, cells = zip(*encoded, strict=True)
-    return np.array(kinds, np.uint8), np.array(cells, np.int64)
+def encode_all(values: Sequence[Value | None], pool: StringPool) -> tuple[Kinds, Cells]:
+    """Many values as kinds and cells; as ``encode`` for each, but quick."""
+    kinds: Kinds = np.fromiter(map(_KIND_OF.__getitem__, map(type, values)), np.uint8, len(values))
+    cells: Cells = np.zeros(len(values), np.int64)
+    held: npt.NDArray[np.object_] = np.empty(len(values), np.object_)
+    held[:] = values
+    for kind in {_KIND_OF[each] for each in set(map(type, values))}:
+        chosen = kinds == kind
+        some = held[chosen]
+        if kind == FLOAT:
+            cells[chosen] = some.astype(np.float64).view(np.int64)
+        elif kind == STRING:
+            cells[chosen] = [pool.number(text) for text in some]
+        elif kind == TIME:
+            cells[chosen] = [to_micros(time) for time in some]
+        elif kind != UNDEFINED:
+            cells[chosen] = some.astype(np.int64)
+    return kinds, cells
 
 
 class RowHeap:

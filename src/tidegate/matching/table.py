@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.errors import SubscriptionError, UnresolvedError
+from tidegate.errors import UnresolvedError
 from tidegate.language.expressions import Parameter
 from tidegate.language.filters import Filter
 from tidegate.language.limits import Limits
 from tidegate.language.parser import parse_filter
 from tidegate.language.shapes import Row, Shape, split
 from tidegate.language.values import Value
-from tidegate.matching.parts import (
-    NO_TIME,
+from tidegate.matching.ids import IdIndex, Numbers, check_ids
+from tidegate.matching.parts import NO_TIME
+from tidegate.matching.rows import (
+    Cells,
+    RowHeap,
+    StringPool,
+    decode,
+    encode,
+    encode_all,
 )
-from tidegate.matching.rows import Cells, Kinds, RowHeap, StringPool, decode, encode, encode_column
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.subscription import Subscription
 
-Numbers = npt.NDArray[np.int32]
-
 NO_END = np.int64(2**63 - 1)
-COLUMN_ROWS_MIN = 16
 _NO_LIMITS = Limits(10**9, 1000, 10**9, 10**9)
 
 
@@ -43,11 +47,11 @@ class SubscriptionTable:
         self._names: dict[tuple[str | None, ...], int] = {}
         self._name_lists: list[tuple[str | None, ...]] = []
         self._slots_of: list[dict[str, tuple[int, ...]]] = []
-        self._ids: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._ids = IdIndex()
         self._unread: Any = None
         self._subscribers: dict[int, str] = {}
         self._free: list[int] = []
+        self._count = 0
         self._length = 0
         self._shape_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._row_of: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -62,33 +66,31 @@ class SubscriptionTable:
         return self._length
 
     def __contains__(self, id: str) -> bool:
-        return id in self._by_id()
+        return id in self._known()
 
     def number(self, id: str) -> int:
-        """The number of a subscription."""
-        return self._by_id()[id]
+        """The number of a subscription; raises KeyError."""
+        return self._known().find(id)
 
-    def _by_id(self) -> dict[str, int]:
-        """Numbers by id; a table that was loaded makes its Python strings only now."""
+    def _known(self) -> IdIndex:
+        """The ids; a table that was loaded reads them only now."""
         if self._unread is not None:
-            self._ids = self._unread.to_pylist()
-            free = set(self._free)
-            self._numbers = {
-                id: number for number, id in enumerate(self._ids) if number not in free
-            }
-            self._unread = None
-        return self._numbers
+            ids = IdIndex()
+            numbers = np.arange(self._count, dtype=np.int32)
+            ids.reserve(self._count)
+            ids.write(numbers, self._unread.to_pylist())
+            ids.enter(np.delete(numbers, self._free))
+            self._ids, self._unread = ids, None
+        return self._ids
 
     def ids_of(self, numbers: Numbers) -> list[str]:
         """The ids of some subscriptions."""
-        self._by_id()
-        ids = self._ids
-        return [ids[number] for number in numbers.tolist()]
+        return self._known().ids_of(numbers)
 
     def ids(self) -> pa.StringArray:
         """The ids of all numbers, those given back included, as an Arrow array."""
         if self._arrow_ids is None:
-            self._arrow_ids = pa.array(self._ids, pa.string())
+            self._arrow_ids = pa.array(self._ids.first(self._count), pa.string())
         return self._arrow_ids
 
     def place(self, number: int) -> tuple[int, int]:
@@ -123,28 +125,19 @@ class SubscriptionTable:
 
     def stage(self, new: Sequence[Subscription]) -> Numbers:
         """Write subscriptions down and give them numbers; known by their ids after ``publish``."""
-        self._by_id()
+        known = self._known()
+        ids = [each.id for each in new]
+        check_ids(ids)
+        split = [each.filter.shape_and_row for each in new]
+        values = [self._values(each, row) for each, (_, row) in zip(new, split, strict=True)]
         numbers = self._take_numbers(len(new))
-        by_shape: dict[int, list[int]] = {}
-        number_of: dict[int, int] = {}  # by identity, because hashing a shape walks over all of it
-        rows: list[Row] = []
-        for index, each in enumerate(new):
-            shape, row = each.filter.shape_and_row
-            rows.append(row)
-            number = number_of.get(id(shape))
-            if number is None:
-                number = number_of[id(shape)] = self._shape_number(shape)
-            by_shape.setdefault(number, []).append(index)
-        for shape_number, members in by_shape.items():
-            self._shape_of[numbers[members]] = shape_number
-        values = [self._values(each, row) for each, row in zip(new, rows, strict=True)]
-        self._row_of[numbers] = self._add_rows(list(by_shape.values()), values)
-        for number, row in zip(numbers.tolist(), rows, strict=True):
-            self._names_of[number] = self._names_number(row)
+        known.write(numbers, ids)
+        self._shape_of[numbers] = self._numbers_of_shapes(split)
+        self._names_of[numbers] = [self._names_number(row) for _, row in split]
+        self._row_of[numbers] = self._add_rows(values)
+        self._since[numbers] = [NO_TIME if each.since is None else each.since for each in new]
+        self._until[numbers] = [NO_END if each.until is None else each.until for each in new]
         for number, each in zip(numbers.tolist(), new, strict=True):
-            self._ids[number] = each.id
-            self._since[number] = NO_TIME if each.since is None else each.since
-            self._until[number] = NO_END if each.until is None else each.until
             if each.subscriber is not None:
                 self._subscribers[number] = each.subscriber
         self._arrow_ids = None
@@ -152,15 +145,8 @@ class SubscriptionTable:
 
     def publish(self, numbers: Numbers) -> None:
         """Let subscriptions be known by their ids; raises SubscriptionError if one is taken."""
-        known = self._by_id()
-        before = len(known)
-        for done, number in enumerate(numbers.tolist()):
-            id = self._ids[number]
-            if known.setdefault(id, number) != number:
-                for taken_back in numbers[:done].tolist():
-                    del known[self._ids[taken_back]]
-                raise SubscriptionError(f"there already is a subscription {id!r}")
-        self._length += len(known) - before
+        self._known().enter(numbers)
+        self._length += len(numbers)
         if len(numbers):
             self._latest_since = max(self._latest_since, self._since[numbers].max())
             self._first_until = min(self._first_until, self._until[numbers].min())
@@ -183,61 +169,53 @@ class SubscriptionTable:
         known = subscription.parameters
         return [known.get(each.name) if isinstance(each, Parameter) else each for each in row]
 
-    def _add_rows(
-        self, members_by_shape: list[list[int]], values: list[Sequence[Value | None]]
-    ) -> npt.NDArray[np.int64]:
-        """Add rows to the heap, column by column where many have one shape."""
-        places = np.zeros(len(values), np.int64)
-        few: dict[int, list[int]] = {}
-        for members in members_by_shape:
-            width = len(values[members[0]])
-            if len(members) < COLUMN_ROWS_MIN:
-                few.setdefault(width, []).extend(members)
-                continue
-            columns = [
-                encode_column(column, self.pool)
-                for column in zip(*(values[member] for member in members), strict=True)
-            ]
-            kinds = np.column_stack([each for each, _ in columns]) if columns else None
-            cells = np.column_stack([each for _, each in columns]) if columns else None
-            places[members] = self._append(len(members), width, kinds, cells)
-        for width, members in few.items():
-            flat = [value for member in members for value in values[member]]
-            kinds, cells = encode_column(flat, self.pool) if flat else (None, None)
-            places[members] = self._append(len(members), width, kinds, cells)
+    def _add_rows(self, rows: list[Sequence[Value | None]]) -> npt.NDArray[np.int64]:
+        """Add rows to the heap, all of one width at a time."""
+        places = np.zeros(len(rows), np.int64)
+        by_width: dict[int, list[int]] = {}
+        for index, row in enumerate(rows):
+            by_width.setdefault(len(row), []).append(index)
+        for width, members in by_width.items():
+            flat = [value for member in members for value in rows[member]]
+            kinds, cells = encode_all(flat, self.pool)
+            shape = (len(members), width)
+            places[members] = self.rows.append(kinds.reshape(shape), cells.reshape(shape))
         return places
-
-    def _append(
-        self, count: int, width: int, kinds: Kinds | None, cells: Cells | None
-    ) -> npt.NDArray[np.int64]:
-        if kinds is None or cells is None:
-            kinds, cells = np.zeros((count, 0), np.uint8), np.zeros((count, 0), np.int64)
-        return self.rows.append(kinds.reshape(count, width), cells.reshape(count, width))
 
     def _take_numbers(self, count: int) -> Numbers:
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
-        begin = len(self._ids)
-        fresh = count - len(reused)
-        self._ids += [""] * fresh
-        self._reserve(len(self._ids))
-        return np.array([*reused, *range(begin, begin + fresh)], np.int32)
+        begin = self._count
+        self._count += count - len(reused)
+        self._reserve(self._count)
+        return np.array([*reused, *range(begin, self._count)], np.int32)
 
     def _reserve(self, count: int) -> None:
         if count <= self.capacity:
             return
         self.capacity = max(count, 2 * self.capacity, 64)
+        self._known().reserve(self.capacity)
         for name in ("_shape_of", "_row_of", "_names_of", "_since", "_until"):
             old = getattr(self, name)
             new = np.zeros(self.capacity, old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
 
-    def _shape_number(self, shape: Shape) -> int:
+    def _numbers_of_shapes(self, split: list[tuple[Shape, Row]]) -> list[int]:
+        known: dict[int, int] = {}  # by identity, because hashing a shape walks over all of it
+        numbers: list[int] = []
+        for shape, row in split:
+            number = known.get(id(shape))
+            if number is None:
+                number = known[id(shape)] = self._shape_number(shape, len(row))
+            numbers.append(number)
+        return numbers
+
+    def _shape_number(self, shape: Shape, width: int) -> int:
         number = self._shape_numbers.get(shape)
         if number is None:
             number = self._shape_numbers[shape] = len(self.shapes)
             self.shapes.append(shape)
-            self._widths.append(shape.width)
+            self._widths.append(width)
         return number
 
     def _names_number(self, row: Row) -> int:
@@ -258,7 +236,7 @@ class SubscriptionTable:
 
     def remove(self, number: int) -> None:
         """Forget a subscription."""
-        del self._numbers[self._ids[number]]
+        self._known().remove(number)
         self._length -= 1
         self._give_back(number)
 
@@ -273,7 +251,8 @@ class SubscriptionTable:
             unknown = next(name for name in parameters if name not in slots_of)
             there = ", ".join(f":{name}" for name in slots_of) or "none"
             raise UnresolvedError(
-                f"subscription {self._ids[number]!r} has no parameter :{unknown}; it has {there}"
+                f"subscription {self._known().id(number)!r} has no parameter :{unknown}; "
+                f"it has {there}"
             )
         changed: tuple[int, ...] = ()
         same = True
@@ -303,7 +282,7 @@ class SubscriptionTable:
                 filled.append(value)
         since, until = int(self._since[number]), int(self._until[number])
         return Subscription(
-            self._ids[number],
+            self._known().id(number),
             Filter.of_shape(self.shapes[shape], tuple(filled)),
             parameters,
             None if since == NO_TIME else since,
@@ -315,8 +294,8 @@ class SubscriptionTable:
         """Subscriptions grouped by the number of their shape."""
         shapes = self._shape_of[numbers]
         order = np.argsort(shapes, kind="stable")
-        starts = np.flatnonzero(np.diff(shapes[order], prepend=-1))
-        for begin, end in zip(starts, [*starts[1:], len(order)], strict=True):
+        bounds = np.flatnonzero(np.diff(shapes[order], prepend=-1, append=-1))
+        for begin, end in pairwise(bounds.tolist()):
             members = order[begin:end]
             yield int(shapes[members[0]]), numbers[members]
 
@@ -339,9 +318,8 @@ class SubscriptionTable:
 
     def save(self, into: SectionWriter) -> None:
         """Add the table to a snapshot."""
-        self._by_id()
-        count = len(self._ids)
-        into.texts("ids", self._ids)
+        count = self._count
+        into.texts("ids", self._known().first(count))
         into.texts("strings", self.pool.texts())
         for name in ("shape_of", "row_of", "names_of", "since", "until"):
             into.array(name, getattr(self, f"_{name}")[:count])
@@ -362,8 +340,8 @@ class SubscriptionTable:
         for name in ("shape_of", "row_of", "names_of", "since", "until"):
             setattr(table, f"_{name}", source.array(name))
         table._free = source.array("free").tolist()
-        table.capacity = len(table._shape_of)
-        table._length = table.capacity - len(table._free)
+        table.capacity = table._count = len(table._shape_of)
+        table._length = table._count - len(table._free)
         subscribers = source.texts("subscribers").to_pylist()
         table._subscribers = dict(
             zip(source.array("subscriber_of").tolist(), subscribers, strict=True)
@@ -371,7 +349,8 @@ class SubscriptionTable:
         for names in source.note("names"):
             table._names_number_of(tuple(names))
         for text in source.texts("shapes").to_pylist():
-            table._shape_number(shape_from(text))
+            shape = shape_from(text)
+            table._shape_number(shape, shape.width)
         table.rows = RowHeap.load(source)
         if len(table._since):
             table._latest_since = table._since.max()

@@ -1,0 +1,79 @@
+"""The ids of subscriptions by number, and their numbers by id.
+
+Both as Python objects, which takes about 135 bytes for each. An array of strings with a hash table
+of numbers took 25, but every update and every match of one event looks ids up, and was slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.errors import BadValueError, SubscriptionError
+from tidegate.language.values import to_value
+
+Numbers = npt.NDArray[np.int32]
+
+
+class IdIndex:
+    """The ids of numbered subscriptions; those that are entered can be found by their ids."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def reserve(self, count: int) -> None:
+        """Make room for numbers below ``count``."""
+        self._ids += [""] * (count - len(self._ids))
+
+    def write(self, numbers: Numbers, ids: Sequence[str]) -> None:
+        """Give ids to numbers that cannot be found yet."""
+        for number, id in zip(numbers.tolist(), ids, strict=True):
+            self._ids[number] = id
+
+    def id(self, number: int) -> str:
+        """The id of a number."""
+        return self._ids[number]
+
+    def ids_of(self, numbers: Numbers) -> list[str]:
+        """The ids of numbers."""
+        ids = self._ids
+        return [ids[number] for number in numbers.tolist()]
+
+    def first(self, count: int) -> list[str]:
+        """The ids of all numbers below ``count``."""
+        return self._ids[:count]
+
+    def find(self, id: str) -> int:
+        """The number that has an id; raises KeyError."""
+        return self._numbers[id]
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._numbers
+
+    def enter(self, numbers: Numbers) -> None:
+        """Let numbers be found by their ids, all or none; raises SubscriptionError."""
+        for done, number in enumerate(numbers.tolist()):
+            id = self._ids[number]
+            if self._numbers.setdefault(id, number) != number:
+                for each in numbers[:done].tolist():
+                    self.remove(each)
+                raise SubscriptionError(f"there already is a subscription {id!r}")
+
+    def remove(self, number: int) -> None:
+        """Let a number no longer be found."""
+        del self._numbers[self._ids[number]]
+
+
+def check_ids(ids: Iterable[object]) -> None:
+    """See that ids are strings that can be written; raises SubscriptionError."""
+    for id in ids:
+        if not isinstance(id, str):
+            raise SubscriptionError(f"an id is a string, not {type(id).__name__}")
+        if not id.isascii():
+            try:
+                to_value(id)
+            except BadValueError as error:
+                raise SubscriptionError(f"the id {id!r}: {error}") from None
