@@ -102,7 +102,7 @@ def test_an_id_that_is_taken_leaves_all_as_it_was(ids: str) -> None:
 @pytest.mark.parametrize("id", [7, "\ud800"])
 def test_a_bad_id_takes_no_number(id: str) -> None:
     table = SubscriptionTable()
-    with pytest.raises(SubscriptionError, match="an id is a string|valid Unicode"):
+    with pytest.raises(SubscriptionError, match=r"an id is a string|valid Unicode"):
         table.stage([subscription("a"), subscription(id)])
     assert add(table, subscription("b")).tolist() == [0]
 
