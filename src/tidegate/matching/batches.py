@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.errors import EventError
 from tidegate.language.events import Event
@@ -155,7 +156,7 @@ def as_value_array(name: str, array: Column) -> Column:
         values = as_value_array(name, array.dictionary)
         if types.is_string(values.type):
             return pa.DictionaryArray.from_arrays(array.indices, values)
-        return array.dictionary_decode()
+        return as_value_array(name, array.dictionary_decode())
     if types.is_timestamp(kind):
         return _as_micros(name, array)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
@@ -171,7 +172,8 @@ def _as_micros(name: str, array: Column) -> Column:
     in_utc = pa.timestamp("us", "UTC")
     reason = "a timestamp must lie in the years 1 to 9999 in UTC"
     if array.type.unit == "ns":
-        micros = array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(in_utc)
+        whole = pc.floor_temporal(array, unit="microsecond")
+        micros = whole.cast(pa.timestamp("us", array.type.tz)).cast(in_utc)
     else:
         micros = _cast(name, array, in_utc, reason)
     numbers = micros.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)

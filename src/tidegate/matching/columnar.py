@@ -183,7 +183,8 @@ class ColumnarMatcher:
         if self._index.moves and self._index.stretch is None:
             # no event has come yet; the first will probably come soon after the subscriptions
             self._enclose(self._stretch(Times.at(self._table.latest_since), {}), again=False)
-        laid_out = self._index.settle(np.array([*self._channels.program, 0], np.int32))
+        program = np.array([*self._channels.program, 0], np.int32)
+        laid_out = self._index.settle(program, len(self._channels.variables))
         if laid_out >= MANY_ENTRIES:
             give_back_memory()
 

@@ -53,13 +53,13 @@ _NO_VARIABLES: F64 = np.full(1, np.nan)
 
 def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> Encoded:
     """One event, as a matrix of one row."""
-    numbers = [math.nan] * len(channels)
+    numbers = [math.nan] * max(1, len(channels))
     of_attribute = channels.of_attribute
     sets = _Sets()
     for name, value in attributes.items():
         for kind, channel in of_attribute.get(name, ()):
             if kind == _KIND_OF_TYPE[type(value)]:
-                numbers[channel] = value if type(value) is float else _as_float(value, pool)
+                numbers[channel] = _as_float(value, pool)
             elif kind == PRESENT:
                 numbers[channel] = 1.0
             elif kind == PATTERNS and isinstance(value, str):
@@ -157,7 +157,7 @@ def _by_text(column: Column, number: Callable[[str], float]) -> F64:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     texts = coded.dictionary.to_pylist()
     known = np.array([np.nan if t is None else number(t) for t in texts] + [np.nan])
-    places = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    places = coded.indices.cast(pa.int64()).fill_null(len(texts)).to_numpy(zero_copy_only=False)
     result: F64 = known[places]
     return result
 

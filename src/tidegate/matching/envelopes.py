@@ -163,7 +163,11 @@ def _of_one(operation: Int, low: float, high: float) -> tuple[float, float]:
             return NOTHING
         most = np.log(high)
         least = np.log(low) if low > 0.0 else -np.inf
-        return least - _INEXACT * (1 + abs(least)), most + _INEXACT * (1 + abs(most))
+        if np.isfinite(most):
+            most += _INEXACT * (1 + abs(most))
+        if np.isfinite(least):
+            least -= _INEXACT * (1 + abs(least))
+        return least, most
     if operation == P_SIN:
         return _sine(low, high, 0.25)
     return _sine(low, high, 0.0)

@@ -113,10 +113,15 @@ class Index:
         self._new.append(entries)
         self._new_moves |= bool(len(entries.motion))
 
-    def settle(self, program: I32) -> int:
-        """Put the new entries into parts; gives how many entries were laid out for that."""
+    def settle(self, program: I32, variables: int) -> int:
+        """Put the new entries into parts; gives how many entries were laid out for that.
+
+        Their programs may use so many variables.
+        """
         if not self._new:
             return 0
+        if self._stretch is not None:
+            self._set_stretch(self._stretch.with_room_for(variables))
         entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
         self._new, self._new_moves = [], False
         if self._stretch is not None:
@@ -205,8 +210,11 @@ def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
         return entries
     packed = pack(flat(entries, program))
     _enclose(packed, stretch)
-    bounds = unpack(packed).bound.reshape(-1, 3)
-    return replace(entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy())
+    part = unpack(packed)
+    bounds = part.bound.reshape(-1, 3)
+    return replace(
+        entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy(), motion=part.motion.copy()
+    )
 
 
 def _enclose(packed: Packed, stretch: Stretch) -> None:

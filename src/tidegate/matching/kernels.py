@@ -93,6 +93,7 @@ BLOCK_ENTRIES = 256
 """So many entries of a small segment are probed before those that pass are checked."""
 TILE_WORDS = 32
 """A tile of a large segment, in words of 64 entries: as much as the cache holds easily."""
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 EXACT_MAX = 2.0**53
 """Floats of this size or more may stand for several integers."""
 
@@ -348,6 +349,177 @@ def match_segment(
 
 
 @kernel
+def find_by_values(
+    at: I64,
+    i32: I32,
+    f64: F64,
+    u64: U64,
+    events: F64,
+    begin: Int,
+    end: Int,
+    group: Int,
+    pair_event: I32,
+    pair_segment: I32,
+    count: Int,
+) -> Int:
+    """The segments of a group that events fall into, by the values of its channels."""
+    group_channel = i32[at[2 * GROUP_CHANNEL] : at[2 * GROUP_CHANNEL + 1]]
+    slot_hash = u64[at[2 * SLOT_HASH] : at[2 * SLOT_HASH + 1]]
+    slot_segment = i32[at[2 * SLOT_SEGMENT] : at[2 * SLOT_SEGMENT + 1]]
+    segment_key = i32[at[2 * SEGMENT_KEY] : at[2 * SEGMENT_KEY + 1]]
+    key_value = f64[at[2 * KEY_VALUE] : at[2 * KEY_VALUE + 1]]
+    salt = u64[at[2 * GROUP_SALT] + group]
+    key_begin = i32[at[2 * GROUP_FIRST] + group]
+    key_end = i32[at[2 * GROUP_FIRST] + group + 1]
+    bits = events.view(np.uint64)
+    mask = np.uint64(len(slot_hash) - 1)
+    for event in range(begin, end):
+        absent = False
+        hashed = salt
+        for index in range(key_begin, key_end):
+            absent |= np.isnan(events[event, group_channel[index]])
+            hashed = mix(hashed ^ bits[event, group_channel[index]]) + GOLDEN
+        if absent:
+            continue
+        slot = hashed & mask
+        while slot_segment[slot] != EMPTY_SLOT and slot_hash[slot] != hashed:
+            slot = (slot + np.uint64(1)) & mask
+        segment = slot_segment[slot]
+        if segment == EMPTY_SLOT:
+            continue
+        key = segment_key[segment]
+        differs = False
+        for index in range(key_begin, key_end):
+            differs |= key_value[key + index - key_begin] != events[event, group_channel[index]]
+        if not differs:
+            pair_event[count] = event
+            pair_segment[count] = segment
+            count += 1
+    return count
+
+
+@kernel
+def find_in_sets(
+    at: I64,
+    i32: I32,
+    f64: F64,
+    u64: U64,
+    events: F64,
+    begin: Int,
+    end: Int,
+    group: Int,
+    set_first: I32,
+    set_value: F64,
+    pair_event: I32,
+    pair_segment: I32,
+    count: Int,
+) -> Int:
+    """The segments of a group that events fall into, by each number in their sets; -1 for no room.
+
+    A group with a channel of sets has no other channel.
+    """
+    slot_hash = u64[at[2 * SLOT_HASH] : at[2 * SLOT_HASH + 1]]
+    slot_segment = i32[at[2 * SLOT_SEGMENT] : at[2 * SLOT_SEGMENT + 1]]
+    salt = u64[at[2 * GROUP_SALT] + group]
+    channel = i32[at[2 * GROUP_CHANNEL] + i32[at[2 * GROUP_FIRST] + group]] ^ SET
+    set_bits = set_value.view(np.uint64)
+    mask = np.uint64(len(slot_hash) - 1)
+    for event in range(begin, end):
+        x = events[event, channel]
+        if np.isnan(x):
+            continue
+        for member in range(set_first[np.int64(x)], set_first[np.int64(x) + 1]):
+            hashed = mix(salt ^ set_bits[member]) + GOLDEN
+            slot = hashed & mask
+            while slot_segment[slot] != EMPTY_SLOT and slot_hash[slot] != hashed:
+                slot = (slot + np.uint64(1)) & mask
+            segment = slot_segment[slot]
+            if segment == EMPTY_SLOT:
+                continue
+            key = i32[at[2 * SEGMENT_KEY] + segment]
+            if f64[at[2 * KEY_VALUE] + key] != set_value[member]:
+                continue
+            if count == len(pair_event):
+                return -1
+            pair_event[count] = event
+            pair_segment[count] = segment
+            count += 1
+    return count
+
+
+@kernel
+def match_small(
+    at: I64,
+    i32: I32,
+    f32: F32,
+    f64: F64,
+    events: F64,
+    micros: I64,
+    variables: F64,
+    set_first: I32,
+    set_value: F64,
+    stack: F64,
+    pair_event: I32,
+    pair_segment: I32,
+    pairs: Int,
+    count: Int,
+    out_event: I32,
+    out_subscription: I32,
+    out_flags: U8,
+) -> tuple[Int, Int]:
+    """Match events with the small segments that they fall into.
+
+    Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
+    """
+    numbers = i32[at[2 * ENTRY] : at[2 * ENTRY + 1]]
+    bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
+    bound_channel = bound.view(np.int64)
+    motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
+    motion_words = motion.view(np.int64)
+    program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
+    probe_channel = i32[at[2 * PROBE_CHANNEL] : at[2 * PROBE_CHANNEL + 1]]
+    probes = f32[at[2 * PROBE] : at[2 * PROBE + 1]]
+    selected = np.empty(BLOCK_ENTRIES, np.int64)
+    seen = np.int64(0)
+    for pair in range(pairs):
+        event, segment = pair_event[pair], pair_segment[pair]
+        start = i32[at[2 * SEGMENT_FIRST] + segment]
+        end = i32[at[2 * SEGMENT_FIRST] + segment + 1]
+        if len(out_event) - count < end - start:
+            return -1, seen
+        for block in range(start, end, BLOCK_ENTRIES):
+            # without branches, because which entries pass cannot be predicted
+            chosen = np.int64(0)
+            for entry in range(block, min(block + BLOCK_ENTRIES, end)):
+                at_probe = PROBES * np.int64(entry)
+                passes = True
+                for index in range(at_probe, at_probe + PROBES):
+                    x = events[event, probe_channel[index]]
+                    low, high = probes[2 * index], probes[2 * index + 1]
+                    passes &= (low != low) | ((x >= low) & (x <= high))
+                selected[chosen] = entry
+                chosen += np.int64(passes)
+            for index in range(chosen):
+                entry = selected[index]
+                flags = check_entry(
+                    entry, numbers, bound, bound_channel, events, event, set_first, set_value
+                )
+                if flags >= 0 and flags & MOVING:
+                    moved = check_motion(
+                        entry, numbers, motion, motion_words, program, events, event,
+                        micros[event], variables, stack,
+                    )  # fmt: skip
+                    flags = flags | moved if moved >= 0 else np.int64(-1)
+                if flags >= 0:
+                    out_event[count] = event
+                    out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                    out_flags[count] = flags
+                    seen |= flags
+                    count += 1
+    return count, seen
+
+
+@kernel
 def match_events(
     at: I64,
     i32: I32,
@@ -369,128 +541,69 @@ def match_events(
 
     Gives how many there are, -1 if there is no room for them, and all flags seen.
     """
-    numbers = i32[at[2 * ENTRY] : at[2 * ENTRY + 1]]
-    bound = f64[at[2 * BOUND] : at[2 * BOUND + 1]]
-    bound_channel = bound.view(np.int64)
-    motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
-    motion_words = motion.view(np.int64)
-    program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
-    probe_channel = i32[at[2 * PROBE_CHANNEL] : at[2 * PROBE_CHANNEL + 1]]
-    probes = f32[at[2 * PROBE] : at[2 * PROBE + 1]]
-    group_first = i32[at[2 * GROUP_FIRST] : at[2 * GROUP_FIRST + 1]]
-    group_channel = i32[at[2 * GROUP_CHANNEL] : at[2 * GROUP_CHANNEL + 1]]
-    group_salt = u64[at[2 * GROUP_SALT] : at[2 * GROUP_SALT + 1]]
-    slot_hash = u64[at[2 * SLOT_HASH] : at[2 * SLOT_HASH + 1]]
-    slot_segment = i32[at[2 * SLOT_SEGMENT] : at[2 * SLOT_SEGMENT + 1]]
-    segment_first = i32[at[2 * SEGMENT_FIRST] : at[2 * SEGMENT_FIRST + 1]]
-    segment_key = i32[at[2 * SEGMENT_KEY] : at[2 * SEGMENT_KEY + 1]]
-    key_value = f64[at[2 * KEY_VALUE] : at[2 * KEY_VALUE + 1]]
-    map_first = i32[at[2 * MAP_FIRST] : at[2 * MAP_FIRST + 1]]
-
-    bits = events.view(np.uint64)
-    set_bits = set_value.view(np.uint64)
-    mask = np.uint64(len(slot_hash) - 1)
-    groups = len(group_first) - 1
-    count, seen = 0, np.int64(0)
+    groups = at[2 * GROUP_FIRST + 1] - at[2 * GROUP_FIRST] - 1
+    count, seen = np.int64(0), np.int64(0)
     stack = np.empty(STACK_MAX, np.float64)
-    selected = np.empty(BLOCK_ENTRIES, np.int64)
+    # Some events at a time, and for those one group after the other, so that both the events and
+    # the segments of a group stay in the cache.
+    step = min(len(events), max(16, CACHED_VALUES // max(1, events.shape[1])))
+    pair_event = np.empty(step * groups, np.int32)
+    pair_segment = np.empty(len(pair_event), np.int32)
     # events and the large segments that they fall into
     large_event = np.empty(len(events) * min(groups, 4), np.int32)
     large_segment = np.empty(len(large_event), np.int32)
-    large_count = 0
-    # Some events at a time, and for those one group after the other, so that both the events and
-    # the segments of a group stay in the cache.
-    step = max(16, CACHED_VALUES // max(1, events.shape[1]))
-    for round in range(groups * ((len(events) + step - 1) // step)):
-        group, event_begin = round % groups, (round // groups) * step
-        for event in range(event_begin, min(event_begin + step, len(events))):
-            key_begin, key_end = group_first[group], group_first[group + 1]
-            probe, probe_end = np.int64(0), np.int64(1)
-            of_set = key_begin < key_end and group_channel[key_begin] & SET
-            if of_set:
-                x = events[event, group_channel[key_begin] ^ SET]
-                if np.isnan(x):
-                    continue
-                probe = np.int64(set_first[np.int64(x)])
-                probe_end = np.int64(set_first[np.int64(x) + 1])
-            while probe < probe_end:
-                absent = False
-                hashed = group_salt[group]
-                if of_set:
-                    hashed = mix(hashed ^ set_bits[probe]) + np.uint64(0x9E3779B97F4A7C15)
-                else:
-                    for index in range(key_begin, key_end):
-                        absent |= np.isnan(events[event, group_channel[index]])
-                        hashed = mix(hashed ^ bits[event, group_channel[index]])
-                        hashed += np.uint64(0x9E3779B97F4A7C15)
-                probe += 1
-                if absent:
-                    continue
-                slot = hashed & mask
-                while slot_segment[slot] != EMPTY_SLOT and slot_hash[slot] != hashed:
-                    slot = (slot + np.uint64(1)) & mask
-                segment = slot_segment[slot]
-                if segment == EMPTY_SLOT:
-                    continue
-                key = segment_key[segment]
-                if of_set:
-                    differs = key_value[key] != set_value[probe - 1]
-                else:
-                    differs = False
-                    for index in range(key_begin, key_end):
-                        value = events[event, group_channel[index]]
-                        differs |= key_value[key + index - key_begin] != value
-                if differs:
-                    continue
-                start, end = segment_first[segment], segment_first[segment + 1]
-                if map_first[segment] != map_first[segment + 1]:
-                    if large_count == len(large_event):
-                        large_event = np.append(large_event, np.empty_like(large_event))
-                        large_segment = np.append(large_segment, np.empty_like(large_segment))
-                    large_event[large_count] = event
-                    large_segment[large_count] = segment
-                    large_count += 1
-                    continue
-                if len(out_event) - count < end - start:
-                    return -1, seen
-                for block in range(start, end, BLOCK_ENTRIES):
-                    # without branches, because which entries pass cannot be predicted
-                    chosen = np.int64(0)
-                    for entry in range(block, min(block + BLOCK_ENTRIES, end)):
-                        at_probe = PROBES * np.int64(entry)
-                        passes = True
-                        for index in range(at_probe, at_probe + PROBES):
-                            x = events[event, probe_channel[index]]
-                            low, high = probes[2 * index], probes[2 * index + 1]
-                            passes &= (low != low) | ((x >= low) & (x <= high))
-                        selected[chosen] = entry
-                        chosen += np.int64(passes)
-                    for index in range(chosen):
-                        entry = selected[index]
-                        flags = check_entry(
-                            entry, numbers, bound, bound_channel, events, event,
-                            set_first, set_value,
-                        )  # fmt: skip
-                        if flags >= 0 and flags & MOVING:
-                            moved = check_motion(
-                                entry, numbers, motion, motion_words, program, events, event,
-                                micros[event], variables, stack,
-                            )  # fmt: skip
-                            flags = flags | moved if moved >= 0 else np.int64(-1)
-                        if flags >= 0:
-                            out_event[count] = event
-                            out_subscription[count] = numbers[
-                                ENTRY_NUMBERS * entry + E_SUBSCRIPTION
-                            ]
-                            out_flags[count] = flags
-                            seen |= flags
-                            count += 1
-    order = np.argsort(large_segment[:large_count], kind="mergesort")
+    large = 0
+    for begin in range(0, len(events), step):
+        stop = min(begin + step, len(events))
+        pairs, group = np.int64(0), 0
+        while group < groups:
+            first = i32[at[2 * GROUP_FIRST] + group]
+            if len(pair_event) - pairs < stop - begin:
+                found = np.int64(-1)
+            elif first == i32[at[2 * GROUP_FIRST] + group + 1] or not (
+                i32[at[2 * GROUP_CHANNEL] + first] & SET
+            ):
+                found = find_by_values(
+                    at, i32, f64, u64, events, begin, stop, group, pair_event, pair_segment, pairs
+                )
+            else:
+                found = find_in_sets(
+                    at, i32, f64, u64, events, begin, stop, group, set_first, set_value,
+                    pair_event, pair_segment, pairs,
+                )  # fmt: skip
+            if found < 0:
+                pair_event = np.append(pair_event, np.empty_like(pair_event))
+                pair_segment = np.append(pair_segment, np.empty_like(pair_segment))
+            else:
+                pairs = found
+                group += 1
+        small = 0
+        for pair in range(pairs):
+            segment = pair_segment[pair]
+            if i32[at[2 * MAP_FIRST] + segment] == i32[at[2 * MAP_FIRST] + segment + 1]:
+                pair_event[small] = pair_event[pair]
+                pair_segment[small] = segment
+                small += 1
+                continue
+            if large == len(large_event):
+                large_event = np.append(large_event, np.empty_like(large_event))
+                large_segment = np.append(large_segment, np.empty_like(large_segment))
+            large_event[large] = pair_event[pair]
+            large_segment[large] = segment
+            large += 1
+        count, more = match_small(
+            at, i32, f32, f64, events, micros, variables, set_first, set_value, stack,
+            pair_event, pair_segment, small, count, out_event, out_subscription, out_flags,
+        )  # fmt: skip
+        seen |= more
+        if count < 0:
+            return count, seen
+    order = np.argsort(large_segment[:large], kind="mergesort")
     begin = 0
-    while begin < large_count:
+    while begin < large:
         stop = begin
         segment = large_segment[order[begin]]
-        while stop < large_count and large_segment[order[stop]] == segment:
+        while stop < large and large_segment[order[stop]] == segment:
             stop += 1
         count, more = match_segment(
             at, i32, i64, f64, u64, u8, events, micros, variables, set_first, set_value, stack,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tidegate.matching.bitmaps import Bitmaps
 from tidegate.matching.compiling import kernel
-from tidegate.matching.kernels import as_probe, mix
+from tidegate.matching.kernels import GOLDEN, as_probe, mix
 from tidegate.matching.parts import (
     EMPTY_SLOT,
     F32,
@@ -134,7 +134,7 @@ def _signatures(first: I32, channel: I32, chosen: Bools) -> U64:
 def _frequencies(entries: Entries, equal: Bools) -> I64:
     """For each equality, how many there are with the same channel and value."""
     values = (entries.low[equal] + 0.0).view(np.uint64)
-    scattered = values * np.uint64(0x9E3779B97F4A7C15) + entries.channel[equal].astype(np.uint64)
+    scattered = values * GOLDEN + entries.channel[equal].astype(np.uint64)
     _, kind_of, counts = np.unique(scattered, return_inverse=True, return_counts=True)
     result = np.zeros(len(equal), np.int64)
     result[equal] = counts[kind_of] if len(counts) else 0
@@ -161,12 +161,12 @@ def _choose_keys(first: I32, equal: Bools, alone: Bools, is_common: Bools, frequ
 @kernel
 def _key_hashes(first: I32, low: F64, keyed: Bools, salts: U64) -> U64:
     """The hash of each entry's key; as ``match_events`` computes it from an event."""
-    bits = low.view(np.uint64)
+    bits = (low + 0.0).view(np.uint64)  # of the two zeros, events have the positive one
     result = salts.copy()
     for entry in range(len(result)):
         for index in range(first[entry], first[entry + 1]):
             if keyed[index]:
-                result[entry] = mix(result[entry] ^ bits[index]) + np.uint64(0x9E3779B97F4A7C15)
+                result[entry] = mix(result[entry] ^ bits[index]) + GOLDEN
     return result
 
 

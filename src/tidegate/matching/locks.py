@@ -34,13 +34,22 @@ class SharedLock:
 
     def __enter__(self) -> None:
         self._inner.acquire()
-        if self._readers:
-            self._writers_waiting += 1
+        if not self._readers:
+            return
+        self._writers_waiting += 1
+        try:
             while self._readers:
                 self._changed.wait()
-            self._writers_waiting -= 1
-            if not self._writers_waiting:
-                self._changed.notify_all()
+        except BaseException:  # such as KeyboardInterrupt
+            self._let_others_in()
+            self._inner.release()
+            raise
+        self._let_others_in()
+
+    def _let_others_in(self) -> None:
+        self._writers_waiting -= 1
+        if not self._writers_waiting:
+            self._changed.notify_all()
 
     def __exit__(self, *_: object) -> None:
         self._inner.release()

@@ -4,10 +4,11 @@ Which bounds and which words of a motion follow from a cell depends on the shape
 cells are numbers, timestamps or booleans. It is worked out once and written down as a plan, a list
 of integers, that the kernel in writing.py carries out for any row, whatever the size of the index.
 
-A plan is: how many channels get new bounds; for each its number, whether its values are whole, and
-how many comparisons there are with it; for each of these the operator, how many cells it takes and
-which, how long its program is, and the program. Then: how many words of the motion get new values;
-for each which word, and which cell.
+A plan is: how many cells a row has, and of what kind each must be for it to fit. Then: how many
+channels get new bounds; for each its number, whether its values are whole, and how many comparisons
+there are with it; for each of these the operator, how many cells it takes and which, how long its
+program is, and the program. Then: how many words of the motion get new values; for each which word,
+and which cell.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from tidegate.matching.constraints import (
     program_slots,
 )
 from tidegate.matching.parts import I32
-from tidegate.matching.programs import HEAD_WORDS, MOTION_WORDS
-from tidegate.matching.rows import BOOLEAN, TIME
+from tidegate.matching.programs import HEAD_WORDS, MOTION_WORDS, STACK_MAX
+from tidegate.matching.rows import BOOLEAN, FLOAT, NUMBERS, TIME
 
 NO_PLAN: I32 = np.zeros(0, np.int32)
 
@@ -53,8 +54,9 @@ def plan_rewrite(
         if numbers is None:
             return NO_PLAN
         bounds += numbers
-    plan = [len(attributes), *bounds, len(words), *(each for pair in words for each in pair)]
-    return np.array(plan, np.int32)
+    changes = [len(attributes), *bounds, len(words), *(each for pair in words for each in pair)]
+    fitting = [FLOAT if kind in NUMBERS else kind for kind in kinds]
+    return np.array([len(kinds), *fitting, *changes], np.int32)
 
 
 def _mentions(predicate: Predicate, slots: Sequence[int]) -> bool:
@@ -100,7 +102,7 @@ def _bounds(
         slots = list(_slots(operand))
         found = {CHANNEL_KIND.get(kinds[slot], -1) for slot in slots}
         code = code_of(operand)
-        if code is None or len(found) != 1 or kind not in (-1, *found):
+        if code is None or len(slots) > STACK_MAX or len(found) != 1 or kind not in (-1, *found):
             return None
         (kind,) = found
         if kind not in (NUMBER, TIME, BOOLEAN) or (kind != NUMBER and operand != Slot(slots[0])):

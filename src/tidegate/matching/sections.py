@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,15 @@ class SectionWriter:
         batch = pa.record_batch(list(self._columns.values()), schema=schema)
         target = Path(path)
         temporary = target.with_name(target.name + ".part")
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            writer.write_batch(batch)
-        temporary.replace(target)
+        try:
+            with open(temporary, "wb") as file:
+                with pa.ipc.new_file(file, schema) as writer:
+                    writer.write_batch(batch)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except OSError as error:
+            raise SnapshotError(f"{path}: {error.strerror or error}") from None
 
 
 def _as_list(values: Any) -> Any:
@@ -69,6 +76,7 @@ class SectionReader:
     """The arrays of a file, mapped into memory."""
 
     def __init__(self, path: str | Path) -> None:
+        self._path = path
         try:
             with open(path, "rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -78,11 +86,14 @@ class SectionReader:
             if metadata.get(b"format") != FORMAT.encode():
                 raise SnapshotError(f"{path}: is no snapshot of this version of Tidegate")
             self._batch = reader.get_batch(0)
+            self._notes = json.loads(metadata[b"notes"])
         except OSError as error:
             raise SnapshotError(f"{path}: {error.strerror or error}") from None
-        except (pa.ArrowInvalid, ValueError):
-            raise SnapshotError(f"{path}: is no snapshot, or a damaged one") from None
-        self._notes = json.loads(metadata[b"notes"])
+        except (pa.ArrowException, ValueError, KeyError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> SnapshotError:
+        return SnapshotError(f"{self._path}: is no snapshot, or a damaged one")
 
     def array(self, name: str) -> Array:
         """An array of numbers, which may be written to."""
@@ -100,8 +111,12 @@ class SectionReader:
 
     def note(self, name: str) -> Any:
         """Something small."""
+        if name not in self._notes:
+            raise self._damaged()
         return self._notes[name]
 
     def _column(self, name: str) -> Any:
+        if name not in self._batch.schema.names:
+            raise self._damaged()
         column: Any = self._batch.column(name)
         return column.values

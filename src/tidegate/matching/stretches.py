@@ -106,10 +106,17 @@ class Stretch:
         (low, high), (old_low, old_high) = _widened(self, count), _widened(before, count)
         least, most = np.minimum(low, old_low), np.maximum(high, old_high)
         known = (low <= high) & (old_low <= old_high)
-        room = np.subtract(most, least, out=np.zeros(count), where=known)
-        least = np.where(known & (low < old_low), least - room, least)
-        most = np.where(known & (high > old_high), most + room, most)
+        with np.errstate(invalid="ignore", over="ignore"):
+            room = np.where(known, most - least, 0.0)
+            room[~np.isfinite(room)] = 0.0
+            least = np.where(low < old_low, least - room, least)
+            most = np.where(high > old_high, most + room, most)
         return replace(self, variables=np.array([least, most]))
+
+    def with_room_for(self, variables: int) -> Stretch:
+        """The same stretch for so many variables or more; those that are new have no value."""
+        count = max(variables, self.variables.shape[1])
+        return replace(self, variables=_widened(self, count))
 
     def joined(self, other: Stretch) -> Stretch:
         """Both stretches and all between them."""

@@ -85,14 +85,19 @@ def rewrite_entry(
 
     A plan that was made for cells of other kinds is not carried out.
     """
+    width = plan[0]
+    for slot in range(width):
+        kind = kinds[row + slot]
+        if plan[1 + slot] != (FLOAT if kind == INTEGER else kind):
+            return OTHER_KINDS
     if i32[_number(at, entry, E_FLAGS)] & DEAD:
         return NOT_IN_PLACE
     numbers = cells.view(np.float64)
     stack = np.empty(2 * STACK_MAX, np.float64)
     constants = np.empty(STACK_MAX, np.float64)
     segment = _segment_of(at, i32, entry)
-    place = 1
-    for _ in range(plan[0]):
+    place = width + 2
+    for _ in range(plan[width + 1]):
         channel, whole, comparisons = plan[place], plan[place + 1], plan[place + 2]
         place += 3
         low, high = -np.inf, np.inf
@@ -100,14 +105,7 @@ def rewrite_entry(
             comparison, count = plan[place], plan[place + 1]
             place += 2
             for index in range(count):
-                cell = row + plan[place + index]
-                kind = kinds[cell]
-                if whole != (kind != INTEGER and kind != FLOAT):
-                    return OTHER_KINDS
-                if kind == FLOAT:
-                    constants[index] = numbers[cell]
-                else:
-                    constants[index] = np.float64(cells[cell])
+                constants[index] = _as_number(kinds, cells, numbers, row + plan[place + index])
             place += count
             value = run_program(plan, place + 1, constants, 0, np.nan, variables[0], stack)
             place += 1 + plan[place]
@@ -124,15 +122,18 @@ def rewrite_entry(
     motion = at[2 * MOTION] + i32[_number(at, entry, E_MOTION)]
     for index in range(words):
         word, cell = plan[place + 1 + 2 * index], row + plan[place + 2 + 2 * index]
-        if kinds[cell] == FLOAT:
-            f64[motion + word] = numbers[cell]
-        elif kinds[cell] == INTEGER:
-            f64[motion + word] = np.float64(cells[cell])
-        else:
-            return OTHER_KINDS
+        f64[motion + word] = _as_number(kinds, cells, numbers, cell)
     if words and len(times):
         _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
     return DONE
+
+
+@inlined
+def _as_number(kinds: U8, cells: I64, numbers: F64, cell: Int) -> float:
+    """A cell as the float of a channel; ``numbers`` are the cells taken as floats."""
+    if kinds[cell] == FLOAT:
+        return float(numbers[cell])
+    return float(cells[cell])
 
 
 @inlined

@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import NAMES, values
+from tidegate.errors import EventError
+from tidegate.language.events import Event
+from tidegate.language.values import Value, to_micros
+from tidegate.matching.batches import EventBatch, Matches, micros_of
+from tidegate.matching.subscription import Moment
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def events_of(**columns: Any) -> list[dict[str, Value]]:
+    """The events of a table with these columns, as mappings."""
+    table = pa.table(columns)
+    found = EventBatch.of(table)
+    assert found.length == table.num_rows
+    return [dict(found.event(index).attributes) for index in range(found.length)]
+
+
+def values_of(column: Any) -> list[Value | None]:
+    """What the events have that one column makes."""
+    return [event.get("x") for event in events_of(x=column)]
+
+
+# -- columns of values ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        (pa.bool_(), [True, None, False], [True, None, False]),
+        (pa.int8(), [-128, None, 127], [-128, None, 127]),
+        (pa.int64(), [-(2**63), None, 2**63 - 1], [-(2**63), None, 2**63 - 1]),
+        (pa.uint8(), [0, None, 255], [0, None, 255]),
+        (pa.uint64(), [0, None, 2**63 - 1], [0, None, 2**63 - 1]),
+        (pa.float32(), [0.5, None, math.nan, math.inf], [0.5, None, None, math.inf]),
+        (pa.float64(), [-0.5, None, math.nan, -math.inf], [-0.5, None, None, -math.inf]),
+        (pa.string(), ["", None, "é\U0010ffff"], ["", None, "é\U0010ffff"]),
+        (pa.large_string(), ["", None, "é\U0010ffff"], ["", None, "é\U0010ffff"]),
+        (pa.string_view(), ["", None, "é\U0010ffff"], ["", None, "é\U0010ffff"]),
+        (pa.null(), [None, None], [None, None]),
+    ],
+)
+def test_values_of_each_type(kind: pa.DataType, given: list[Any], expected: list[Any]) -> None:
+    found = values_of(pa.array(given, kind))
+    assert found == expected
+    assert [type(each) for each in found] == [type(each) for each in expected]
+
+
+def test_half_floats() -> None:
+    assert values_of(pa.array(np.array([1.5, math.nan], np.float16))) == [1.5, None]
+
+
+def test_a_value_is_of_the_kind_of_its_column() -> None:
+    columns: list[Any] = [pa.array([1]), pa.array([1.0]), pa.array([True]), pa.array(["1"])]
+    assert [type(values_of(column)[0]) for column in columns] == [int, float, bool, str]
+
+
+def test_an_integer_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(EventError, match="column 'x': a value does not fit in 64 bits"):
+        values_of(pa.array([1, 2**63], pa.uint64()))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int64()), pa.large_list(pa.int64()), pa.list_(pa.int64(), 2)]
+)
+def test_a_list_is_refused(kind: pa.DataType) -> None:
+    with pytest.raises(EventError, match="column 'x': a list is not a value"):
+        values_of(pa.array([[1, 2]], kind))
+
+
+def test_a_list_inside_is_refused_by_its_full_name() -> None:
+    with pytest.raises(EventError, match=r"column 'x\.a\.b': a list is not a value"):
+        values_of(pa.array([{"a": {"b": [1]}}]))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"a"]),
+        pa.array([1], pa.date32()),
+        pa.array([1], pa.time64("us")),
+        pa.array([1], pa.duration("s")),
+        pa.array([1], pa.decimal128(5, 2)),
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_what_is_no_value_is_refused(column: Any) -> None:
+    with pytest.raises(EventError, match=r"column 'x': .* is not a value type; take booleans"):
+        values_of(column)
+
+
+# -- dictionaries ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", None, "b", "a"]),
+        pa.array(["a", None, "b", "a"], pa.large_string()),
+        pa.array([1, None, 2, 1]),
+        pa.array([1, None, 2, 1], pa.uint8()),
+        pa.array([0.5, None, 2.5, 0.5]),
+        pa.array([True, None, False, True]),
+        pa.array([NOON, None, NOON + timedelta(seconds=1), NOON], pa.timestamp("us", "UTC")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_dictionary_is_what_it_stands_for(column: Any) -> None:
+    assert values_of(column.dictionary_encode()) == values_of(column)
+
+
+def test_a_dictionary_with_a_null_in_it() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0]), pa.array(["a", None]))
+    assert values_of(column) == ["a", None, None, "a"]
+
+
+def test_chunks_with_dictionaries_of_their_own() -> None:
+    chunks = [pa.array(texts).dictionary_encode() for texts in (["a", "b"], ["b"], ["a"])]
+    assert values_of(pa.chunked_array(chunks)) == ["a", "b", "b", "a"]
+
+
+def test_a_list_in_a_dictionary_is_refused() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[1]]))
+    with pytest.raises(EventError, match="column 'x': a list is not a value"):
+        values_of(column)
+
+
+# -- timestamps -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris", "+05:30"])
+def test_timestamps_of_each_unit_and_zone(unit: Any, zone: str | None) -> None:
+    """Without a zone they are UTC; a zone says how to show them, not what they are."""
+    moment = NOON if zone else NOON.replace(tzinfo=None)
+    column = pa.array([moment, None], pa.timestamp(unit, zone))
+    assert values_of(column) == [NOON, None]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("moment", [-1, 0, 1, 1_767_355_200])
+def test_timestamps_are_held_in_microseconds(unit: Any, moment: int) -> None:
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    column = pa.array([moment * per_second], pa.timestamp(unit))
+    (_, held), *_ = EventBatch.of(pa.table({"x": column})).columns
+    assert held.type == pa.timestamp("us", "UTC")
+    assert held.cast(pa.int64()).to_pylist() == [moment * 10**6]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+def test_timestamps_in_a_dictionary_are_held_in_microseconds(unit: Any) -> None:
+    column = pa.array([NOON], pa.timestamp(unit, "UTC")).dictionary_encode()
+    (_, held), *_ = EventBatch.of(pa.table({"x": column})).columns
+    assert held.type == pa.timestamp("us", "UTC")
+
+
+def test_nanoseconds_are_cut_off() -> None:
+    column = pa.array([1999], pa.timestamp("ns"))
+    assert values_of(column) == [datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC)]
+
+
+def test_nanoseconds_before_1970_are_cut_off_as_in_an_event() -> None:
+    moment = np.datetime64(-1, "ns")
+    expected = Event.of({"x": moment}).attributes["x"]
+    assert values_of(pa.array([moment])) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("unit", "moment"),
+    [("s", 2**62), ("ms", 2**62), ("us", 2**62), ("us", -(2**62)), ("s", 253_402_300_800)],
+)
+def test_a_timestamp_beyond_the_year_9999_is_refused(unit: Any, moment: int) -> None:
+    with pytest.raises(EventError, match="column 'x': a timestamp must lie in the years 1 to 9999"):
+        values_of(pa.array([moment], pa.timestamp(unit)))
+
+
+def test_the_first_and_the_last_timestamp() -> None:
+    ends = [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
+    assert values_of(pa.array(ends, pa.timestamp("us", "UTC"))) == ends
+
+
+# -- structs --------------------------------------------------------------------------------------
+
+
+def test_structs_flatten_to_dotted_names() -> None:
+    quote = pa.array([{"price": 9.5, "at": {"venue": "X"}}, None, {"price": None, "at": None}])
+    assert events_of(quote=quote, n=[1, 2, 3]) == [
+        {"quote.price": 9.5, "quote.at.venue": "X", "n": 1},
+        {"n": 2},
+        {"n": 3},
+    ]
+
+
+def test_a_null_struct_hides_what_is_below_it() -> None:
+    fields = pa.array([1, 2])
+    column = pa.StructArray.from_arrays([fields], ["a"], mask=pa.array([False, True]))
+    assert events_of(x=column) == [{"x.a": 1}, {}]
+
+
+def test_a_struct_that_is_sliced() -> None:
+    column = pa.array([{"a": 1}, {"a": 2}, None, {"a": 4}]).slice(1, 2)
+    assert events_of(x=column) == [{"x.a": 2}, {}]
+
+
+def test_a_struct_without_fields_is_no_attribute() -> None:
+    assert events_of(x=pa.array([{}, {}])) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        (["x", "x"], [pa.array([1]), pa.array([2])]),
+        (["a.b", "a"], [pa.array([1]), pa.array([{"b": 2}])]),
+    ],
+)
+def test_a_name_that_stands_there_twice_is_refused(names: list[str], columns: list[Any]) -> None:
+    with pytest.raises(EventError, match="stands in the table twice"):
+        EventBatch.of(pa.Table.from_arrays(columns, names))
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def test_a_record_batch_is_taken_as_well() -> None:
+    batch = pa.RecordBatch.from_pylist([{"x": 1, "y": "a"}, {"x": None, "y": "b"}])
+    found = EventBatch.of(batch)
+    assert [found.event(index).attributes for index in range(2)] == [{"x": 1, "y": "a"}, {"y": "b"}]
+
+
+def test_chunks_are_put_together() -> None:
+    column = pa.chunked_array([[1, 2], [], [None, 4]], pa.int32())
+    assert values_of(column) == [1, 2, None, 4]
+
+
+def test_a_slice_of_a_table() -> None:
+    table = pa.table({"x": ["a", "b", "c", "d"], "y": [{"z": n} for n in range(4)]}).slice(1, 2)
+    found = EventBatch.of(table)
+    assert [found.event(index).attributes for index in range(2)] == [
+        {"x": "b", "y.z": 1},
+        {"x": "c", "y.z": 2},
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.struct([("a", pa.int64())])])
+def test_a_table_without_rows(kind: pa.DataType) -> None:
+    assert EventBatch.of(pa.schema([("x", kind)]).empty_table()).length == 0
+
+
+def test_a_table_without_columns() -> None:
+    assert EventBatch.of(pa.table({})).length == 0
+
+
+# -- events one by one ----------------------------------------------------------------------------
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), values), max_size=6))
+def test_events_come_back_as_they_were(attributes: list[dict[str, Value]]) -> None:
+    batch = EventBatch.of_events([Event(each) for each in attributes])
+    assert batch.length == len(attributes)
+    found = [batch.event(index).attributes for index in range(batch.length)]
+    assert found == attributes
+    assert [{n: type(v) for n, v in each.items()} for each in found] == [
+        {name: type(value) for name, value in each.items()} for each in attributes
+    ]
+
+
+def test_an_attribute_has_a_column_for_each_type_that_it_takes() -> None:
+    batch = EventBatch.of_events([Event({"x": value}) for value in (1, "a", 2, 1.5)])
+    assert [(name, column.to_pylist()) for name, column in batch.columns] == [
+        ("x", [1, None, 2, None]),
+        ("x", [None, "a", None, None]),
+        ("x", [None, None, None, 1.5]),
+    ]
+    assert batch.column("x") is None
+    assert batch.column("y") is None
+
+
+def test_a_column_by_its_name() -> None:
+    batch = EventBatch.of(pa.table({"x": [1], "y": ["a"]}))
+    found = batch.column("y")
+    assert found is not None
+    assert found.to_pylist() == ["a"]
+
+
+# -- moments --------------------------------------------------------------------------------------
+
+
+def test_events_are_judged_at_no_time_unless_told() -> None:
+    batch = EventBatch.of(pa.table({"x": [1, 2]}))
+    assert batch.moment(1) == Moment()
+    assert batch.at(None).moment(1) == Moment()
+
+
+def test_all_events_are_judged_at_one_time() -> None:
+    batch = EventBatch.of(pa.table({"x": [1, 2]})).at(NOON)
+    assert [batch.moment(index).micros for index in range(2)] == [to_micros(NOON)] * 2
+
+
+def test_each_event_is_judged_at_its_time() -> None:
+    batch = EventBatch.of(pa.table({"x": [1, 2]})).judged_at(np.array([5, 7]))
+    assert [batch.moment(index).micros for index in range(2)] == [5, 7]
+
+
+def test_events_know_the_variables() -> None:
+    batch = EventBatch.of(pa.table({"x": [1]})).knowing({"load": 0.5}).at(NOON)
+    assert batch.moment(0) == Moment(to_micros(NOON), {"load": 0.5})
+
+
+def test_the_times_of_a_column() -> None:
+    column = pa.array([NOON, NOON + timedelta(microseconds=1)], pa.timestamp("us", "UTC"))
+    assert micros_of(column, "time").tolist() == [to_micros(NOON), to_micros(NOON) + 1]
+
+
+def test_a_column_of_times_must_have_times() -> None:
+    with pytest.raises(EventError, match=r"column 'time' .* must be of timestamps"):
+        micros_of(pa.array([1]), "time")
+    with pytest.raises(EventError, match=r"column 'time' .* event 1 has none"):
+        micros_of(pa.array([NOON, None], pa.timestamp("us", "UTC")), "time")
+
+
+def test_matches_as_a_table() -> None:
+    matches = Matches(np.array([0, 2]), pa.array(["a", "b"]).dictionary_encode())
+    assert matches.to_table().to_pylist() == [
+        {"event": 0, "subscription": "a"},
+        {"event": 2, "subscription": "b"},
+    ]
