@@ -116,8 +116,9 @@ class ColumnarMatcher:
             with self._lock:
                 self._table.unstage(np.concatenate(staged))
             raise
+        numbers = np.concatenate(staged)
         with self._lock:
-            self._enter(np.concatenate(staged))
+            self._enter(numbers)
 
     def remove(self, id: str) -> None:
         with self._lock:

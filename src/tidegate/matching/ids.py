@@ -18,11 +18,11 @@ Numbers = npt.NDArray[np.int32]
 
 
 class IdIndex:
-    """The ids of numbered subscriptions; those that are entered can be found by their ids."""
+    """The ids of numbered subscriptions, and the ``numbers`` of those that are entered, by id."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
     def reserve(self, count: int) -> None:
         """Make room for numbers below ``count``."""
@@ -46,25 +46,18 @@ class IdIndex:
         """The ids of all numbers below ``count``."""
         return self._ids[:count]
 
-    def find(self, id: str) -> int:
-        """The number that has an id; raises KeyError."""
-        return self._numbers[id]
-
-    def __contains__(self, id: str) -> bool:
-        return id in self._numbers
-
     def enter(self, numbers: Numbers) -> None:
         """Let numbers be found by their ids, all or none; raises SubscriptionError."""
         for done, number in enumerate(numbers.tolist()):
             id = self._ids[number]
-            if self._numbers.setdefault(id, number) != number:
+            if self.numbers.setdefault(id, number) != number:
                 for each in numbers[:done].tolist():
                     self.remove(each)
                 raise SubscriptionError(f"there already is a subscription {id!r}")
 
     def remove(self, number: int) -> None:
         """Let a number no longer be found."""
-        del self._numbers[self._ids[number]]
+        del self.numbers[self._ids[number]]
 
 
 def check_ids(ids: Iterable[object]) -> None:

@@ -66,11 +66,13 @@ class SubscriptionTable:
         return self._length
 
     def __contains__(self, id: str) -> bool:
-        return id in self._known()
+        return id in self._known().numbers
 
     def number(self, id: str) -> int:
         """The number of a subscription; raises KeyError."""
-        return self._known().find(id)
+        if self._unread is not None:
+            self._known()
+        return self._ids.numbers[id]
 
     def _known(self) -> IdIndex:
         """The ids; a table that was loaded reads them only now."""
