@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tidegate.matching.compiling import forget_outdated, inlined
+from tidegate.matching.compiling import forget_outdated, inlined, is_first_run
 
 
 def write(path: Path, age_s: int) -> Path:
@@ -29,6 +29,9 @@ def test_what_is_older_than_any_source_goes(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_cache(tmp_path: Path) -> None:
     assert forget_outdated(tmp_path) == 0
+    assert is_first_run(tmp_path)
+    write(tmp_path / "__pycache__" / "new.g-1.py311.1.nbc", age_s=5)
+    assert not is_first_run(tmp_path)
 
 
 def test_compiled_functions_call_one_another() -> None:

@@ -19,6 +19,7 @@ from tidegate.cli.pacing import PacedMatcher
 from tidegate.cli.progress import Progress
 from tidegate.cli.replay import ChangeLog, play
 from tidegate.cli.subscriptions_file import subscribe_all
+from tidegate.matching.compiling import is_first_run
 from tidegate.matching.engine import MATCHERS, Engine
 
 
@@ -73,10 +74,13 @@ def match(
         raise click.UsageError("give one of --subscriptions and --changes")
     if changes is not None and event_time is None:
         raise click.UsageError("--changes needs --event-time: events are judged as of their time")
+    progress = Progress(wanted=not no_progress)
+    if matcher == "columnar" and is_first_run():
+        progress.say("compiling the matching kernels, which takes half a minute, once")
     engine = Engine(matcher=matcher, clock=lambda: None)
     bad = BadLines(skip=skip_bad)
     times = TimeAttributes.of_options(event_time, timestamps)
-    run = _Run(engine, times, bad, Progress(wanted=not no_progress))
+    run = _Run(engine, times, bad, progress)
     with matches_file(output) as writer:
         if changes is not None:
             run.match_log(InputFile(changes), InputFile(events), writer)

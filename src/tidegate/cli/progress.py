@@ -20,6 +20,11 @@ class Progress:
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted and sys.stderr.isatty()
 
+    def say(self, text: str) -> None:
+        """Say what is going on."""
+        if self._wanted:
+            click.echo(text, err=True)
+
     @contextmanager
     def of(self, file: InputFile) -> Iterator[Advance]:
         """A bar for the reading of a file."""

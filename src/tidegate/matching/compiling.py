@@ -7,6 +7,7 @@ that was compiled before the newest file of this folder was written is thrown aw
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -40,6 +41,11 @@ def forget_outdated(folder: Path) -> int:
                 compiled.unlink()
                 outdated += 1
     return outdated
+
+
+def is_first_run(folder: Path = Path(__file__).parent) -> bool:
+    """Whether nothing that is compiled in a folder has been kept there yet, though it could be."""
+    return os.access(folder, os.W_OK) and not any(folder.glob("__pycache__/*.nbc"))
 
 
 forget_outdated(Path(__file__).parent)
