@@ -24,7 +24,7 @@ def test_ids_are_found_once_they_are_entered() -> None:
     index.enter(numbers(2, 0, 3, 1))
     assert index.numbers == {"a": 0, "": 1, "é" * 20: 2, "\0": 3}
     assert index.ids_of(numbers(3, 0)) == ["\0", "a"]
-    assert (index.id(1), index.first(2)) == ("", ["a", ""])
+    assert (index.id(1), index.between(0, 2)) == ("", ["a", ""])
 
 
 def test_an_id_that_was_removed_can_be_given_again() -> None:

@@ -38,6 +38,25 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionColumns:
+    """What is known of versions, by number."""
+
+    subscription: pa.StringArray
+    subscriber: pa.StringArray
+    since: Column
+    """From when on each holds; null where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionMatches:
+    """Pairs of an event (its index in the batch) and a version (its number)."""
+
+    events: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+    columns: VersionColumns
+
+
+@dataclass(frozen=True, slots=True)
 class EventBatch:
     """Events in columns. ``micros`` has the time at which each is judged, or is None.
 

@@ -5,12 +5,16 @@ Theory of operation. `table` and `rows` hold what was asked, in columns, one tab
 them searchable, `encoding` makes rows of floats of events, and `kernels` finds the pairs. An update
 writes the new bounds where they stand; where that cannot be, the entry goes and comes anew. Matches
 share a lock that changes hold alone, so that each event sees a change whole or not at all.
+
+Beside the subscriptions of now there may be versions of the past, which hold for events of their
+time only. They are rows of the same table, with an index of their own whose entries have one more
+range: the time. So events of today do not pay for all that was before.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -23,12 +27,19 @@ from tidegate.language.events import Event
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Shape
 from tidegate.language.values import Value
-from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.batches import EventBatch, Matches, VersionMatches
 from tidegate.matching.comparisons import is_plain, plain_entries
 from tidegate.matching.constraints import Channels, Compiler, entries_of
-from tidegate.matching.encoding import Encoded, encode_columns, encode_event, encode_variables
-from tidegate.matching.index import Index, IndexPart
+from tidegate.matching.encoding import (
+    Encoded,
+    encode_columns,
+    encode_event,
+    encode_variables,
+    tell_times,
+)
+from tidegate.matching.index import PAST_ENTRIES_MAX, Index, IndexPart
 from tidegate.matching.kernels import match_events
+from tidegate.matching.layout import Entries, limited
 from tidegate.matching.locks import SharedLock
 from tidegate.matching.memory import give_back_memory
 from tidegate.matching.parts import (
@@ -42,7 +53,7 @@ from tidegate.matching.parts import (
 )
 from tidegate.matching.rewriting import NO_PLAN, plan_rewrite
 from tidegate.matching.sections import SectionReader, SectionWriter
-from tidegate.matching.stretches import Foresight, Stretch, Times
+from tidegate.matching.stretches import NO_TIMES, Foresight, Stretch, Times
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.table import SubscriptionTable
 from tidegate.matching.writing import DONE, OTHER_KINDS
@@ -51,6 +62,8 @@ CHUNK_EVENTS = 8192
 STAGED_MAX = 4_096
 """So many new subscriptions are Python objects at a time."""
 MANY_ENTRIES = 50_000
+LENGTH_CLASS_BITS = 4
+"""Versions of the past belong together if one lived less than 2**4 times as long as the other."""
 
 _Found = tuple[I32, I32, U8]
 """Pairs of an event and an entry: events, subscriptions, flags."""
@@ -91,6 +104,7 @@ class ColumnarMatcher:
         self._channels = Channels()
         self._compiler = Compiler(self._channels, self._table.pool)
         self._index = Index()
+        self._past: Index | None = None
         self._foresight = Foresight()
         self._room = _Room()
         self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
@@ -118,7 +132,7 @@ class ColumnarMatcher:
             raise
         numbers = np.concatenate(staged)
         with self._lock:
-            self._enter(numbers)
+            self._enter(numbers, self._index)
 
     def remove(self, id: str) -> None:
         with self._lock:
@@ -135,7 +149,64 @@ class ColumnarMatcher:
             if not (settled and changed is not None and self._rewritten(number, changed)):
                 self._settle()
                 self._index.take_away(number)
-                self._enter(np.array([number], np.int32))
+                self._enter(np.array([number], np.int32), self._index)
+
+    # -- versions -----------------------------------------------------------------------------
+
+    def keep_past(self, versions: Iterable[Subscription]) -> I32:
+        """Add versions of the past, each with the time until which it held; gives their numbers.
+
+        They have the ids of their subscriptions, but are known by their numbers only.
+        """
+        with self._lock:
+            if self._past is None:
+                self._past = Index(self._channels.lifetime())
+            numbers: list[I32] = [np.zeros(0, np.int32)]
+            source = iter(versions)
+            while some := list(islice(source, STAGED_MAX)):
+                numbers.append(self._table.stage(some))
+                self._table.publish(numbers[-1], past=True)
+            kept = np.concatenate(numbers)
+            for era in self._eras(kept):
+                self._enter(era, self._past)
+                self._settle_index(self._past)
+            return kept
+
+    def forget_past(self, numbers: Iterable[int]) -> None:
+        """Take versions of the past away."""
+        with self._lock:
+            for number in numbers:
+                if self._past is not None:
+                    self._past.take_away(number)
+                self._table.remove(number)
+
+    def begin(self, id: str, since: int) -> None:
+        """Let a subscription hold from another time on; its `t` counts on."""
+        with self._lock:
+            self._table.begin(self._table.number(id), since)
+
+    def past(self) -> Iterator[tuple[int, str, int]]:
+        """The versions of the past: the number of each, its id, and from when on it held."""
+        numbers = self._table.past()
+        since = self._table.since(numbers).tolist()
+        return zip(numbers.tolist(), self._table.ids_of(numbers), since, strict=True)
+
+    def _eras(self, numbers: I32) -> list[I32]:
+        """Versions in the order of their times, in parts that are not too large.
+
+        Those that lived about equally long come together: among many short ones, a single long one
+        would let a part be of all times.
+        """
+        if len(numbers) <= PAST_ENTRIES_MAX:
+            return [numbers] if len(numbers) else []
+        since, until = self._table.since(numbers), self._table.until(numbers)
+        length = np.log2(np.maximum(1.0, until.astype(np.float64) - since)) // LENGTH_CLASS_BITS
+        order = np.lexsort((since, length))
+        borders = np.flatnonzero(np.diff(length[order])) + 1
+        eras: list[I32] = []
+        for run in np.split(numbers[order], borders):
+            eras += np.array_split(run, -(-len(run) // PAST_ENTRIES_MAX))
+        return eras
 
     def _rewritten(self, number: int, slots: tuple[int, ...]) -> bool:
         """Write what follows from changed cells in place; False if that cannot be."""
@@ -160,9 +231,9 @@ class ColumnarMatcher:
         finally:
             self._lock.unshare()
 
-    def _enter(self, numbers: I32) -> None:
-        """Put subscriptions of the table into the index."""
-        self._index.reserve(self._table.capacity)
+    def _enter(self, numbers: I32, index: Index) -> None:
+        """Put subscriptions of the table into an index."""
+        index.reserve(self._table.capacity)
         plain: list[tuple[Shape, I32]] = []
         for number, members in self._table.by_shape(numbers):
             shape = self._table.shapes[number]
@@ -170,24 +241,49 @@ class ColumnarMatcher:
                 plain.append((shape, members))
                 continue
             for kinds, cells, chosen in self._table.by_kinds(number, members):
-                since = self._table.since(chosen)
+                origin = self._table.origin(chosen)
                 for block in self._compiler.blocks(shape, kinds, cells):
-                    self._index.add(entries_of(block, chosen, since))
+                    index.add(self._with_lifetimes(entries_of(block, chosen, origin), index))
         if plain:
-            self._index.add(plain_entries(plain, self._table, self._channels))
+            entries = plain_entries(plain, self._table, self._channels)
+            index.add(self._with_lifetimes(entries, index))
+
+    def _with_lifetimes(self, entries: Entries, index: Index) -> Entries:
+        if index.lifetime is None:
+            return entries
+        since = self._table.since(entries.subscription).astype(np.float64)
+        until = self._table.until(entries.subscription).astype(np.float64)
+        # half a microsecond more room: a range of one value would be taken for an equality
+        return limited(entries, index.lifetime, since - 0.5, until - 1.0)
 
     def _settle(self) -> None:
-        """Put what is new into the index, where it is found fast."""
-        if self._index.is_settled:
+        """Put what is new into the indexes, where it is found fast."""
+        for index in self._indexes:
+            self._settle_index(index)
+
+    def _settle_index(self, index: Index) -> None:
+        if index.is_settled:
             return
         self._channels.settle()
-        if self._index.moves and self._index.stretch is None:
-            # no event has come yet; the first will probably come soon after the subscriptions
-            self._enclose(self._stretch(Times.at(self._table.latest_since), {}), again=False)
+        if index.moves and index.stretch is None:
+            self._enclose_first(index)
         program = np.array([*self._channels.program, 0], np.int32)
-        laid_out = self._index.settle(program, len(self._channels.variables))
+        laid_out = index.settle(program, len(self._channels.variables))
         if laid_out >= MANY_ENTRIES:
             give_back_memory()
+
+    def _enclose_first(self, index: Index) -> None:
+        """Enclose an index that was not yet: as the other, or for the time of subscriptions."""
+        for other in self._indexes:
+            if other.stretch is not None:
+                index.enclose(other.stretch)
+                return
+        # no event has come yet; the first will probably come soon after the subscriptions
+        self._enclose(self._stretch(Times.at(self._table.latest_since), {}), again=False)
+
+    @property
+    def _indexes(self) -> tuple[Index, ...]:
+        return (self._index,) if self._past is None else (self._index, self._past)
 
     # -- snapshots ----------------------------------------------------------------------------
 
@@ -198,7 +294,10 @@ class ColumnarMatcher:
             self._settle()
             self._table.save(into)
             self._channels.save(into)
-            self._index.save(into)
+            self._index.save(into, "now")
+            into.note("has_past", self._past is not None)
+            if self._past is not None:
+                self._past.save(into, "past")
             into.write(path)
 
     @classmethod
@@ -209,7 +308,9 @@ class ColumnarMatcher:
         matcher._table = SubscriptionTable.load(source)
         matcher._channels = Channels.load(source)
         matcher._compiler = Compiler(matcher._channels, matcher._table.pool)
-        matcher._index = Index.load(source)
+        matcher._index = Index.load(source, "now")
+        if source.note("has_past"):
+            matcher._past = Index.load(source, "past")
         return matcher
 
     # -- matching -----------------------------------------------------------------------------
@@ -240,6 +341,16 @@ class ColumnarMatcher:
         return np.unique(numbers) if seen & SHARED else numbers
 
     def match_batch(self, batch: EventBatch) -> Matches:
+        return _all_of(self._match_chunks(batch))
+
+    def match_versions(self, batch: EventBatch) -> VersionMatches:
+        """The matches with the versions that matched; no change may be made meanwhile."""
+        found = self._match_chunks(batch)
+        numbers = np.concatenate([np.zeros(0, np.int32), *(each.numbers for each in found)])
+        events = np.concatenate([np.zeros(0, np.int64), *(each.events for each in found)])
+        return VersionMatches(events, numbers, self._table.version_columns())
+
+    def _match_chunks(self, batch: EventBatch) -> list[_Pairs]:
         found: list[_Pairs] = []
         for begin in range(0, batch.length, CHUNK_EVENTS):
             length = min(CHUNK_EVENTS, batch.length - begin)
@@ -253,14 +364,15 @@ class ColumnarMatcher:
                 found.append(_Pairs(events, numbers, self._table.ids()))
             finally:
                 self._lock.unshare()
-        return _all_of(found)
+        return found
 
     def _share(self, times: Times, variables: Mapping[str, Value]) -> None:
         """Share the lock, with an index that has all entries and holds for the given times."""
         tries = 0
         while True:
             self._lock.share()
-            if self._index.is_settled and self._is_enclosed(times, variables):
+            settled = all(index.is_settled for index in self._indexes)
+            if settled and self._is_enclosed(times, variables):
                 return
             self._lock.unshare()
             with self._lock:
@@ -273,10 +385,11 @@ class ColumnarMatcher:
         return Stretch.of(times, encode_variables(variables, self._channels))
 
     def _is_enclosed(self, times: Times, variables: Mapping[str, Value]) -> bool:
-        if not self._index.moves:
+        moving = [index for index in self._indexes if index.moves]
+        if not moving:
             return True
-        stretch = self._index.stretch
-        return stretch is not None and stretch.includes(self._stretch(times, variables))
+        needed = self._stretch(times, variables)
+        return all(index.stretch is not None and index.stretch.includes(needed) for index in moving)
 
     def _enclose(self, needed: Stretch, *, again: bool) -> None:
         """Have the index hold for a stretch of time, and for some time after it.
@@ -289,7 +402,8 @@ class ColumnarMatcher:
         if before is not None:
             stretch = stretch.joined(before) if again else stretch.recalling(before)
         start = perf_counter()
-        self._index.enclose(stretch)
+        for index in self._indexes:
+            index.enclose(stretch)
         self._foresight.has_enclosed(perf_counter() - start)
 
     def _match_chunk(
@@ -321,10 +435,12 @@ class ColumnarMatcher:
         """What is found in each part, and all flags seen."""
         values = encode_variables(variables, self._channels)
         start = perf_counter()
+        tell_times(encoded, self._channels, micros)
+        times = NO_TIMES if self._past is None else Times.of(micros)
         found: list[_Found] = []
         seen = 0
-        for part in self._index.parts:
-            if len(part):
+        for part in (part for index in self._indexes for part in index.parts):
+            if part.may_match(times):
                 pairs, flags = self._match_part(part, encoded, micros, values)
                 found.append(pairs)
                 seen |= flags

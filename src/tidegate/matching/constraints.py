@@ -68,6 +68,9 @@ PATTERNS = 7
 """Kinds of channels: these three, BOOLEAN, STRING and TIME. In a channel of PATTERNS an event has
 the set of all patterns that its string satisfies (see texts.py)."""
 
+_LIFETIME = ("", TIME)
+"""The channel of lifetimes; no attribute has an empty name."""
+
 EXPANDED_MAX = 1024
 """An `in` list up to this long becomes an entry for each of its values."""
 
@@ -120,6 +123,15 @@ class Channels:
                 self.patterns[attribute] = TextPatterns()
             self.numbers[key] = number
         return number
+
+    def lifetime(self) -> int:
+        """The number of the channel in which an event has the time at which it is judged."""
+        return self.channel(*_LIFETIME)
+
+    @property
+    def known_lifetime(self) -> int | None:
+        """That number, if some constraint refers to it."""
+        return self.numbers.get(_LIFETIME)
 
     def pattern(self, attribute: str, operator: Operator, text: str) -> int | None:
         """The number of a pattern, or of the complement of one; None for a bad one.
@@ -580,7 +592,7 @@ def widened(operator: Operator, values: F64) -> tuple[F64, F64]:
             return -infinite, infinite
 
 
-def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
+def entries_of(block: Block, subscriptions: I32, origin: I64) -> Entries:
     """The entries of a block, with constraints in ascending order of their channels."""
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width = len(order)
@@ -588,7 +600,7 @@ def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
     flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
     flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
     flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if block.moving else 0))
-    motion = _motion(block.moving, since)
+    motion = _motion(block.moving, origin)
     return Entries(
         subscription=subscriptions.astype(np.int32),
         flags=flags,
@@ -601,15 +613,15 @@ def entries_of(block: Block, subscriptions: I32, since: I64) -> Entries:
     )
 
 
-def _motion(moving: list[Moving], since: I64) -> F64:
+def _motion(moving: list[Moving], origin: I64) -> F64:
     """The motion of entries, a row for each."""
     if not moving:
-        return np.zeros((len(since), 0))
-    never = np.full(len(since), np.inf)
-    columns: list[F64] = [since.view(np.float64), never, -never]
+        return np.zeros((len(origin), 0))
+    never = np.full(len(origin), np.inf)
+    columns: list[F64] = [origin.view(np.float64), never, -never]
     for each in moving:
         head = k.head(each.channel, each.comparison, len(each.constants))
-        columns += [_as_words(head, len(since)), _as_words(each.program, len(since))]
+        columns += [_as_words(head, len(origin)), _as_words(each.program, len(origin))]
         columns += each.constants
     return np.column_stack(columns)
 

@@ -15,7 +15,7 @@ from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import Column
 from tidegate.matching.constraints import NUMBER, PATTERNS, PRESENT, Channels
-from tidegate.matching.parts import F64, I32
+from tidegate.matching.parts import F64, I32, I64, NO_TIME
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
 
 
@@ -25,6 +25,13 @@ class Encoded(NamedTuple):
     matrix: F64
     set_first: I32  # where a set begins; one more at the end
     set_value: F64
+
+
+def tell_times(encoded: Encoded, channels: Channels, micros: I64) -> None:
+    """Let lifetimes see when events are judged, NO_TIME for those that have no time."""
+    channel = channels.known_lifetime
+    if channel is not None:
+        encoded.matrix[:, channel] = np.where(micros == NO_TIME, np.nan, micros)
 
 
 class _Sets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,14 +16,11 @@ from tidegate.errors import (
     EventError,
     SnapshotError,
     SubscriptionError,
-    TidegateError,
     UnsetParameterWarning,
 )
 from tidegate.language.bulk import BulkParser
 from tidegate.language.events import Event
-from tidegate.language.expressions import Parameter
 from tidegate.language.filters import Filter, check_values, parse
-from tidegate.language.parser import parse_filter
 from tidegate.language.values import Value, to_micros, to_value
 from tidegate.matching.batches import EventBatch, micros_of, wall_clock
 from tidegate.matching.columnar import ColumnarMatcher
@@ -33,7 +30,12 @@ from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.parts import (
     NO_TIME,
 )
-from tidegate.matching.records import SubscriptionRecord, records_of
+from tidegate.matching.records import (
+    SubscriptionRecord,
+    checked_parameters,
+    records_of,
+    subscription_of,
+)
 from tidegate.matching.subscription import Moment, Subscription
 
 MATCHERS: dict[str, Callable[[], Matcher]] = {
@@ -115,7 +117,7 @@ class Engine:
         that has no value yet satisfies nothing.
         """
         parsed = parse(filter) if isinstance(filter, str) else filter
-        values = self._parameters(parsed.parameters, {**(parameters or {}), **more})
+        values = checked_parameters(parsed.parameters, {**(parameters or {}), **more})
         unset = [name for name in parsed.parameters if name not in values]
         if unset:
             warnings.warn(
@@ -150,27 +152,14 @@ class Engine:
         def subscriptions() -> Iterator[Subscription]:
             for record in records:
                 ids.append(record.id)
-                yield self._subscription(record, parser)
+                subscription = subscription_of(record, parser)
+                if subscription.since is None:
+                    subscription = replace(subscription, since=self._since(None))
+                yield subscription
 
         with self._lock:
             self._matcher.add(subscriptions())
         return ids
-
-    def _subscription(self, record: SubscriptionRecord, parser: BulkParser | None) -> Subscription:
-        try:
-            if parser is None:
-                filter = Filter(parse_filter(record.filter))
-            else:
-                filter = Filter.of_shape(*parser.read(record.filter))
-            _, row = filter.shape_and_row
-            names = [each.name for each in row if isinstance(each, Parameter)]
-            values = self._parameters(names, record.params)
-        except TidegateError as error:
-            raise SubscriptionError(f"subscription {record.id!r}: {error}") from error
-        kept = {name: value for name, value in values.items() if value is not None}
-        until = None if record.until is None else to_micros(record.until)
-        since = self._since(record.since)
-        return Subscription(record.id, filter, kept, since, record.subscriber, until)
 
     def _new_id(self) -> str:
         while True:
@@ -181,14 +170,6 @@ class Engine:
     def _since(self, since: datetime | None) -> int | None:
         time = to_value(since) if since is not None else self._clock()
         return to_micros(time) if isinstance(time, datetime) else None
-
-    @staticmethod
-    def _parameters(names: Sequence[str], raw: Mapping[str, object]) -> dict[str, Value | None]:
-        unknown = [name for name in raw if name not in names]
-        if unknown:
-            there = ", ".join(f":{name}" for name in dict.fromkeys(names)) or "none"
-            raise SubscriptionError(f"the filter has no parameter :{unknown[0]}; it has {there}")
-        return check_values("parameter :", raw)
 
     def get(self, id: str) -> Subscription:
         """A subscription as it stands: its filter, parameters, beginning and subscriber."""

@@ -42,9 +42,9 @@ class IdIndex:
         ids = self._ids
         return [ids[number] for number in numbers.tolist()]
 
-    def first(self, count: int) -> list[str]:
-        """The ids of all numbers below ``count``."""
-        return self._ids[:count]
+    def between(self, begin: int, end: int) -> list[str]:
+        """The ids of all numbers from one to below another."""
+        return self._ids[begin:end]
 
     def enter(self, numbers: Numbers) -> None:
         """Let numbers be found by their ids, all or none; raises SubscriptionError."""

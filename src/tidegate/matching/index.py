@@ -6,6 +6,10 @@ is laid out anew only as often as the index grows by some factor.
 
 Where bounds move, all parts are enclosed for one stretch of time (see envelopes.py), and hold for
 no other.
+
+The versions of the past have an index of their own. Each of its entries has a lifetime, a range in
+the channel of the times at which events are judged; a part is left alone when no event is of the
+times of its entries, and parts stay so small that this is worth something.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from tidegate.matching.parts import (
     unpack,
 )
 from tidegate.matching.sections import SectionReader, SectionWriter
-from tidegate.matching.stretches import Stretch
+from tidegate.matching.stretches import Stretch, Times
 from tidegate.matching.writing import NOT_IN_PLACE, enclose_part, rewrite_entry
 
 OPEN_ENTRIES_MAX = 512
@@ -39,6 +43,8 @@ LAYOUT_ENCLOSINGS = 64
 are elsewhere than when their cells were cut."""
 OPEN = 0
 """The place of the open part among all parts."""
+PAST_ENTRIES_MAX = 65_536
+"""Parts of the past are not made larger than this."""
 
 _NOTHING_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
 
@@ -46,20 +52,35 @@ _NOTHING_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
 class IndexPart:
     """A part, packed for the kernel and as its fields; both are the same memory."""
 
-    def __init__(self, packed: Packed) -> None:
+    def __init__(self, packed: Packed, lifetime: int | None = None) -> None:
         self.packed: Packed = packed
         self.part: Part = unpack(packed)
         self.longest = int(np.diff(self.part.segment_first).max(initial=0))
         self.moves = len(self.part.motion) > 0
+        self.gone = 0
+        self._extent = (-np.inf, np.inf)
+        if lifetime is not None:
+            bounds = self.part.bound.reshape(-1, 3)
+            mine = bounds[bounds[:, 2].view(np.int64) == lifetime]
+            self._extent = mine[:, 0].min(initial=np.inf), mine[:, 1].max(initial=-np.inf)
 
     def __len__(self) -> int:
         return self.part.entries
 
+    def may_match(self, times: Times) -> bool:
+        """Whether it has entries that events of such times could match."""
+        begin, end = self._extent
+        return len(self) > 0 and (begin == -np.inf or (times.begin <= end and begin <= times.end))
+
 
 class Index:
-    """Parts, and where in them the entries of each subscription stand."""
+    """Parts, and where in them the entries of each subscription stand.
 
-    def __init__(self) -> None:
+    ``lifetime`` is the channel in which all entries have a range, if they do.
+    """
+
+    def __init__(self, lifetime: int | None = None) -> None:
+        self.lifetime = lifetime
         self.parts = [IndexPart(pack(_empty_part()))]
         self._new: list[Entries] = []
         self._new_moves = False
@@ -131,15 +152,22 @@ class Index:
             self._set(OPEN, flat(entries, program))
             return 0
         self._set(OPEN, _empty_part())
-        while len(self.parts) > 1 and len(entries) * MERGE_RATIO >= len(self.parts[-1]):
+        while len(self.parts) > 1 and self._should_merge(len(entries)):
             entries = concatenate([take_out(self.parts.pop().part), entries])
         self.parts.append(IndexPart(pack(_empty_part())))
         self._set(len(self.parts) - 1, lay_out(entries, program))
         return len(entries)
 
+    def _should_merge(self, new: int) -> bool:
+        """Whether so many new entries are laid out together with those of the last part."""
+        last = len(self.parts[-1])
+        if self.lifetime is not None and new + last > PAST_ENTRIES_MAX:
+            return False
+        return new * MERGE_RATIO >= last
+
     def _set(self, place: int, part: Part) -> None:
         """Put a part in its place, and note where its entries stand."""
-        self.parts[place] = IndexPart(pack(part))
+        self.parts[place] = IndexPart(pack(part), self.lifetime)
         self._part_of[part.subscription] = place
         self._place_of[part.subscription] = np.arange(len(part.subscription))
         self._note_shared(part)
@@ -155,11 +183,26 @@ class Index:
 
     def take_away(self, number: int) -> None:
         """Mark the entries of a subscription as gone; all must be settled."""
-        flags = self.parts[self._part_of[number]].part.flags
+        at = self._part_of.item(number)
+        part = self.parts[at]
+        flags = part.part.flags
         for place in self._places_of.pop(number, [int(self._place_of[number])]):
             if place >= 0:
                 flags[place] |= GONE
+                part.gone += 1
         self._place_of[number] = -1
+        if at != OPEN and 2 * part.gone > len(part):
+            self._shrink(at)
+
+    def _shrink(self, at: int) -> None:
+        """Lay a part out anew without the entries that are gone; if all are, there is no part."""
+        part = self.parts[at].part
+        entries = take_out(part)
+        if len(entries):
+            self._set(at, lay_out(entries, part.program))
+        else:
+            del self.parts[at]
+            self._part_of[self._part_of > at] -= 1
 
     def rewrite(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
         """Change the only entry of a subscription as a plan says; see ``rewrite_entry``."""
@@ -173,28 +216,34 @@ class Index:
         )
         return done
 
-    def save(self, into: SectionWriter) -> None:
-        """Add the index to a snapshot; all must be settled."""
-        into.array("part_of", self._part_of)
-        into.array("place_of", self._place_of)
-        into.note("parts", len(self.parts))
-        into.note("stretch", None if self._stretch is None else self._stretch.as_json())
+    def save(self, into: SectionWriter, name: str) -> None:
+        """Add the index to a snapshot, under a name; all must be settled."""
+        into.array(f"{name}.part_of", self._part_of)
+        into.array(f"{name}.place_of", self._place_of)
+        into.note(f"{name}.lifetime", self.lifetime)
+        into.note(f"{name}.parts", len(self.parts))
+        into.note(f"{name}.stretch", None if self._stretch is None else self._stretch.as_json())
         for number, each in enumerate(self.parts):
-            for name in Packed._fields:
-                into.array(f"part{number}.{name}", getattr(each.packed, name))
+            for field in Packed._fields:
+                into.array(f"{name}.part{number}.{field}", getattr(each.packed, field))
 
     @classmethod
-    def load(cls, source: SectionReader) -> Index:
-        """The index of a snapshot."""
-        index = cls()
-        index._part_of, index._place_of = source.array("part_of"), source.array("place_of")
+    def load(cls, source: SectionReader, name: str) -> Index:
+        """An index of a snapshot."""
+        index = cls(source.note(f"{name}.lifetime"))
+        index._part_of = source.array(f"{name}.part_of")
+        index._place_of = source.array(f"{name}.place_of")
         index.parts = [
-            IndexPart(Packed(*(source.array(f"part{number}.{name}") for name in Packed._fields)))
-            for number in range(source.note("parts"))
+            IndexPart(
+                Packed(*(source.array(f"{name}.part{number}.{each}") for each in Packed._fields)),
+                index.lifetime,
+            )
+            for number in range(source.note(f"{name}.parts"))
         ]
         for each in index.parts:
             index._note_shared(each.part)
-        stretch = source.note("stretch")
+            each.gone = int(np.count_nonzero(each.part.flags & GONE))
+        stretch = source.note(f"{name}.stretch")
         index._set_stretch(None if stretch is None else Stretch.of_json(stretch))
         return index
 

@@ -14,7 +14,7 @@ one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,22 @@ def concatenate(parts: list[Entries]) -> Entries:
         else:
             joined[field.name] = np.concatenate(arrays)
     return Entries(**joined)
+
+
+def limited(entries: Entries, channel: int, low: F64, high: F64) -> Entries:
+    """The entries with one more constraint each, on a channel that none of them has yet."""
+    count = len(entries)
+    owner = np.repeat(np.arange(count), np.diff(entries.first))
+    owners = np.concatenate([owner, np.arange(count)])
+    channels = np.concatenate([entries.channel, np.full(count, channel, np.int32)])
+    order = np.lexsort((channels, owners))
+    return replace(
+        entries,
+        first=offsets(np.diff(entries.first) + 1),
+        channel=channels[order],
+        low=np.concatenate([entries.low, low])[order],
+        high=np.concatenate([entries.high, high])[order],
+    )
 
 
 def _join_offsets(arrays: list[I32]) -> I32:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from tidegate.errors import BadValueError, SubscriptionError
-from tidegate.language.values import INT_MAX, parse_timestamp, to_value
+from tidegate.errors import BadValueError, SubscriptionError, TidegateError
+from tidegate.language.bulk import BulkParser
+from tidegate.language.expressions import Parameter
+from tidegate.language.filters import Filter, check_values
+from tidegate.language.parser import parse_filter
+from tidegate.language.values import INT_MAX, Value, parse_timestamp, to_micros, to_value
+from tidegate.matching.subscription import Subscription
 
 ROWS_AT_A_TIME = 4_096
 FIELDS = ("id", "filter", "subscriber", "params", "evolve", "since", "until")
@@ -19,7 +24,10 @@ FIELDS = ("id", "filter", "subscriber", "params", "evolve", "since", "until")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRecord:
-    """A subscription as a row of a file or table has it; the filter is still a text."""
+    """A subscription as a row of a file or table has it; the filter is still a text.
+
+    ``origin`` is the time from which `t` counts, where that is not ``since``.
+    """
 
     id: str
     filter: str
@@ -27,6 +35,7 @@ class SubscriptionRecord:
     subscriber: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    origin: datetime | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> SubscriptionRecord:
@@ -40,6 +49,41 @@ class SubscriptionRecord:
             time_of(row, "since"),
             time_of(row, "until"),
         )
+
+
+def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Subscription:
+    """The subscription that a record says; filters are read in bulk if there is a parser for that.
+
+    Raises SubscriptionError that names the subscription.
+    """
+    try:
+        if parser is None:
+            filter = Filter(parse_filter(record.filter))
+        else:
+            filter = Filter.of_shape(*parser.read(record.filter))
+        _, row = filter.shape_and_row
+        names = [each.name for each in row if isinstance(each, Parameter)]
+        values = checked_parameters(names, record.params)
+    except TidegateError as error:
+        raise SubscriptionError(f"subscription {record.id!r}: {error}") from error
+    return Subscription(
+        record.id,
+        filter,
+        {name: value for name, value in values.items() if value is not None},
+        None if record.since is None else to_micros(record.since),
+        record.subscriber,
+        None if record.until is None else to_micros(record.until),
+        None if record.origin is None else to_micros(record.origin),
+    )
+
+
+def checked_parameters(names: Sequence[str], raw: Mapping[str, object]) -> dict[str, Value | None]:
+    """Values for the parameters of a filter, which has those names and no others."""
+    unknown = [name for name in raw if name not in names]
+    if unknown:
+        there = ", ".join(f":{name}" for name in dict.fromkeys(names)) or "none"
+        raise SubscriptionError(f"the filter has no parameter :{unknown[0]}; it has {there}")
+    return check_values("parameter :", raw)
 
 
 def records_of(table: pa.Table | pa.RecordBatch) -> Iterator[SubscriptionRecord]:

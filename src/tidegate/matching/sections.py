@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from tidegate.errors import SnapshotError
 
-FORMAT = "tidegate-snapshot-1"
+FORMAT = "tidegate-snapshot-2"
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +37,7 @@ class SectionWriter:
         flat = pa.array(np.ascontiguousarray(values).ravel())
         self._columns[name] = _as_list(flat)
 
-    def texts(self, name: str, values: list[str]) -> None:
+    def texts(self, name: str, values: Sequence[str | None]) -> None:
         """Add a list of strings."""
         self._columns[name] = _as_list(pa.array(values, pa.large_string()))
 

@@ -1,4 +1,4 @@
-"""A subscription: a filter, the values of its parameters, and when it began."""
+"""A subscription: a filter, the values of its parameters, and when it holds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Moment:
 class Subscription:
     """What a subscriber asked for, from ``since`` on and before ``until``.
 
-    Both are in microseconds since 1970, or None where that is not known; `t` counts from ``since``.
+    Both are in microseconds since 1970, or None where that is not known. `t` counts from
+    ``origin``, or from ``since`` if there is none: a later version of a subscription holds from
+    its change on, but its `t` counts on.
     """
 
     id: str
@@ -42,6 +44,7 @@ class Subscription:
     since: int | None = None
     subscriber: str | None = None
     until: int | None = None
+    origin: int | None = None
 
     def lives(self, moment: Moment) -> bool:
         """Whether the subscription is there at a moment; without times it always is."""
@@ -52,10 +55,8 @@ class Subscription:
 
     def environment(self, moment: Moment) -> Environment:
         """What the filter's expressions see at a moment."""
-        if moment.micros is None or self.since is None:
-            t = 0.0
-        else:
-            t = (moment.micros - self.since) / 1e6
+        origin = self.since if self.origin is None else self.origin
+        t = 0.0 if moment.micros is None or origin is None else (moment.micros - origin) / 1e6
         now = None if moment.micros is None else from_micros(moment.micros)
         return Environment(self.parameters, moment.variables, t, now)
 

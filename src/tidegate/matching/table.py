@@ -1,4 +1,7 @@
-"""All subscriptions of a matcher, by number: their ids, shapes, rows and times."""
+"""All subscriptions of a matcher, by number: their ids, shapes, rows and times.
+
+A version of the past has the id of its subscription as well, but is not found by it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from tidegate.language.limits import Limits
 from tidegate.language.parser import parse_filter
 from tidegate.language.shapes import Row, Shape, split
 from tidegate.language.values import Value
+from tidegate.matching.batches import VersionColumns
 from tidegate.matching.ids import IdIndex, Numbers, check_ids
 from tidegate.matching.parts import NO_TIME
 from tidegate.matching.rows import (
@@ -29,9 +33,12 @@ from tidegate.matching.rows import (
 )
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.subscription import Subscription
+from tidegate.matching.text_columns import TextColumn
 
 NO_END = np.int64(2**63 - 1)
 _NO_LIMITS = Limits(10**9, 1000, 10**9, 10**9)
+_COLUMNS = ("_shape_of", "_row_of", "_names_of", "_since", "_until", "_origin", "_is_past")
+"""What is known of each number, an array each."""
 
 
 class SubscriptionTable:
@@ -49,7 +56,8 @@ class SubscriptionTable:
         self._slots_of: list[dict[str, tuple[int, ...]]] = []
         self._ids = IdIndex()
         self._unread: Any = None
-        self._subscribers: dict[int, str] = {}
+        self._subscribers: list[str | None] = []
+        self._unread_subscribers: Any = None
         self._free: list[int] = []
         self._count = 0
         self._length = 0
@@ -58,9 +66,12 @@ class SubscriptionTable:
         self._names_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._since: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._until: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._origin: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._is_past: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._latest_since = NO_TIME
         self._first_until = NO_END
-        self._arrow_ids: pa.StringArray | None = None
+        self._id_column = TextColumn(lambda begin, end: self._known().between(begin, end))
+        self._subscriber_column = TextColumn(lambda begin, end: self._subscribers[begin:end])
 
     def __len__(self) -> int:
         return self._length
@@ -81,8 +92,11 @@ class SubscriptionTable:
             numbers = np.arange(self._count, dtype=np.int32)
             ids.reserve(self._count)
             ids.write(numbers, self._unread.to_pylist())
-            ids.enter(np.delete(numbers, self._free))
+            known = self._is_past[: self._count] == 0
+            known[self._free] = False
+            ids.enter(numbers[known])
             self._ids, self._unread = ids, None
+            self._subscribers = self._unread_subscribers.to_pylist()
         return self._ids
 
     def ids_of(self, numbers: Numbers) -> list[str]:
@@ -91,9 +105,7 @@ class SubscriptionTable:
 
     def ids(self) -> pa.StringArray:
         """The ids of all numbers, those given back included, as an Arrow array."""
-        if self._arrow_ids is None:
-            self._arrow_ids = pa.array(self._ids.first(self._count), pa.string())
-        return self._arrow_ids
+        return self._id_column.array(self._count)
 
     def place(self, number: int) -> tuple[int, int]:
         """The number of a subscription's shape, and where its row begins."""
@@ -104,12 +116,34 @@ class SubscriptionTable:
         return self._widths[shape]
 
     def since(self, numbers: Numbers) -> npt.NDArray[np.int64]:
-        """When subscriptions began, NO_TIME where that is not known."""
+        """From when on subscriptions hold, NO_TIME where that is not known."""
         return self._since[numbers]
+
+    def until(self, numbers: Numbers) -> npt.NDArray[np.int64]:
+        """When subscriptions end, NO_END for those that go on."""
+        return self._until[numbers]
+
+    def origin(self, numbers: Numbers) -> npt.NDArray[np.int64]:
+        """From when on the `t` of subscriptions counts, NO_TIME where that is not known."""
+        return self._origin[numbers]
+
+    def past(self) -> Numbers:
+        """The numbers of the versions of the past."""
+        return np.flatnonzero(self._is_past[: self._count]).astype(np.int32)
+
+    def version_columns(self) -> VersionColumns:
+        """What is known of all numbers, those given back included."""
+        since = self._since[: self._count]
+        times = pa.array(since, pa.int64(), mask=since == NO_TIME)
+        return VersionColumns(
+            self.ids(),
+            self._subscriber_column.array(self._count),
+            times.cast(pa.timestamp("us", "UTC")),
+        )
 
     @property
     def latest_since(self) -> int | None:
-        """When the last subscription began; None if that is not known of any."""
+        """When the last version began; None if that is not known of any."""
         return None if self._latest_since == NO_TIME else int(self._latest_since)
 
     def all_live(self, begin: int, end: int) -> bool:
@@ -139,16 +173,25 @@ class SubscriptionTable:
         self._row_of[numbers] = self._add_rows(values)
         self._since[numbers] = [NO_TIME if each.since is None else each.since for each in new]
         self._until[numbers] = [NO_END if each.until is None else each.until for each in new]
+        origins = [each.since if each.origin is None else each.origin for each in new]
+        self._origin[numbers] = [NO_TIME if each is None else each for each in origins]
+        self._is_past[numbers] = 0
         for number, each in zip(numbers.tolist(), new, strict=True):
-            if each.subscriber is not None:
-                self._subscribers[number] = each.subscriber
-        self._arrow_ids = None
+            self._subscribers[number] = each.subscriber
+        self._id_column.has_changed(numbers)
+        self._subscriber_column.has_changed(numbers)
         return numbers
 
-    def publish(self, numbers: Numbers) -> None:
-        """Let subscriptions be known by their ids; raises SubscriptionError if one is taken."""
-        self._known().enter(numbers)
-        self._length += len(numbers)
+    def publish(self, numbers: Numbers, *, past: bool = False) -> None:
+        """Let subscriptions be known by their ids; raises SubscriptionError if one is taken.
+
+        Those of the past are not known by their ids.
+        """
+        if past:
+            self._is_past[numbers] = 1
+        else:
+            self._known().enter(numbers)
+            self._length += len(numbers)
         if len(numbers):
             self._latest_since = max(self._latest_since, self._since[numbers].max())
             self._first_until = min(self._first_until, self._until[numbers].min())
@@ -160,7 +203,6 @@ class SubscriptionTable:
 
     def _give_back(self, number: int) -> None:
         self.rows.remove(int(self._row_of[number]), self._widths[self._shape_of[number]])
-        self._subscribers.pop(number, None)
         self._free.append(number)
 
     @staticmethod
@@ -196,7 +238,8 @@ class SubscriptionTable:
             return
         self.capacity = max(count, 2 * self.capacity, 64)
         self._known().reserve(self.capacity)
-        for name in ("_shape_of", "_row_of", "_names_of", "_since", "_until"):
+        self._subscribers += [None] * (self.capacity - len(self._subscribers))
+        for name in _COLUMNS:
             old = getattr(self, name)
             new = np.zeros(self.capacity, old.dtype)
             new[: len(old)] = old
@@ -238,9 +281,17 @@ class SubscriptionTable:
 
     def remove(self, number: int) -> None:
         """Forget a subscription."""
-        self._known().remove(number)
-        self._length -= 1
+        if self._is_past[number]:
+            self._is_past[number] = 0
+        else:
+            self._known().remove(number)
+            self._length -= 1
         self._give_back(number)
+
+    def begin(self, number: int, since: int) -> None:
+        """Let a subscription hold from another time on; its `t` counts on."""
+        self._since[number] = since
+        self._latest_since = max(self._latest_since, np.int64(since))
 
     def update(self, number: int, parameters: Mapping[str, Value | None]) -> tuple[int, ...] | None:
         """Write new values of parameters.
@@ -283,13 +334,15 @@ class SubscriptionTable:
             elif value is not None:
                 filled.append(value)
         since, until = int(self._since[number]), int(self._until[number])
+        origin = int(self._origin[number])
         return Subscription(
             self._known().id(number),
             Filter.of_shape(self.shapes[shape], tuple(filled)),
             parameters,
             None if since == NO_TIME else since,
-            self._subscribers.get(number),
+            self._subscribers[number],
             None if until == NO_END else until,
+            None if origin in (NO_TIME, since) else origin,
         )
 
     def by_shape(self, numbers: Numbers) -> Iterator[tuple[int, Numbers]]:
@@ -321,13 +374,12 @@ class SubscriptionTable:
     def save(self, into: SectionWriter) -> None:
         """Add the table to a snapshot."""
         count = self._count
-        into.texts("ids", self._known().first(count))
+        into.texts("ids", self._known().between(0, count))
         into.texts("strings", self.pool.texts())
-        for name in ("shape_of", "row_of", "names_of", "since", "until"):
-            into.array(name, getattr(self, f"_{name}")[:count])
+        for name in _COLUMNS:
+            into.array(name[1:], getattr(self, name)[:count])
         into.array("free", np.array(self._free, np.int32))
-        into.array("subscriber_of", np.array(list(self._subscribers), np.int32))
-        into.texts("subscribers", list(self._subscribers.values()))
+        into.texts("subscribers", self._subscribers[:count])
         into.note("names", self._name_lists)
         into.texts("shapes", [shape_text(shape) for shape in self.shapes])
         self.rows.save(into)
@@ -337,17 +389,20 @@ class SubscriptionTable:
         """The table of a snapshot."""
         table = cls()
         table._unread = source.texts("ids")
-        table._arrow_ids = table._unread.cast(pa.string())
+        table._unread_subscribers = source.texts("subscribers")
+        table._id_column = TextColumn(
+            lambda begin, end: table._known().between(begin, end), table._unread.cast(pa.string())
+        )
+        table._subscriber_column = TextColumn(
+            lambda begin, end: table._subscribers[begin:end],
+            table._unread_subscribers.cast(pa.string()),
+        )
         table.pool = StringPool(source.texts("strings").to_pylist())
-        for name in ("shape_of", "row_of", "names_of", "since", "until"):
-            setattr(table, f"_{name}", source.array(name))
+        for name in _COLUMNS:
+            setattr(table, name, source.array(name[1:]))
         table._free = source.array("free").tolist()
         table.capacity = table._count = len(table._shape_of)
-        table._length = table._count - len(table._free)
-        subscribers = source.texts("subscribers").to_pylist()
-        table._subscribers = dict(
-            zip(source.array("subscriber_of").tolist(), subscribers, strict=True)
-        )
+        table._length = table._count - len(table._free) - int(table._is_past.sum())
         for names in source.note("names"):
             table._names_number_of(tuple(names))
         for text in source.texts("shapes").to_pylist():

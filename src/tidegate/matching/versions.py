@@ -1,0 +1,223 @@
+"""Versions of subscriptions: how each stood, from when until when, by a log of its changes.
+
+Theory of operation. A subscription is the fold of its changes in the order of their times; changes
+of one time stay in the order in which they came. Each change that can be made ends one version and
+begins another, which is the same subscription: its `t` counts on. A change that cannot be made (of
+a subscription that is not there, a second `subscribe`, a bad filter) is passed over.
+
+A change may come late. Then the versions of its subscription are folded anew, and what differs from
+before is what others have to know. A change that was passed over may fit by then, so none is
+refused before changes of its time are final.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from operator import attrgetter
+
+from tidegate.errors import SubscriptionError, TidegateError
+from tidegate.language.bulk import BulkParser
+from tidegate.language.expressions import Parameter
+from tidegate.matching.changes import Change, Op
+from tidegate.matching.records import SubscriptionRecord, checked_parameters
+
+Version = SubscriptionRecord
+"""A version is a record that always has ``since`` and ``origin``, and ``until`` if it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change that could not be made, and why."""
+
+    change: Change
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How the versions of one subscription differ from before."""
+
+    before: tuple[Version, ...]
+    """Versions that are no more, or that end at another time now."""
+    after: tuple[Version, ...]
+    """Versions that are new, or that end at another time now."""
+
+
+@dataclass(slots=True)
+class _Timeline:
+    """The changes of one subscription that are not final yet, and the version before them."""
+
+    base: Version | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
+    """All parameters ever set as of the base: a later filter may name one that its does not."""
+    changes: list[Change] = field(default_factory=list)
+    versions: list[Version] = field(default_factory=list)
+
+
+class Timelines:
+    """All subscriptions through time, by their changes.
+
+    >>> from datetime import UTC, datetime
+    >>> noon, one = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 13, tzinfo=UTC)
+    >>> timelines = Timelines()
+    >>> _ = timelines.take([Change(one, Op.UNSUBSCRIBE, "s"),
+    ...                     Change(noon, Op.SUBSCRIBE, "s", "price < 5")])
+    >>> [(each.filter, each.since.hour, each.until.hour) for each in timelines.versions()]
+    [('price < 5', 12, 13)]
+    """
+
+    def __init__(self) -> None:
+        self._timelines: dict[str, _Timeline] = {}
+        self._fold = _Fold()
+        self._open: list[tuple[datetime, str]] = []
+        """When some changes were made that are not final, and of which subscription: a heap."""
+        self._border: datetime | None = None
+
+    def versions(self) -> Iterator[Version]:
+        """All versions that are not forgotten, those of one subscription in order."""
+        for timeline in self._timelines.values():
+            yield from timeline.versions
+
+    def take(self, changes: Iterable[Change]) -> list[Difference]:
+        """Take changes, in the order in which they came; gives what differs from before."""
+        changed: dict[str, _Timeline] = {}
+        for change in changes:
+            timeline = self._timelines.setdefault(change.id, _Timeline())
+            place = bisect_right(timeline.changes, change.time, key=attrgetter("time"))
+            timeline.changes.insert(place, change)
+            changed[change.id] = timeline
+            heapq.heappush(self._open, (change.time, change.id))
+        found: list[Difference] = []
+        for timeline in changed.values():
+            before = timeline.versions
+            made = self._fold.versions(timeline)
+            timeline.versions = [each for each in made if not _ended(each, self._border)]
+            difference = _difference(before, timeline.versions)
+            if difference.before or difference.after:
+                found.append(difference)
+        return found
+
+    def make_final(self, border: datetime) -> tuple[list[Version], list[Refusal]]:
+        """Let no more changes come of times before ``border``.
+
+        Gives the versions that ended before or at it, which are now forgotten, and the changes that
+        never could be made.
+        """
+        self._border = border
+        ids: set[str] = set()
+        while self._open and self._open[0][0] < border:
+            ids.add(heapq.heappop(self._open)[1])
+        ended: list[Version] = []
+        refused: list[Refusal] = []
+        for id in ids:
+            timeline = self._timelines[id]
+            old = [change for change in timeline.changes if change.time < border]
+            timeline.changes = timeline.changes[len(old) :]
+            refused += self._fold.rebase(timeline, old)
+            ended += [each for each in timeline.versions if _ended(each, border)]
+            timeline.versions = [each for each in timeline.versions if not _ended(each, border)]
+            if timeline.base is None and not timeline.changes and not timeline.versions:
+                del self._timelines[id]
+        return ended, refused
+
+    def refusals(self) -> list[Refusal]:
+        """The changes that cannot be made, as far as is known."""
+        return [
+            refusal
+            for timeline in self._timelines.values()
+            for refusal in self._fold.rebase(replace(timeline), timeline.changes)
+        ]
+
+
+def versions_of(changes: Iterable[Change]) -> tuple[list[Version], list[Refusal]]:
+    """All versions that a whole log gives, and the changes that cannot be made."""
+    timelines = Timelines()
+    timelines.take(changes)
+    return list(timelines.versions()), timelines.refusals()
+
+
+class _Fold:
+    """Makes versions of changes."""
+
+    def __init__(self) -> None:
+        self._parser = BulkParser()
+
+    def versions(self, timeline: _Timeline) -> list[Version]:
+        """The version before all changes and those that they make."""
+        steps = [] if timeline.base is None else [timeline.base]
+        current, params = timeline.base, timeline.params
+        for change in timeline.changes:
+            try:
+                after, params = self._made(current, params, change)
+            except TidegateError:
+                continue
+            if current is not None:
+                steps[-1] = replace(current, until=change.time)
+            if after is not None:
+                steps.append(after)
+            current = after
+        return [each for each in steps if each.since != each.until]
+
+    def rebase(self, timeline: _Timeline, old: Sequence[Change]) -> list[Refusal]:
+        """Let the version before all changes be the one after some; gives those that do not fit."""
+        refused: list[Refusal] = []
+        for change in old:
+            try:
+                timeline.base, timeline.params = self._made(timeline.base, timeline.params, change)
+            except TidegateError as error:
+                refused.append(Refusal(change, str(error)))
+        return refused
+
+    def _made(
+        self, current: Version | None, params: Mapping[str, object], change: Change
+    ) -> tuple[Version | None, Mapping[str, object]]:
+        """The version after a change, and all parameters set by then."""
+        if change.op is Op.SUBSCRIBE:
+            return self._begun(current, change)
+        if current is None:
+            raise SubscriptionError(
+                f"there is no subscription {change.id!r} at {change.time.isoformat()}"
+            )
+        if change.op is Op.UNSUBSCRIBE:
+            return None, {}
+        filter = current.filter if change.filter is None else change.filter
+        names = self._parameters(change.id, filter)
+        checked_parameters(names, change.params or {})
+        all_params = {**params, **(change.params or {})}
+        fitting = {name: value for name, value in all_params.items() if name in names}
+        return replace(current, filter=filter, params=fitting, since=change.time), all_params
+
+    def _begun(
+        self, current: Version | None, change: Change
+    ) -> tuple[Version, Mapping[str, object]]:
+        if current is not None:
+            raise SubscriptionError(f"there already is a subscription {change.id!r}")
+        filter, params = change.filter or "", change.params or {}
+        checked_parameters(self._parameters(change.id, filter), params)
+        begun = Version(
+            change.id, filter, params, change.subscriber, change.time, origin=change.time
+        )
+        return begun, params
+
+    def _parameters(self, id: str, filter: str) -> list[str]:
+        try:
+            _, row = self._parser.read(filter)
+        except TidegateError as error:
+            raise SubscriptionError(f"subscription {id!r}: {error}") from None
+        return [each.name for each in row if isinstance(each, Parameter)]
+
+
+def _ended(version: Version, border: datetime | None) -> bool:
+    return border is not None and version.until is not None and version.until <= border
+
+
+def _difference(before: Sequence[Version], after: Sequence[Version]) -> Difference:
+    """What is in one list and not in the other; most often that is at the end of both."""
+    same = 0
+    while same < min(len(before), len(after)) and before[same] == after[same]:
+        same += 1
+    return Difference(tuple(before[same:]), tuple(after[same:]))

@@ -1,0 +1,8 @@
+"""The data pipeline on Spark: matching DataFrames and streams, with the same answers as the engine.
+
+``deliveries = tidegate.spark.match(events, subscriptions, event_time="time")``
+"""
+
+from tidegate.spark.batch import match
+
+__all__ = ["match"]

@@ -1,0 +1,90 @@
+"""The columns of events and deliveries, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from tidegate.errors import EventError
+
+DELIVERY_FIELDS = [
+    t.StructField("subscription", t.StringType(), False),
+    t.StructField("subscriber", t.StringType(), True),
+    t.StructField("version", t.TimestampType(), True),
+]
+"""What is added to an event's columns. The version is the time from which the version of the
+subscription holds that matched; null where subscriptions have no times."""
+
+GROUPED_FIELD = t.StructField(
+    "deliveries", t.ArrayType(t.StructType(DELIVERY_FIELDS), False), False
+)
+"""The same as a list for each event."""
+
+_VALUE_TYPES = (
+    t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType,
+    t.StringType, t.TimestampType, t.TimestampNTZType, t.NullType,
+)  # fmt: skip
+_ADVICE: dict[type[t.DataType], str] = {
+    t.DecimalType: "cast it to double or long",
+    t.DateType: "cast it to timestamp",
+}
+
+
+def check_events(events: DataFrame, event_time: str | None) -> None:
+    """See that all columns can be attributes, and that there is a time if one is named."""
+    for each in events.schema.fields:
+        _check_type(each.name, each.dataType)
+    if event_time is None:
+        return
+    names = events.columns
+    if event_time not in names:
+        raise EventError(
+            f"the events have no column {event_time!r} with their time; they have "
+            f"{', '.join(names)}"
+        )
+    kind = events.schema[event_time].dataType
+    if not isinstance(kind, (t.TimestampType, t.TimestampNTZType)):
+        raise EventError(
+            f"column {event_time!r} holds the time of events and must be of timestamps, "
+            f"not {kind.simpleString()}"
+        )
+
+
+def _check_type(name: str, kind: t.DataType) -> None:
+    if isinstance(kind, t.StructType):
+        for each in kind.fields:
+            _check_type(f"{name}.{each.name}", each.dataType)
+        return
+    if isinstance(kind, _VALUE_TYPES):
+        return
+    advice = next((text for each, text in _ADVICE.items() if isinstance(kind, each)), "drop it")
+    raise EventError(
+        f"column {name!r} of the events is of {kind.simpleString()}, which is no value type; "
+        f"{advice}, or take booleans, integers, floats, strings or timestamps"
+    )
+
+
+def kept_columns(events: DataFrame, key: str | Sequence[str] | None, added: set[str]) -> list[str]:
+    """The columns of events that stand in the result: all, or those of a key."""
+    names = events.columns
+    kept = names if key is None else [key] if isinstance(key, str) else list(key)
+    missing = [name for name in kept if name not in names]
+    if missing:
+        raise EventError(
+            f"the events have no column {missing[0]!r} for the key; they have {', '.join(names)}"
+        )
+    taken = [name for name in kept if name in added]
+    if taken:
+        raise EventError(
+            f"the events have a column {taken[0]!r}, which the result adds; "
+            "rename it, or choose other columns with `key`"
+        )
+    return kept
+
+
+def result_schema(events: DataFrame, kept: Sequence[str], *, grouped: bool) -> t.StructType:
+    """What a match gives."""
+    added = [GROUPED_FIELD] if grouped else DELIVERY_FIELDS
+    return t.StructType([*(events.schema[name] for name in kept), *added])

@@ -1,0 +1,133 @@
+"""Subscriptions as Spark has them: tables of them, or logs of their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidegate.errors import SubscriptionError, TidegateError
+from tidegate.matching import changes, records
+from tidegate.matching.as_of import AsOfMatcher
+from tidegate.matching.changes import Change
+from tidegate.matching.records import SubscriptionRecord, rows_of
+from tidegate.matching.versions import Version, versions_of
+
+SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that is no subscription or no change, and why."""
+
+    row: dict[str, object]
+    reason: str
+
+
+def is_change_log(columns: Iterable[str]) -> bool:
+    """Whether a table with such columns is a log of changes."""
+    return "op" in columns
+
+
+def check_columns(columns: list[str], event_time: str | None) -> None:
+    """See that a table is one of subscriptions or of changes; the error names the column."""
+    log = is_change_log(columns)
+    what, known = ("a change", changes.FIELDS) if log else ("a subscription", records.FIELDS)
+    required = ("time", "op", "id") if log else ("id", "filter")
+    missing = [name for name in required if name not in columns]
+    if missing:
+        raise SubscriptionError(
+            f"the subscriptions have no column {missing[0]!r}; they have {', '.join(columns)}"
+        )
+    records.check_fields(dict.fromkeys(columns), known, what)
+    if log and event_time is None:
+        raise SubscriptionError(
+            "a log of changes needs `event_time`: events are judged as of their time"
+        )
+
+
+def collected(table: DataFrame | pa.Table) -> pa.Table:
+    """A table in the driver's memory."""
+    if isinstance(table, pa.Table):
+        return table
+    if table.isStreaming:
+        raise SubscriptionError(
+            "the subscriptions are a stream; tidegate.spark.deliver takes streams of changes"
+        )
+    return table.toArrow()
+
+
+def read_versions(table: pa.Table, *, timeless: bool, skip_bad: bool) -> list[Version]:
+    """The versions of a table of subscriptions or of changes.
+
+    Where events have no times, subscriptions have no end.
+    """
+    bad: list[BadRow] = []
+    if is_change_log(table.column_names):
+        good = [change for _, change in read_changes(table, bad)]
+        good.sort(key=lambda change: change.time)
+        versions, refused = versions_of(good)
+        bad += [BadRow({"id": each.change.id}, each.reason) for each in refused]
+    else:
+        versions = list(_read_records(table, bad))
+        if timeless:
+            versions = [replace(each, until=None) for each in versions]
+    if bad and not skip_bad:
+        raise SubscriptionError(_told(bad))
+    return versions
+
+
+def read_changes(table: pa.Table, bad: list[BadRow]) -> Iterator[tuple[int, Change]]:
+    """The changes of a table, each with its row; bad ones are noted."""
+    for index, row in enumerate(rows_of(table)):
+        try:
+            yield index, Change.of(row)
+        except TidegateError as error:
+            bad.append(BadRow(row, str(error)))
+
+
+def _read_records(table: pa.Table, bad: list[BadRow]) -> Iterator[SubscriptionRecord]:
+    for row in rows_of(table):
+        try:
+            yield SubscriptionRecord.of(row)
+        except TidegateError as error:
+            bad.append(BadRow(row, str(error)))
+
+
+def matcher_of(versions: list[Version], *, skip_bad: bool) -> AsOfMatcher:
+    """An index of versions; bad ones are an error, or left out."""
+    try:
+        return AsOfMatcher(versions)
+    except TidegateError:
+        if not skip_bad:
+            raise
+    good: list[Version] = []
+    ids: set[str] = set()
+    for each in versions:
+        if (each.until is None and each.id in ids) or _fails(each):
+            continue
+        ids.add(each.id)
+        good.append(each)
+    return AsOfMatcher(good)
+
+
+def _fails(version: Version) -> bool:
+    try:
+        records.subscription_of(version, None)
+    except TidegateError:
+        return True
+    return False
+
+
+def _told(bad: list[BadRow]) -> str:
+    lines = [f"{_named(each.row)}: {each.reason}" for each in bad[:SHOWN_MAX]]
+    if len(bad) > SHOWN_MAX:
+        lines.append(f"and {len(bad) - SHOWN_MAX} more")
+    return "\n".join(lines)
+
+
+def _named(row: dict[str, Any]) -> str:
+    return f"subscription {row.get('id')!r}"
