@@ -8,6 +8,8 @@ TidegateError
 ├── UnresolvedError         a question that needs values for parameters, `t` or variables
 ├── SubscriptionError       a subscription that is not there, or is there already
 ├── SnapshotError           a file is no snapshot of an engine, or cannot be read
+├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
+├── StateError              the state of a stream cannot be read, or belongs to another one
 └── LateEventsError         more events are pending than a sequence matcher may hold
 
 TidegateWarning
@@ -64,6 +66,14 @@ class SubscriptionError(TidegateError):
 
 class SnapshotError(TidegateError):
     """A file that is no snapshot of an engine, is damaged, or cannot be read."""
+
+
+class ConnectorError(TidegateError):
+    """A source or sink of a pipeline that lacks a part or is set up wrongly."""
+
+
+class StateError(TidegateError):
+    """Files that hold the state of a stream are missing, damaged, or belong to another one."""
 
 
 class LateEventsError(TidegateError):

@@ -1,4 +1,4 @@
-"""One Spark session for all tests; they carry the xdist group "spark", so that one worker has it."""
+"""One Spark session for all tests, which carry one xdist group, so that one worker has it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from tidegate.spark.session import local_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        # a session that lives for minutes spends most of its time compiling
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
     session = local_session("tidegate-tests", master="local[2]", settings=settings)
     yield session
     session.stop()

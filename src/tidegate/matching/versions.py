@@ -46,6 +46,16 @@ class Difference:
     after: tuple[Version, ...]
     """Versions that are new, or that end at another time now."""
 
+    @property
+    def since(self) -> datetime:
+        """From when on the subscription is another than before."""
+        firsts = [some[0] for some in (self.before, self.after) if some]
+        if len(firsts) == 2 and replace(firsts[0], until=None) == replace(firsts[1], until=None):
+            moments = [each.until for each in firsts]
+        else:
+            moments = [each.since for each in firsts]
+        return min(each for each in moments if each is not None)
+
 
 @dataclass(slots=True)
 class _Timeline:
@@ -94,8 +104,7 @@ class Timelines:
         found: list[Difference] = []
         for timeline in changed.values():
             before = timeline.versions
-            made = self._fold.versions(timeline)
-            timeline.versions = [each for each in made if not _ended(each, self._border)]
+            self._refold(timeline)
             difference = _difference(before, timeline.versions)
             if difference.before or difference.after:
                 found.append(difference)
@@ -123,6 +132,36 @@ class Timelines:
             if timeline.base is None and not timeline.changes and not timeline.versions:
                 del self._timelines[id]
         return ended, refused
+
+    def __len__(self) -> int:
+        """How many subscriptions there are or were of late."""
+        return len(self._timelines)
+
+    def dump(self) -> Iterator[tuple[str, Version | None, Mapping[str, object], list[Change]]]:
+        """All that has to be kept: of each subscription its id, the version before all changes that
+        are not final, all parameters set by then, and those changes."""
+        for id, timeline in self._timelines.items():
+            yield id, timeline.base, timeline.params, timeline.changes
+
+    @classmethod
+    def restore(
+        cls,
+        dumped: Iterable[tuple[str, Version | None, Mapping[str, object], list[Change]]],
+        border: datetime | None,
+    ) -> Timelines:
+        """What was dumped; ``border`` is what was made final before."""
+        made = cls()
+        made._border = border
+        for id, base, params, changes in dumped:
+            timeline = made._timelines[id] = _Timeline(base, params, changes)
+            made._open += [(change.time, id) for change in changes]
+            made._refold(timeline)
+        heapq.heapify(made._open)
+        return made
+
+    def _refold(self, timeline: _Timeline) -> None:
+        made = self._fold.versions(timeline)
+        timeline.versions = [each for each in made if not _ended(each, self._border)]
 
     def refusals(self) -> list[Refusal]:
         """The changes that cannot be made, as far as is known."""

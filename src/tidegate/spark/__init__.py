@@ -4,5 +4,6 @@
 """
 
 from tidegate.spark.batch import match
+from tidegate.spark.stream import BatchReport, deliver
 
-__all__ = ["match"]
+__all__ = ["BatchReport", "deliver", "match"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,7 +11,7 @@ from tidegate.language.filters import check_values
 from tidegate.spark.columns import DELIVERY_FIELDS, check_events, kept_columns, result_schema
 from tidegate.spark.shipping import ship
 from tidegate.spark.subscriptions import check_columns, collected, matcher_of, read_versions
-from tidegate.spark.worker import MatchTask
+from tidegate.spark.worker import Layout, MatchTask
 
 
 def match(
@@ -47,13 +46,8 @@ def match(
         collected(subscriptions), timeless=event_time is None, skip_bad=skip_bad
     )
     index = ship(events.sparkSession, matcher_of(versions, skip_bad=skip_bad))
-    task = MatchTask(index, event_time, tuple(kept), grouped, known)
-    return map_in_arrow(events, task, result_schema(events, kept, grouped=grouped))
-
-
-def map_in_arrow(events: DataFrame, task: Any, schema: Any) -> DataFrame:
-    """Run a task over the Arrow batches of events; in batch, those are in the order of time."""
-    return events.mapInArrow(task, schema)
+    task = MatchTask(index, Layout(event_time, tuple(kept), grouped, known))
+    return events.mapInArrow(task, result_schema(events, kept, grouped=grouped))
 
 
 def _names(table: DataFrame | pa.Table) -> list[str]:

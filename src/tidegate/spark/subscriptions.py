@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -13,18 +12,14 @@ from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.matching import changes, records
 from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.changes import Change
-from tidegate.matching.records import SubscriptionRecord, rows_of
+from tidegate.matching.records import SubscriptionRecord, decode_object, rows_of
 from tidegate.matching.versions import Version, versions_of
 
 SHOWN_MAX = 3
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A row that is no subscription or no change, and why."""
-
-    row: dict[str, object]
-    reason: str
+NoteBad = Callable[[Mapping[str, object], str], None]
+"""Takes a row that is no subscription or no change, and why."""
 
 
 def is_change_log(columns: Iterable[str]) -> bool:
@@ -65,36 +60,41 @@ def read_versions(table: pa.Table, *, timeless: bool, skip_bad: bool) -> list[Ve
 
     Where events have no times, subscriptions have no end.
     """
-    bad: list[BadRow] = []
+    bad: list[str] = []
+
+    def note(row: Mapping[str, object], reason: str) -> None:
+        bad.append(f"subscription {row.get('id')!r}: {reason}")
+
     if is_change_log(table.column_names):
-        good = [change for _, change in read_changes(table, bad)]
-        good.sort(key=lambda change: change.time)
-        versions, refused = versions_of(good)
-        bad += [BadRow({"id": each.change.id}, each.reason) for each in refused]
+        versions, refused = versions_of(read_changes(table, note))
+        for each in refused:
+            note({"id": each.change.id}, each.reason)
     else:
-        versions = list(_read_records(table, bad))
+        versions = list(_read_records(table, note))
         if timeless:
             versions = [replace(each, until=None) for each in versions]
     if bad and not skip_bad:
-        raise SubscriptionError(_told(bad))
+        more = [f"and {len(bad) - SHOWN_MAX} more"] if len(bad) > SHOWN_MAX else []
+        raise SubscriptionError("\n".join(bad[:SHOWN_MAX] + more))
     return versions
 
 
-def read_changes(table: pa.Table, bad: list[BadRow]) -> Iterator[tuple[int, Change]]:
-    """The changes of a table, each with its row; bad ones are noted."""
-    for index, row in enumerate(rows_of(table)):
+def read_changes(table: pa.Table, bad: NoteBad) -> Iterator[Change]:
+    """The changes of a table, or of JSON in its one column `value`; bad ones are noted."""
+    as_json = table.column_names == ["value"]
+    for row in rows_of(table):
         try:
-            yield index, Change.of(row)
+            yield Change.of(decode_object(str(row["value"])) if as_json else row)
         except TidegateError as error:
-            bad.append(BadRow(row, str(error)))
+            bad(row, str(error))
 
 
-def _read_records(table: pa.Table, bad: list[BadRow]) -> Iterator[SubscriptionRecord]:
+def _read_records(table: pa.Table, bad: NoteBad) -> Iterator[SubscriptionRecord]:
     for row in rows_of(table):
         try:
             yield SubscriptionRecord.of(row)
         except TidegateError as error:
-            bad.append(BadRow(row, str(error)))
+            bad(row, str(error))
 
 
 def matcher_of(versions: list[Version], *, skip_bad: bool) -> AsOfMatcher:
@@ -120,14 +120,3 @@ def _fails(version: Version) -> bool:
     except TidegateError:
         return True
     return False
-
-
-def _told(bad: list[BadRow]) -> str:
-    lines = [f"{_named(each.row)}: {each.reason}" for each in bad[:SHOWN_MAX]]
-    if len(bad) > SHOWN_MAX:
-        lines.append(f"and {len(bad) - SHOWN_MAX} more")
-    return "\n".join(lines)
-
-
-def _named(row: dict[str, Any]) -> str:
-    return f"subscription {row.get('id')!r}"

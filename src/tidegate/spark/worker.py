@@ -3,37 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.language.values import Value
+from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch, VersionMatches, micros_of
-from tidegate.spark.shipping import IndexFile
+
+ASSERT, RETRACT = "assert", "retract"
+"""What a delivery of a stream does: it says that an event matches, or takes that back."""
 
 OUTPUT_ROWS_MAX = 200_000
 """At most so many matches go to Spark at once, which bounds the memory of a worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchTask:
-    """Matches the events of a partition; for `mapInArrow`."""
+class OpensIndex(Protocol):
+    """Where a worker finds an index."""
 
-    index: IndexFile
+    def open(self) -> AsOfMatcher:
+        """The index, which stays open in this process for the next task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How events come in and deliveries go out."""
+
     event_time: str | None
     kept: tuple[str, ...]
     """The columns of events that stand in the result."""
     grouped: bool
     variables: Mapping[str, Value] = field(default_factory=dict)
 
+    def rows(
+        self, events: pa.RecordBatch, found: VersionMatches, operation: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        """What is delivered: matches, one by one or by event, and what is done with them."""
+        kept = events.select(list(self.kept))
+        for rows in grouped_rows(kept, found) if self.grouped else single_rows(kept, found):
+            if operation is None:
+                yield rows
+            else:
+                yield rows.append_column("operation", pa.repeat(operation, rows.num_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTask:
+    """Matches the events of a partition; for `mapInArrow`."""
+
+    index: OpensIndex
+    layout: Layout
+    operation: str | None = None
+
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matcher = self.index.open()
         for events in batches:
-            found = matcher.match(event_batch(events, self.event_time, self.variables))
-            kept = events.select(list(self.kept))
-            yield from grouped_rows(kept, found) if self.grouped else single_rows(kept, found)
+            batch = event_batch(events, self.layout.event_time, self.layout.variables)
+            yield from self.layout.rows(events, matcher.match(batch), self.operation)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionTask:
+    """Matches events with versions as they were thought to be and as they are now known to be.
+
+    Gives what the first gave and the second does not, to be taken back, and the reverse.
+    """
+
+    before: OpensIndex
+    after: OpensIndex
+    layout: Layout
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        matchers = self.before.open(), self.after.open()
+        for events in batches:
+            batch = event_batch(events, self.layout.event_time, self.layout.variables)
+            before, after = (matcher.match(batch) for matcher in matchers)
+            wrong, missing = _only_in_one(before, after)
+            yield from self.layout.rows(events, wrong, RETRACT)
+            yield from self.layout.rows(events, missing, ASSERT)
+
+
+def _only_in_one(a: VersionMatches, b: VersionMatches) -> tuple[VersionMatches, VersionMatches]:
+    """The matches of one that the other does not have."""
+    codes: dict[tuple[str | None, object], int] = {}
+    pairs: list[npt.NDArray[np.int64]] = []
+    for each in (a, b):
+        ids, since = each.columns.subscription.to_pylist(), each.columns.since.to_pylist()
+        known = zip(ids, since, strict=True)
+        of_number = np.array([codes.setdefault(key, len(codes)) for key in known], np.int64)
+        pairs.append(each.events << 32 | of_number[each.numbers])
+    first, second = pairs
+    return _chosen(a, ~np.isin(first, second)), _chosen(b, ~np.isin(second, first))
+
+
+def _chosen(found: VersionMatches, chosen: npt.NDArray[np.bool_]) -> VersionMatches:
+    return replace(found, events=found.events[chosen], numbers=found.numbers[chosen])
 
 
 def event_batch(

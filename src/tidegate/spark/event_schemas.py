@@ -1,0 +1,87 @@
+"""Schemas of events: which Spark types hold Tidegate values, and their types in Arrow."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import types as t
+
+from tidegate.errors import ConnectorError
+
+BAD = "_bad"
+RECORD = "_record"
+SOURCE = "_source"
+
+# What a source adds to the columns of an event; null in a good one.
+VERDICT_FIELDS = tuple(t.StructField(name, t.StringType()) for name in (BAD, RECORD, SOURCE))
+
+_ARROW_TYPES: dict[type[t.DataType], pa.DataType] = {
+    t.BooleanType: pa.bool_(),
+    t.ByteType: pa.int8(),
+    t.ShortType: pa.int16(),
+    t.IntegerType: pa.int32(),
+    t.LongType: pa.int64(),
+    t.FloatType: pa.float32(),
+    t.DoubleType: pa.float64(),
+    t.StringType: pa.string(),
+    t.TimestampType: pa.timestamp("us", "UTC"),
+}
+
+
+def event_schema(schema: str | t.StructType, taken: frozenset[str] = frozenset()) -> t.StructType:
+    """Check a schema of events, given as Spark's DDL or as a StructType.
+
+    ``taken`` are names that columns of the source have. All columns of the result may be null,
+    because any attribute may be absent from an event.
+    """
+    if isinstance(schema, str):
+        try:
+            parsed = t.StructType.fromDDL(schema)
+        except PySparkException as error:
+            raise ConnectorError(f"the schema {schema!r} is not DDL: {error}") from error
+        if not isinstance(parsed, t.StructType):
+            raise ConnectorError(f"the schema {schema!r} has no columns; write 'name type, ...'")
+        schema = parsed
+    if not schema.fields:
+        raise ConnectorError("the schema of events has no columns")
+    clashes = sorted((taken | {BAD, RECORD, SOURCE}).intersection(schema.names))
+    if clashes:
+        raise ConnectorError(
+            f"column {clashes[0]!r} of the schema has the name of a column that the source adds; "
+            "rename one of them"
+        )
+    _check(schema, "")
+    return schema.toNullable()
+
+
+def arrow_schema(schema: t.StructType) -> pa.Schema:
+    """The same schema in Arrow; timestamps are in UTC."""
+    return pa.schema([(field.name, arrow_type(field.dataType)) for field in schema.fields])
+
+
+def arrow_type(kind: t.DataType) -> pa.DataType:
+    """The Arrow type of values that are of a Spark type in an event."""
+    if isinstance(kind, t.StructType):
+        return pa.struct(list(arrow_schema(kind)))
+    return _ARROW_TYPES[type(kind)]
+
+
+def _check(schema: t.StructType, prefix: str) -> None:
+    names = schema.names
+    twice = [name for index, name in enumerate(names) if name in names[:index]]
+    if twice:
+        raise ConnectorError(f"column {prefix + twice[0]!r} stands in the schema twice")
+    for field in schema.fields:
+        kind, name = field.dataType, prefix + field.name
+        if isinstance(kind, t.StructType):
+            _check(kind, name + ".")
+        elif isinstance(kind, t.ArrayType):
+            raise ConnectorError(
+                f"column {name!r} is {kind.simpleString()}; a list is not a value, "
+                "so send one event for each of its items"
+            )
+        elif type(kind) not in _ARROW_TYPES:
+            raise ConnectorError(
+                f"column {name!r} is {kind.simpleString()}; an attribute is a boolean, an integer, "
+                "a float, a double, a string, a timestamp or a struct of these"
+            )

@@ -1,0 +1,256 @@
+"""Streams of events, matched with a stream of changes: each event as of its own time.
+
+Theory of operation. Events and changes are joined to one stream, so that one checkpoint says how
+far both were read, and each micro-batch is spooled to Parquet once and read from there. A batch
+takes its changes first; then its events are matched with the versions of their times. A change may
+be of a time whose events were matched before: then those events, which are still in the spool, are
+matched with the versions of the changed subscriptions as they were and as they are now, and what
+differs is delivered as corrections.
+
+All this holds for what is at most ``lateness`` older than the latest event of the batches before.
+What comes later than that is set aside, together with what cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.errors import EventError, SubscriptionError
+from tidegate.language.filters import check_values
+from tidegate.language.values import from_micros, to_micros
+from tidegate.matching.as_of import AsOfMatcher
+from tidegate.matching.changes import Change
+from tidegate.spark.aside import ASIDE_SCHEMA, SetAside, change_record, event_records
+from tidegate.spark.columns import DELIVERY_FIELDS, check_events, kept_columns, result_schema
+from tidegate.spark.event_schemas import BAD, RECORD, SOURCE
+from tidegate.spark.shipping import ship
+from tidegate.spark.sinks import ParquetSink, Sink
+from tidegate.spark.state import StreamState, Taken
+from tidegate.spark.subscriptions import check_columns, read_changes
+from tidegate.spark.worker import ASSERT, CorrectionTask, Layout, MatchTask
+
+OPERATION_FIELD = t.StructField("operation", t.StringType(), False)
+"""What a delivery does: `assert` says that an event matches, `retract` takes that back."""
+
+LATENESS_MAX = timedelta(days=36_500)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What was in a micro-batch."""
+
+    batch: int
+    events: int
+    changes: int
+    late: int
+    """How many events and changes came too late."""
+    bad: int
+    """How many records could not be read, and changes not be made."""
+    corrected: int
+    """How many subscriptions are others than thought for events that had been matched before."""
+    subscriptions: int
+    latest: datetime | None
+    """The time of the latest event so far."""
+
+
+def deliver(
+    events: DataFrame,
+    changes: DataFrame,
+    to: Sink,
+    *,
+    event_time: str,
+    checkpoint: str | Path,
+    lateness: timedelta = timedelta(seconds=10),
+    key: str | Sequence[str] | None = None,
+    grouped: bool = False,
+    variables: Mapping[str, object] | None = None,
+    aside: Sink | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    report: Callable[[BatchReport], None] | None = None,
+    name: str | None = None,
+) -> StreamingQuery:
+    """Start to match a stream of events with a stream of changes, each event as of its time.
+
+    ``changes`` has the columns `time`, `op`, `id` and more, as a log of changes has them, or one
+    column `value` with such a change as a JSON object. What is at most ``lateness`` older than the
+    latest event gets the exact answer, in whatever order events and changes come: `to` gets rows
+    as `match` gives them with one more column `operation`, which is `assert`, or `retract` where a
+    late change takes an earlier delivery back. What comes later, and what cannot be read, goes to
+    ``aside``, by default Parquet in the folder `aside` of the checkpoint. ``checkpoint`` is a
+    folder that the driver and all workers see. ``trigger`` is as for Spark's `DataStreamWriter`.
+    """
+    if not timedelta(0) <= lateness <= LATENESS_MAX:
+        raise EventError(f"the lateness is {lateness}; it must be from 0 to {LATENESS_MAX}")
+    if not (events.isStreaming and changes.isStreaming):
+        raise SubscriptionError(
+            "deliver takes streams of events and of changes; tidegate.spark.match takes tables"
+        )
+    if changes.columns != ["value"]:
+        check_columns(changes.columns, event_time)
+    good = events.drop(BAD, RECORD, SOURCE)
+    check_events(good, event_time)
+    added = {"deliveries"} if grouped else {field.name for field in DELIVERY_FIELDS}
+    kept = kept_columns(good, key, {*added, OPERATION_FIELD.name})
+    values = check_values("variable @", variables or {})
+    known = {name: value for name, value in values.items() if value is not None}
+    folder = Path(checkpoint)
+    result = result_schema(good, kept, grouped=grouped)
+    stream = _DeliveryStream(
+        StreamState(folder / "tidegate", lateness),
+        Layout(event_time, tuple(kept), grouped, known),
+        t.StructType([*result.fields, OPERATION_FIELD]),
+        to,
+        ParquetSink(str(folder / "aside")) if aside is None else aside,
+        report,
+    )
+    writer = _joined(events, changes).writeStream.foreachBatch(stream)
+    writer = writer.option("checkpointLocation", str(folder / "spark"))
+    if name is not None:
+        writer = writer.queryName(name)
+    if trigger is not None:
+        writer = writer.trigger(**trigger)
+    return writer.start()
+
+
+def _joined(events: DataFrame, changes: DataFrame) -> DataFrame:
+    """One stream of both: each row has an event, a record that is no good event, or a change."""
+    attributes = [
+        f.col(f"`{name}`") for name in events.columns if name not in (BAD, RECORD, SOURCE)
+    ]
+    event = f.struct(*attributes)
+    if BAD not in events.columns:
+        bad = f.lit(None).cast(ASIDE_SCHEMA)
+    else:
+        record = event_records(f.col(BAD), f.col(RECORD), f.col(SOURCE))
+        bad = f.when(f.col(BAD).isNotNull(), record)
+        event = f.when(f.col(BAD).isNull(), event)
+    change = f.struct(*(f.col(f"`{name}`") for name in changes.columns))
+    return events.select(event.alias("event"), bad.alias("bad")).unionByName(
+        changes.select(change.alias("change")), allowMissingColumns=True
+    )
+
+
+@dataclass(slots=True)
+class _DeliveryStream:
+    """Delivers the micro-batches of one stream; for `foreachBatch`."""
+
+    state: StreamState
+    layout: Layout
+    schema: t.StructType
+    to: Sink
+    aside: Sink
+    report: Callable[[BatchReport], None] | None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        self.state.begin(batch)
+        border = self.state.border
+        counts = self._spool(rows, batch, border)
+        spooled = _read_spool(rows, [self.state.spool(batch)])
+        aside = SetAside(rows.sparkSession)
+        changes = self._changes(spooled, aside) if counts["changes"] else []
+        taken = self.state.take(batch, changes)
+        concerned = self._deliver(rows, spooled, batch, border, taken)
+        aside.add([change_record(each, "came too late") for each in taken.late])
+        aside.add([change_record(each.change, each.reason) for each in taken.refused])
+        self._set_aside(spooled, batch, border, counts, aside)
+        self.state.end(batch, counts["latest"])
+        if self.report is not None:
+            late = counts["late"] + len(taken.late)
+            bad = counts["bad"] + counts["timeless"] + len(aside) - len(taken.late)
+            latest = None if self.state.latest is None else from_micros(self.state.latest)
+            told = BatchReport(
+                batch, counts["events"], counts["changes"], late, bad, concerned, len(self.state),
+                latest,
+            )  # fmt: skip
+            self.report(told)
+
+    @property
+    def _time(self) -> Column:
+        return f.col(f"event.`{self.layout.event_time}`")
+
+    def _spool(self, rows: DataFrame, batch: int, border: datetime | None) -> Mapping[str, Any]:
+        """Write the rows of a batch down, and count them meanwhile."""
+        seen = Observation()
+        counted = rows.observe(
+            seen,
+            f.count("event").alias("events"),
+            f.count("change").alias("changes"),
+            f.count("bad").alias("bad"),
+            f.count_if(self._is_late(border)).alias("late"),
+            f.count_if(f.col("event").isNotNull() & self._time.isNull()).alias("timeless"),
+            f.max(f.unix_micros(self._time)).alias("latest"),
+        )
+        counted.write.mode("overwrite").parquet(str(self.state.spool(batch)))
+        return seen.get
+
+    def _is_late(self, border: datetime | None) -> Column:
+        return f.lit(False) if border is None else self._time < f.lit(border)
+
+    def _changes(self, spooled: DataFrame, aside: SetAside) -> list[Change]:
+        """The changes of a batch; those that cannot be read are set aside."""
+        table = spooled.where("change is not null").select("change.*").toArrow()
+        return list(read_changes(table, aside.bad_change))
+
+    def _deliver(
+        self, rows: DataFrame, spooled: DataFrame, batch: int, border: datetime | None, taken: Taken
+    ) -> int:
+        """Deliver a batch and what it corrects; gives how many subscriptions it corrects."""
+        task = MatchTask(self.state.index(batch), self.layout, ASSERT)
+        deliveries = self._events_since(spooled, border).mapInArrow(task, self.schema)
+        latest = self.state.latest
+        concerned = [
+            each
+            for each in taken.differences
+            if latest is not None and to_micros(each.since) <= latest
+        ]
+        since = min((each.since for each in concerned), default=None)
+        spools = [] if since is None else self.state.spools_since(batch, to_micros(since))
+        if spools:
+            session = rows.sparkSession
+            before = ship(session, AsOfMatcher(v for each in concerned for v in each.before))
+            after = ship(session, AsOfMatcher(v for each in concerned for v in each.after))
+            correct = CorrectionTask(before, after, self.layout)
+            events = self._events_since(_read_spool(rows, spools), since)
+            deliveries = deliveries.unionByName(events.mapInArrow(correct, self.schema))
+        self.to.write(deliveries, batch)
+        return len(concerned)
+
+    def _events_since(self, spooled: DataFrame, since: datetime | None) -> DataFrame:
+        wanted = self._time.isNotNull() if since is None else self._time >= f.lit(since)
+        return spooled.where(wanted).select("event.*")
+
+    def _set_aside(
+        self,
+        spooled: DataFrame,
+        batch: int,
+        border: datetime | None,
+        counts: Mapping[str, Any],
+        aside: SetAside,
+    ) -> None:
+        """Keep what came too late or cannot be read."""
+        if counts["bad"]:
+            aside.add_rows(spooled.where("bad is not null").select("bad.*"))
+        record = f.to_json("event")
+        if counts["late"]:
+            late = event_records(f.lit("came too late"), record, f.lit(None))
+            aside.add_rows(
+                spooled.where(self._is_late(border)).select(late.alias("_")).select("_.*")
+            )
+        if counts["timeless"]:
+            timeless = event_records(f.lit("has no time"), record, f.lit(None))
+            missing = spooled.where(f.col("event").isNotNull() & self._time.isNull())
+            aside.add_rows(missing.select(timeless.alias("_")).select("_.*"))
+        aside.write(self.aside, batch)
+
+
+def _read_spool(rows: DataFrame, paths: Sequence[Path]) -> DataFrame:
+    return rows.sparkSession.read.schema(rows.schema).parquet(*map(str, paths))
