@@ -37,3 +37,49 @@ def test_names_what_is_wrong(spark: SparkSession) -> None:
         match(events, subscriptions)
     with pytest.raises(SubscriptionError, match="no column 'filter'"):
         match(events.select("a"), pa.table({"id": ["s"]}))
+
+
+def test_partitioned_by_an_attribute_it_gives_the_same(spark: SparkSession) -> None:
+    texts = [
+        "symbol = 'A' and price > 3", "symbol in ('A', 'B', :c)", "price < 4", "symbol = :c",
+        "symbol = 'A' or symbol = 'C'", "symbol = 'A' or price = 9", "code = 3", "symbol = 5",
+        "code in (1, 2.0, 2.5)", "symbol != 'A'",
+    ]  # fmt: skip
+    params = ['{"c": "C"}' if ":c" in text else None for text in texts]
+    subscriptions = pa.table({"id": texts, "filter": texts, "params": params})
+    rows = [
+        (number, symbol, price, code)
+        for number, (symbol, price, code) in enumerate(
+            (symbol, price, code)
+            for symbol in ["A", "B", "C", "", None]
+            for price in [3.0, 9.0, None]
+            for code in [1, 2, 3, None]
+        )
+    ]
+    events = spark.createDataFrame(rows, "event int, symbol string, price double, code long")
+    wanted = _pairs(match(events, subscriptions, key="event", partition_by=None).toArrow())
+    for attribute in ("symbol", "code"):
+        found = match(events, subscriptions, key="event", partition_by=attribute)
+        assert _pairs(found.toArrow()) == wanted
+
+
+def test_a_large_index_is_partitioned_by_the_attribute_that_is_used_most(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.spark.batch.INDEX_BYTES_MAX", 100_000)
+    workload = WORKLOADS["market"]
+    events = workload.events(500).append_column("event", pa.array(range(500)))
+    subscriptions, table = workload.subscriptions(1000), spark.createDataFrame(events)
+    found = match(table, subscriptions, key="event")
+    assert "PartitionedTask" in found._jdf.queryExecution().toString()
+    alone = match(table, subscriptions, key="event", partition_by=None)
+    assert _pairs(found.toArrow()) == _pairs(alone.toArrow())
+
+
+def test_the_column_to_partition_by_must_fit(spark: SparkSession) -> None:
+    events = spark.createDataFrame([(1.5,)], "a double")
+    subscriptions = pa.table({"id": ["s"], "filter": ["a > 0"]})
+    with pytest.raises(SubscriptionError, match="no column 'b' to be partitioned by; they have a"):
+        match(events, subscriptions, partition_by="b")
+    with pytest.raises(SubscriptionError, match="'a' is of double; events are partitioned by"):
+        match(events, subscriptions, partition_by="a")

@@ -151,3 +151,137 @@ def test_any_split_gives_what_a_table_gives(spark: SparkSession, tmp_path: Path,
     assert net(to.rows) == as_of(spark, events, changes)
     assert sum(each.events for each in reports) == 300
     assert not any(each.late for each in reports)
+
+
+def subscribe(seconds: float, id: str, filter: str, **params: object) -> Row:
+    row: Row = {"time": at(seconds), "op": "subscribe", "id": id, "filter": filter}
+    return {**row, "params": json.dumps(params)} if params else row
+
+
+def update(seconds: float, id: str, **params: object) -> Row:
+    return {"time": at(seconds), "op": "update", "id": id, "params": json.dumps(params)}
+
+
+def event(number: int, seconds: float, a: float | None) -> Row:
+    return {"number": number, "time": at(seconds), "a": None if a is None else float(a)}
+
+
+def test_a_late_change_takes_back_and_adds(spark: SparkSession, tmp_path: Path) -> None:
+    folders, to = Folders(tmp_path), Collected()
+    folders.add("changes", 0, [subscribe(0, "s", "a < :p", p=5)])
+    folders.add("events", 0, [event(0, 1, 4), event(1, 10, 4), event(2, 10, 7)])
+    folders.run(spark, to)
+    folders.add("changes", 1, [update(10, "s", p=1), subscribe(10, "u", "a > 6")])
+    [report] = folders.run(spark, to)
+    told = [(row["operation"], row["number"], row["subscription"]) for row in to.batches[1]]
+    assert sorted(told) == [("assert", 2, "u"), ("retract", 1, "s")]
+    assert (report.corrected, report.events, report.changes) == (2, 0, 2)
+    assert {row["version"] for row in to.batches[1]} == {START, START + timedelta(seconds=10)}
+
+
+def test_what_comes_too_late_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    folders, to = Folders(tmp_path), Collected()
+    aside = Collected()
+    folders.add("changes", 0, [subscribe(0, "s", "a < 5")])
+    folders.add("events", 0, [event(0, 100, 4)])
+    folders.run(spark, to, aside=aside)
+    assert aside.rows == []
+    folders.add("changes", 1, [subscribe(79, "late", "a < 5"), subscribe(80, "last", "a < 5")])
+    folders.add("events", 1, [event(1, 79.999999, 4), event(2, 80, 4), {"number": 3, "a": 4.0}])
+    [report] = folders.run(spark, to, aside=aside)
+    assert (report.late, report.bad) == (2, 1)
+    told = [(row["kind"], row["reason"]) for row in aside.rows]
+    assert sorted(told) == [
+        ("change", "came too late"), ("event", "came too late"), ("event", "has no time"),
+    ]  # fmt: skip
+    records = [json.loads(str(row["record"])) for row in aside.rows]
+    assert {record.get("id", record.get("number")) for record in records} == {"late", 1, 3}
+    found = sorted((row["number"], row["subscription"]) for row in to.batches[1])
+    assert found == [(0, "last"), (2, "last"), (2, "s")]
+
+
+def test_changes_that_cannot_be_made_are_set_aside_when_that_is_final(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folders, to, aside = Folders(tmp_path), Collected(), Collected()
+    folders.add("changes", 0, [update(1, "s", p=1), {"time": at(1), "op": "begin", "id": "s"}])
+    folders.add("events", 0, [event(0, 1, 4)])
+    folders.run(spark, to, aside=aside)
+    assert [row["reason"] for row in aside.rows] == [
+        "op: there is no 'begin'; there are subscribe, update, unsubscribe"
+    ]
+    folders.add("events", 1, [event(1, 30, 4)])
+    folders.run(spark, to, aside=aside)
+    assert len(aside.rows) == 1
+    folders.add("events", 2, [event(2, 31, 4)])
+    folders.run(spark, to, aside=aside)
+    assert "there is no subscription 's'" in str(aside.rows[-1]["reason"])
+
+
+def test_a_batch_that_failed_is_tried_again_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    class Failing(Collected):
+        def write(self, deliveries: DataFrame, batch_id: int) -> None:
+            super().write(deliveries, batch_id)
+            raise RuntimeError("the sink has failed")
+
+    folders, to = Folders(tmp_path), Collected()
+    folders.add("changes", 0, [subscribe(0, "s", "a < :p", p=5)])
+    folders.add("events", 0, [event(0, 1, 4)])
+    folders.run(spark, to)
+    folders.add("changes", 1, [update(1, "s", p=1)])
+    folders.add("events", 1, [event(1, 30, 0), event(2, 30, 4)])
+    with pytest.raises(Exception, match="the sink has failed"):
+        folders.run(spark, Failing())
+    folders.add("events", 2, [event(3, 31, 0)])
+    folders.run(spark, to)
+    assert net(to.rows) == as_of(
+        spark,
+        [event(0, 1, 4), event(1, 30, 0), event(2, 30, 4), event(3, 31, 0)],
+        [subscribe(0, "s", "a < :p", p=5), update(1, "s", p=1)],
+    )
+
+
+def test_a_snapshot_takes_the_place_of_deltas(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.spark.state.DELTA_MIN", 3)
+    rng = random.Random(9)
+    events, changes = drawn_events(rng, 60), drawn_changes(rng, 60)
+    folders, to = Folders(tmp_path), Collected()
+    for number in range(4):
+        folders.add("events", number, events[number * 15 : number * 15 + 15])
+        folders.add("changes", number, changes[number * 15 : number * 15 + 15])
+        folders.run(spark, to, lateness=timedelta(hours=1))
+    snapshots = list((tmp_path / "checkpoint/tidegate/snapshot").iterdir())
+    assert len(snapshots) in (1, 2)
+    assert net(to.rows) == as_of(spark, events, changes)
+
+
+def test_grouped_deliveries(spark: SparkSession, tmp_path: Path) -> None:
+    folders, to = Folders(tmp_path), Collected()
+    folders.add("changes", 0, [subscribe(0, "s", "a < 5"), subscribe(0, "u", "a < 6")])
+    folders.add("events", 0, [event(0, 1, 4), event(1, 1, 5), event(2, 1, 6)])
+    folders.run(spark, to, grouped=True)
+    found = {row["number"]: row["deliveries"] for row in to.rows}
+    ids = {
+        number: [each["subscription"] for each in some]  # type: ignore[attr-defined]
+        for number, some in found.items()
+    }
+    assert ids == {0: ["s", "u"], 1: ["u"]}
+
+
+def test_a_table_of_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
+    folders, to = Folders(tmp_path), Collected()
+    folders.add("events", 0, [event(0, 1, 4), event(1, 1, 7), {"number": 2, "a": 4.0}])
+    events = spark.readStream.schema(EVENT_SCHEMA).json(str(tmp_path / "events"))
+    table = pa.table({"id": ["s"], "filter": ["a < 5"], "subscriber": ["me"]})
+    reports: list[BatchReport] = []
+    aside = Collected()
+    query = deliver(
+        events, table, to, event_time="time", checkpoint=tmp_path / "checkpoint", key="number",
+        trigger={"availableNow": True}, report=reports.append, aside=aside,
+    )  # fmt: skip
+    query.awaitTermination()
+    assert to.rows == [{"number": 0, "subscription": "s", "subscriber": "me", "version": None}]
+    assert [row["reason"] for row in aside.rows] == ["has no time"]
+    assert (reports[0].events, reports[0].bad, reports[0].subscriptions) == (3, 1, 1)

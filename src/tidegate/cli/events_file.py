@@ -118,7 +118,7 @@ class EventChunk:
 
     def in_time(self) -> tuple[EventChunk, npt.NDArray[np.int64]]:
         """The events in the order of their times, and those times."""
-        micros = self._micros()
+        micros = self.micros()
         order = np.argsort(micros, kind="stable")
         if isinstance(self.events, pa.Table):
             ordered: Sequence[Event] | pa.Table = self.events.take(order)
@@ -126,7 +126,8 @@ class EventChunk:
             ordered = [self.events[place] for place in order.tolist()]
         return EventChunk(self.indexes[order], ordered, self.event_time), micros[order]
 
-    def _micros(self) -> npt.NDArray[np.int64]:
+    def micros(self) -> npt.NDArray[np.int64]:
+        """The times of the events, in microseconds since 1970."""
         if isinstance(self.events, pa.Table) and self.event_time is not None:
             column = EventBatch.of(self.events.select([self.event_time])).columns[0][1]
             return micros_of(column, self.event_time)

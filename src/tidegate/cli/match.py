@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import click
 
 from tidegate.cli.bad_lines import BadLines
@@ -33,7 +35,7 @@ from tidegate.matching.engine import MATCHERS, Engine
 @click.option(
     "--engine",
     "matcher",
-    type=click.Choice(sorted(MATCHERS)),
+    type=click.Choice([*sorted(MATCHERS), "spark"]),
     default="columnar",
     show_default=True,
     help="What finds the matches. All give the same.",
@@ -75,12 +77,17 @@ def match(
     if changes is not None and event_time is None:
         raise click.UsageError("--changes needs --event-time: events are judged as of their time")
     progress = Progress(wanted=not no_progress)
-    if matcher == "columnar" and is_first_run():
+    if matcher != "naive" and is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
-    engine = Engine(matcher=matcher, clock=lambda: None)
     bad = BadLines(skip=skip_bad)
     times = TimeAttributes.of_options(event_time, timestamps)
-    run = _Run(engine, times, bad, progress)
+    run: MatchRun
+    if matcher == "spark":
+        from tidegate.cli.match_on_spark import SparkRun  # takes a while to import
+
+        run = SparkRun(times, bad, progress)
+    else:
+        run = _Run(Engine(matcher=matcher, clock=lambda: None), times, bad, progress)
     with matches_file(output) as writer:
         if changes is not None:
             run.match_log(InputFile(changes), InputFile(events), writer)
@@ -89,8 +96,20 @@ def match(
     bad.tell_skipped()
 
 
-class _Run:
+class MatchRun(Protocol):
     """One run of the command."""
+
+    def match(self, subscriptions: InputFile, events: InputFile, writer: MatchesWriter) -> None:
+        """Match events with subscriptions."""
+        ...
+
+    def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
+        """Match events as of their own time, by a log of changes."""
+        ...
+
+
+class _Run:
+    """A run with an engine in this process."""
 
     def __init__(
         self, engine: Engine, times: TimeAttributes, bad: BadLines, progress: Progress

@@ -73,6 +73,11 @@ class SetAside:
         record = text if isinstance(text, str) and len(row) == 1 else _as_text(row)
         self._records.append((CHANGE, reason, record, None))
 
+    def add_events(self, rows: DataFrame, reason: str) -> None:
+        """Set events aside, which stand in the column `event` of some rows."""
+        record = event_records(f.lit(reason), f.to_json("event"), f.lit(None))
+        self._rows.append(rows.select(record.alias("bad")).select("bad.*"))
+
     def add_rows(self, rows: DataFrame) -> None:
         """Set rows of Spark aside."""
         self._rows.append(rows)

@@ -6,12 +6,37 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
-from tidegate.language.filters import check_values
-from tidegate.spark.columns import DELIVERY_FIELDS, check_events, kept_columns, result_schema
+from tidegate.matching.index import PAST_ENTRIES_MAX
+from tidegate.matching.versions import Version
+from tidegate.spark.columns import (
+    DELIVERY_FIELDS,
+    check_events,
+    checked_variables,
+    kept_columns,
+    result_schema,
+)
+from tidegate.spark.partitioning import (
+    BYTES_PER_SUBSCRIPTION,
+    INDEX_BYTES_MAX,
+    PartitionedTask,
+    bucketed,
+    check_attribute,
+    most_used,
+    with_bucket,
+)
 from tidegate.spark.shipping import ship
-from tidegate.spark.subscriptions import check_columns, collected, matcher_of, read_versions
+from tidegate.spark.subscriptions import (
+    check_columns,
+    collected,
+    column_names,
+    matcher_of,
+    read_versions,
+)
 from tidegate.spark.worker import Layout, MatchTask
+
+AUTOMATIC = "auto"
 
 
 def match(
@@ -23,6 +48,7 @@ def match(
     grouped: bool = False,
     variables: Mapping[str, object] | None = None,
     skip_bad: bool = False,
+    partition_by: str | None = AUTOMATIC,
 ) -> DataFrame:
     """The matches of events, batch or streaming, with subscriptions.
 
@@ -34,21 +60,64 @@ def match(
 
     The result has the columns of the event, or those of ``key``, and `subscription`, `subscriber`
     and `version`, a row for each match; with ``grouped`` a row for each event that matches, with a
-    list `deliveries` of these. ``variables`` are what filters see as `@name`.
+    list `deliveries` of these. ``variables`` are what filters see as `@name`. Bad subscriptions are
+    an error, unless ``skip_bad`` leaves them out.
+
+    ``partition_by`` names an attribute by which both events and subscriptions are partitioned, so
+    that no worker needs the whole index; None rules that out. By default it is done where the index
+    is larger than a gigabyte, by the attribute that most filters compare with `=`.
     """
-    check_columns(_names(subscriptions), event_time)
+    check_columns(column_names(subscriptions), event_time)
     check_events(events, event_time)
     added = {"deliveries"} if grouped else {field.name for field in DELIVERY_FIELDS}
     kept = kept_columns(events, key, added)
-    values = check_values("variable @", variables or {})
-    known = {name: value for name, value in values.items() if value is not None}
     versions = read_versions(
         collected(subscriptions), timeless=event_time is None, skip_bad=skip_bad
     )
+    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables))
+    schema = result_schema(events, kept, grouped=grouped)
+    attribute = _partitioning(events, versions, partition_by)
+    if attribute is not None:
+        return _match_partitioned(events, versions, attribute, layout, schema, skip_bad)
     index = ship(events.sparkSession, matcher_of(versions, skip_bad=skip_bad))
-    task = MatchTask(index, Layout(event_time, tuple(kept), grouped, known))
-    return events.mapInArrow(task, result_schema(events, kept, grouped=grouped))
+    return _in_time(events, event_time, versions).mapInArrow(MatchTask(index, layout), schema)
 
 
-def _names(table: DataFrame | pa.Table) -> list[str]:
-    return table.column_names if isinstance(table, pa.Table) else table.columns
+def _partitioning(events: DataFrame, versions: list[Version], wanted: str | None) -> str | None:
+    """The attribute to partition by, if any."""
+    if wanted is None:
+        return None
+    if wanted != AUTOMATIC:
+        check_attribute(events, wanted)
+        return wanted
+    if len(versions) * BYTES_PER_SUBSCRIPTION <= INDEX_BYTES_MAX:
+        return None
+    return most_used(versions, events)
+
+
+def _match_partitioned(
+    events: DataFrame,
+    versions: list[Version],
+    attribute: str,
+    layout: Layout,
+    schema: StructType,
+    skip_bad: bool,
+) -> DataFrame:
+    session = events.sparkSession
+    needed = 2 * len(versions) * BYTES_PER_SUBSCRIPTION // INDEX_BYTES_MAX
+    count = max(needed, session.sparkContext.defaultParallelism)
+    rest, buckets = bucketed(versions, events, attribute, count)
+    files = [ship(session, matcher_of(each, skip_bad=skip_bad)) for each in [rest, *buckets]]
+    task = PartitionedTask(files[0], files[1:], layout)
+    return with_bucket(events, attribute, count).mapInArrow(task, schema)
+
+
+def _in_time(events: DataFrame, event_time: str | None, versions: list[Version]) -> DataFrame:
+    """The events of each partition in the order of time, if there is much of the past.
+
+    An index leaves versions of other times alone, so events of about one time should come together.
+    """
+    past = sum(each.until is not None for each in versions)
+    if event_time is None or events.isStreaming or past <= PAST_ENTRIES_MAX:
+        return events
+    return events.sortWithinPartitions(event_time)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from tidegate.errors import EventError
+from tidegate.language.filters import check_values
+from tidegate.language.values import Value
 
 DELIVERY_FIELDS = [
     t.StructField("subscription", t.StringType(), False),
@@ -64,6 +66,12 @@ def _check_type(name: str, kind: t.DataType) -> None:
         f"column {name!r} of the events is of {kind.simpleString()}, which is no value type; "
         f"{advice}, or take booleans, integers, floats, strings or timestamps"
     )
+
+
+def checked_variables(variables: Mapping[str, object] | None) -> dict[str, Value]:
+    """What filters see as `@name`; what counts as absent is left out."""
+    values = check_values("variable @", variables or {})
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def kept_columns(events: DataFrame, key: str | Sequence[str] | None, added: set[str]) -> list[str]:

@@ -19,23 +19,37 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.errors import EventError, SubscriptionError
-from tidegate.language.filters import check_values
+from tidegate.errors import EventError
 from tidegate.language.values import from_micros, to_micros
 from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.changes import Change
 from tidegate.spark.aside import ASIDE_SCHEMA, SetAside, change_record, event_records
-from tidegate.spark.columns import DELIVERY_FIELDS, check_events, kept_columns, result_schema
+from tidegate.spark.columns import (
+    DELIVERY_FIELDS,
+    GROUPED_FIELD,
+    check_events,
+    checked_variables,
+    kept_columns,
+    result_schema,
+)
 from tidegate.spark.event_schemas import BAD, RECORD, SOURCE
-from tidegate.spark.shipping import ship
+from tidegate.spark.shipping import IndexFile, ship
 from tidegate.spark.sinks import ParquetSink, Sink
 from tidegate.spark.state import StreamState, Taken
-from tidegate.spark.subscriptions import check_columns, read_changes
+from tidegate.spark.subscriptions import (
+    check_columns,
+    collected,
+    column_names,
+    matcher_of,
+    read_changes,
+    read_versions,
+)
 from tidegate.spark.worker import ASSERT, CorrectionTask, Layout, MatchTask
 
 OPERATION_FIELD = t.StructField("operation", t.StringType(), False)
@@ -64,10 +78,10 @@ class BatchReport:
 
 def deliver(
     events: DataFrame,
-    changes: DataFrame,
+    subscriptions: DataFrame | pa.Table,
     to: Sink,
     *,
-    event_time: str,
+    event_time: str | None = None,
     checkpoint: str | Path,
     lateness: timedelta = timedelta(seconds=10),
     key: str | Sequence[str] | None = None,
@@ -78,41 +92,41 @@ def deliver(
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
 ) -> StreamingQuery:
-    """Start to match a stream of events with a stream of changes, each event as of its time.
+    """Start to match a stream of events with subscriptions; gives the running query.
 
-    ``changes`` has the columns `time`, `op`, `id` and more, as a log of changes has them, or one
-    column `value` with such a change as a JSON object. What is at most ``lateness`` older than the
-    latest event gets the exact answer, in whatever order events and changes come: `to` gets rows
-    as `match` gives them with one more column `operation`, which is `assert`, or `retract` where a
-    late change takes an earlier delivery back. What comes later, and what cannot be read, goes to
-    ``aside``, by default Parquet in the folder `aside` of the checkpoint. ``checkpoint`` is a
-    folder that the driver and all workers see. ``trigger`` is as for Spark's `DataStreamWriter`.
+    ``subscriptions`` is a table, as for `match`, or a stream of changes: with the columns `time`,
+    `op`, `id` and more, as a log of changes has them, or with one column `value` that has such a
+    change as a JSON object. With a stream of changes each event is matched as of its time. What is
+    at most ``lateness`` older than the latest event gets the exact answer, in whatever order events
+    and changes come: `to` gets rows as `match` gives them with one more column `operation`, which
+    is `assert`, or `retract` where a late change takes an earlier delivery back.
+
+    What comes later than that, and what cannot be read, goes to ``aside``, by default Parquet in
+    the folder `aside` of the checkpoint. ``checkpoint`` is a folder that the driver and all workers
+    see. ``trigger`` is as for Spark's `DataStreamWriter`. ``report`` is told of each micro-batch.
     """
-    if not timedelta(0) <= lateness <= LATENESS_MAX:
-        raise EventError(f"the lateness is {lateness}; it must be from 0 to {LATENESS_MAX}")
-    if not (events.isStreaming and changes.isStreaming):
-        raise SubscriptionError(
-            "deliver takes streams of events and of changes; tidegate.spark.match takes tables"
-        )
-    if changes.columns != ["value"]:
-        check_columns(changes.columns, event_time)
+    if not events.isStreaming:
+        raise EventError("deliver takes a stream of events; tidegate.spark.match takes a table")
     good = events.drop(BAD, RECORD, SOURCE)
     check_events(good, event_time)
-    added = {"deliveries"} if grouped else {field.name for field in DELIVERY_FIELDS}
-    kept = kept_columns(good, key, {*added, OPERATION_FIELD.name})
-    values = check_values("variable @", variables or {})
-    known = {name: value for name, value in values.items() if value is not None}
+    is_stream = isinstance(subscriptions, DataFrame) and subscriptions.isStreaming
+    layout, schema = _layout(good, event_time, key, grouped, variables, corrections=is_stream)
     folder = Path(checkpoint)
-    result = result_schema(good, kept, grouped=grouped)
-    stream = _DeliveryStream(
-        StreamState(folder / "tidegate", lateness),
-        Layout(event_time, tuple(kept), grouped, known),
-        t.StructType([*result.fields, OPERATION_FIELD]),
-        to,
-        ParquetSink(str(folder / "aside")) if aside is None else aside,
-        report,
-    )
-    writer = _joined(events, changes).writeStream.foreachBatch(stream)
+    aside = ParquetSink(str(folder / "aside")) if aside is None else aside
+    if isinstance(subscriptions, DataFrame) and is_stream:
+        _check_changes(subscriptions, event_time, lateness)
+        rows = _joined(events, subscriptions)
+        state = StreamState(folder / "tidegate", lateness)
+        run: _Run = _ChangingStream(state, layout, schema, to, aside, report)
+    else:
+        check_columns(column_names(subscriptions), event_time)
+        versions = read_versions(
+            collected(subscriptions), timeless=event_time is None, skip_bad=False
+        )
+        index = ship(events.sparkSession, matcher_of(versions, skip_bad=False))
+        rows = _with_bad(events)
+        run = _SteadyStream(index, len(versions), layout, schema, to, aside, report)
+    writer = rows.writeStream.foreachBatch(run)
     writer = writer.option("checkpointLocation", str(folder / "spark"))
     if name is not None:
         writer = writer.queryName(name)
@@ -121,27 +135,105 @@ def deliver(
     return writer.start()
 
 
-def _joined(events: DataFrame, changes: DataFrame) -> DataFrame:
-    """One stream of both: each row has an event, a record that is no good event, or a change."""
+_Run = Callable[[DataFrame, int], None]
+
+
+def _layout(
+    events: DataFrame,
+    event_time: str | None,
+    key: str | Sequence[str] | None,
+    grouped: bool,
+    variables: Mapping[str, object] | None,
+    *,
+    corrections: bool,
+) -> tuple[Layout, t.StructType]:
+    """How deliveries look, and their columns."""
+    more = [OPERATION_FIELD] if corrections else []
+    added = [GROUPED_FIELD] if grouped else DELIVERY_FIELDS
+    kept = kept_columns(events, key, {field.name for field in [*added, *more]})
+    schema = result_schema(events, kept, grouped=grouped)
+    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables))
+    return layout, t.StructType([*schema.fields, *more])
+
+
+def _check_changes(changes: DataFrame, event_time: str | None, lateness: timedelta) -> None:
+    if event_time is None:
+        raise EventError("a stream of changes needs `event_time`: events are judged as of it")
+    if changes.columns != ["value"]:
+        check_columns(changes.columns, event_time)
+    if not timedelta(0) <= lateness <= LATENESS_MAX:
+        raise EventError(f"the lateness is {lateness}; it must be from 0 to {LATENESS_MAX}")
+
+
+def _with_bad(events: DataFrame) -> DataFrame:
+    """Each row as an event, or as a record that is no good event."""
     attributes = [
         f.col(f"`{name}`") for name in events.columns if name not in (BAD, RECORD, SOURCE)
     ]
     event = f.struct(*attributes)
     if BAD not in events.columns:
-        bad = f.lit(None).cast(ASIDE_SCHEMA)
-    else:
-        record = event_records(f.col(BAD), f.col(RECORD), f.col(SOURCE))
-        bad = f.when(f.col(BAD).isNotNull(), record)
-        event = f.when(f.col(BAD).isNull(), event)
+        return events.select(event.alias("event"), f.lit(None).cast(ASIDE_SCHEMA).alias("bad"))
+    record = event_records(f.col(BAD), f.col(RECORD), f.col(SOURCE))
+    is_bad = f.col(BAD).isNotNull()
+    return events.select(f.when(~is_bad, event).alias("event"), f.when(is_bad, record).alias("bad"))
+
+
+def _joined(events: DataFrame, changes: DataFrame) -> DataFrame:
+    """One stream of both: each row has an event, a record that is no good event, or a change."""
     change = f.struct(*(f.col(f"`{name}`") for name in changes.columns))
-    return events.select(event.alias("event"), bad.alias("bad")).unionByName(
+    return _with_bad(events).unionByName(
         changes.select(change.alias("change")), allowMissingColumns=True
     )
 
 
 @dataclass(slots=True)
-class _DeliveryStream:
-    """Delivers the micro-batches of one stream; for `foreachBatch`."""
+class _SteadyStream:
+    """Delivers the micro-batches of a stream whose subscriptions stay; for `foreachBatch`."""
+
+    index: IndexFile
+    subscriptions: int
+    layout: Layout
+    schema: t.StructType
+    to: Sink
+    aside: Sink
+    report: Callable[[BatchReport], None] | None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        is_event = f.col("event").isNotNull()
+        time = f.lit(None) if self.layout.event_time is None else _time_of(self.layout)
+        timeless = f.lit(False) if self.layout.event_time is None else is_event & time.isNull()
+        seen = Observation()
+        counted = rows.observe(
+            seen,
+            f.count("event").alias("events"),
+            f.count("bad").alias("bad"),
+            f.count_if(timeless).alias("timeless"),
+            f.max(f.unix_micros(time.cast("timestamp"))).alias("latest"),
+        )
+        good = counted.where(is_event & ~timeless).select("event.*")
+        self.to.write(good.mapInArrow(MatchTask(self.index, self.layout), self.schema), batch)
+        counts = seen.get
+        aside = SetAside(rows.sparkSession)
+        if counts["bad"]:
+            aside.add_rows(rows.where("bad is not null").select("bad.*"))
+        if counts["timeless"]:
+            aside.add_events(rows.where(timeless), "has no time")
+        aside.write(self.aside, batch)
+        if self.report is not None:
+            latest = None if counts["latest"] is None else from_micros(counts["latest"])
+            bad = counts["bad"] + counts["timeless"]
+            self.report(
+                BatchReport(batch, counts["events"], 0, 0, bad, 0, self.subscriptions, latest)
+            )
+
+
+def _time_of(layout: Layout) -> Column:
+    return f.col(f"event.`{layout.event_time}`")
+
+
+@dataclass(slots=True)
+class _ChangingStream:
+    """Delivers the micro-batches of a stream whose subscriptions change; for `foreachBatch`."""
 
     state: StreamState
     layout: Layout
@@ -175,7 +267,7 @@ class _DeliveryStream:
 
     @property
     def _time(self) -> Column:
-        return f.col(f"event.`{self.layout.event_time}`")
+        return _time_of(self.layout)
 
     def _spool(self, rows: DataFrame, batch: int, border: datetime | None) -> Mapping[str, Any]:
         """Write the rows of a batch down, and count them meanwhile."""
@@ -239,16 +331,11 @@ class _DeliveryStream:
         """Keep what came too late or cannot be read."""
         if counts["bad"]:
             aside.add_rows(spooled.where("bad is not null").select("bad.*"))
-        record = f.to_json("event")
         if counts["late"]:
-            late = event_records(f.lit("came too late"), record, f.lit(None))
-            aside.add_rows(
-                spooled.where(self._is_late(border)).select(late.alias("_")).select("_.*")
-            )
+            aside.add_events(spooled.where(self._is_late(border)), "came too late")
         if counts["timeless"]:
-            timeless = event_records(f.lit("has no time"), record, f.lit(None))
             missing = spooled.where(f.col("event").isNotNull() & self._time.isNull())
-            aside.add_rows(missing.select(timeless.alias("_")).select("_.*"))
+            aside.add_events(missing, "has no time")
         aside.write(self.aside, batch)
 
 

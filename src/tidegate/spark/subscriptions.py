@@ -44,6 +44,11 @@ def check_columns(columns: list[str], event_time: str | None) -> None:
         )
 
 
+def column_names(table: DataFrame | pa.Table) -> list[str]:
+    """The names of a table's columns."""
+    return table.column_names if isinstance(table, pa.Table) else table.columns
+
+
 def collected(table: DataFrame | pa.Table) -> pa.Table:
     """A table in the driver's memory."""
     if isinstance(table, pa.Table):

@@ -38,6 +38,22 @@ class Layout:
     """The columns of events that stand in the result."""
     grouped: bool
     variables: Mapping[str, Value] = field(default_factory=dict)
+    attributes: Mapping[str, str] | None = None
+    """The attributes that columns hold, where these have other names. An attribute whose values are
+    of several kinds has a column for each."""
+
+    def taken(self, events: pa.RecordBatch) -> EventBatch:
+        """Events of Spark, judged at their times."""
+        batch = EventBatch.of(events).knowing(self.variables)
+        micros = None
+        if self.event_time is not None:
+            column: Any = dict(batch.columns)[self.event_time]
+            micros = micros_of(column, self.event_time)
+        if self.attributes is not None:
+            named = self.attributes
+            columns = [(named[name], each) for name, each in batch.columns if name in named]
+            batch = replace(batch, columns=columns)
+        return batch if micros is None else batch.judged_at(micros)
 
     def rows(
         self, events: pa.RecordBatch, found: VersionMatches, operation: str | None
@@ -62,8 +78,8 @@ class MatchTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matcher = self.index.open()
         for events in batches:
-            batch = event_batch(events, self.layout.event_time, self.layout.variables)
-            yield from self.layout.rows(events, matcher.match(batch), self.operation)
+            found = matcher.match(self.layout.taken(events))
+            yield from self.layout.rows(events, found, self.operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +96,7 @@ class CorrectionTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matchers = self.before.open(), self.after.open()
         for events in batches:
-            batch = event_batch(events, self.layout.event_time, self.layout.variables)
+            batch = self.layout.taken(events)
             before, after = (matcher.match(batch) for matcher in matchers)
             wrong, missing = _only_in_one(before, after)
             yield from self.layout.rows(events, wrong, RETRACT)
@@ -102,17 +118,6 @@ def _only_in_one(a: VersionMatches, b: VersionMatches) -> tuple[VersionMatches, 
 
 def _chosen(found: VersionMatches, chosen: npt.NDArray[np.bool_]) -> VersionMatches:
     return replace(found, events=found.events[chosen], numbers=found.numbers[chosen])
-
-
-def event_batch(
-    events: pa.RecordBatch, event_time: str | None, variables: Mapping[str, Value]
-) -> EventBatch:
-    """Events of Spark, judged at their times."""
-    batch = EventBatch.of(events).knowing(variables)
-    if event_time is None:
-        return batch
-    column: Any = dict(batch.columns)[event_time]
-    return batch.judged_at(micros_of(column, event_time))
 
 
 def single_rows(events: pa.RecordBatch, found: VersionMatches) -> Iterator[pa.RecordBatch]:
