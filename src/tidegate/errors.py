@@ -9,6 +9,7 @@ TidegateError
 ├── SubscriptionError       a subscription that is not there, or is there already
 ├── SnapshotError           a file is no snapshot of an engine, or cannot be read
 ├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
+├── LogError                a log of events is not there, is damaged, or cannot be used so
 ├── StateError              the state of a stream cannot be read, or belongs to another one
 └── LateEventsError         more events are pending than a sequence matcher may hold
 
@@ -70,6 +71,10 @@ class SnapshotError(TidegateError):
 
 class ConnectorError(TidegateError):
     """A source or sink of a pipeline that lacks a part or is set up wrongly."""
+
+
+class LogError(TidegateError):
+    """A log of events that is not there, is damaged, or cannot be used as it was asked to be."""
 
 
 class StateError(TidegateError):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -63,8 +64,12 @@ class BatchReport:
     """What was in a micro-batch."""
 
     batch: int
+    seconds: float
+    """How long it took."""
     events: int
     changes: int
+    matches: int
+    """How many deliveries were written, corrections included."""
     late: int
     """How many events and changes came too late."""
     bad: int
@@ -199,6 +204,7 @@ class _SteadyStream:
     report: Callable[[BatchReport], None] | None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        begun = perf_counter()
         is_event = f.col("event").isNotNull()
         time = f.lit(None) if self.layout.event_time is None else _time_of(self.layout)
         timeless = f.lit(False) if self.layout.event_time is None else is_event & time.isNull()
@@ -211,7 +217,8 @@ class _SteadyStream:
             f.max(f.unix_micros(time.cast("timestamp"))).alias("latest"),
         )
         good = counted.where(is_event & ~timeless).select("event.*")
-        self.to.write(good.mapInArrow(MatchTask(self.index, self.layout), self.schema), batch)
+        deliveries = good.mapInArrow(MatchTask(self.index, self.layout), self.schema)
+        matches = _write(self.to, deliveries, batch, self.layout)
         counts = seen.get
         aside = SetAside(rows.sparkSession)
         if counts["bad"]:
@@ -222,9 +229,19 @@ class _SteadyStream:
         if self.report is not None:
             latest = None if counts["latest"] is None else from_micros(counts["latest"])
             bad = counts["bad"] + counts["timeless"]
-            self.report(
-                BatchReport(batch, counts["events"], 0, 0, bad, 0, self.subscriptions, latest)
+            seconds = perf_counter() - begun
+            told = BatchReport(
+                batch, seconds, counts["events"], 0, matches, 0, bad, 0, self.subscriptions, latest
             )
+            self.report(told)
+
+
+def _write(to: Sink, deliveries: DataFrame, batch: int, layout: Layout) -> int:
+    """Write the deliveries of a batch; gives how many there are."""
+    seen = Observation()
+    size = f.size("deliveries") if layout.grouped else f.lit(1)
+    to.write(deliveries.observe(seen, f.sum(size).alias("matches")), batch)
+    return seen.get["matches"] or 0
 
 
 def _time_of(layout: Layout) -> Column:
@@ -243,6 +260,7 @@ class _ChangingStream:
     report: Callable[[BatchReport], None] | None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        begun = perf_counter()
         self.state.begin(batch)
         border = self.state.border
         counts = self._spool(rows, batch, border)
@@ -250,7 +268,7 @@ class _ChangingStream:
         aside = SetAside(rows.sparkSession)
         changes = self._changes(spooled, aside) if counts["changes"] else []
         taken = self.state.take(batch, changes)
-        concerned = self._deliver(rows, spooled, batch, border, taken)
+        matches, concerned = self._deliver(rows, spooled, batch, border, taken)
         aside.add([change_record(each, "came too late") for each in taken.late])
         aside.add([change_record(each.change, each.reason) for each in taken.refused])
         self._set_aside(spooled, batch, border, counts, aside)
@@ -260,8 +278,8 @@ class _ChangingStream:
             bad = counts["bad"] + counts["timeless"] + len(aside) - len(taken.late)
             latest = None if self.state.latest is None else from_micros(self.state.latest)
             told = BatchReport(
-                batch, counts["events"], counts["changes"], late, bad, concerned, len(self.state),
-                latest,
+                batch, perf_counter() - begun, counts["events"], counts["changes"], matches, late,
+                bad, concerned, len(self.state), latest,
             )  # fmt: skip
             self.report(told)
 
@@ -294,8 +312,9 @@ class _ChangingStream:
 
     def _deliver(
         self, rows: DataFrame, spooled: DataFrame, batch: int, border: datetime | None, taken: Taken
-    ) -> int:
-        """Deliver a batch and what it corrects; gives how many subscriptions it corrects."""
+    ) -> tuple[int, int]:
+        """Deliver a batch and what it corrects; gives how many deliveries and corrected
+        subscriptions there are."""
         task = MatchTask(self.state.index(batch), self.layout, ASSERT)
         deliveries = self._events_since(spooled, border).mapInArrow(task, self.schema)
         latest = self.state.latest
@@ -313,8 +332,7 @@ class _ChangingStream:
             correct = CorrectionTask(before, after, self.layout)
             events = self._events_since(_read_spool(rows, spools), since)
             deliveries = deliveries.unionByName(events.mapInArrow(correct, self.schema))
-        self.to.write(deliveries, batch)
-        return len(concerned)
+        return _write(self.to, deliveries, batch, self.layout), len(concerned)
 
     def _events_since(self, spooled: DataFrame, since: datetime | None) -> DataFrame:
         wanted = self._time.isNotNull() if since is None else self._time >= f.lit(since)
