@@ -123,6 +123,59 @@ def bench_matching(
         sys.exit(1)
 
 
+@bench.command("spark")
+@click.option(
+    "--subscriptions",
+    type=click.IntRange(min=10),
+    multiple=True,
+    help="How many; may be repeated. 10,000 and 100,000 if not said.",
+)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--ours", is_flag=True, help="Leave out what one would use instead of Tidegate.")
+@click.option("--no-stream", is_flag=True, help="Measure tables only, no stream.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
+def bench_spark(
+    subscriptions: tuple[int, ...], rounds: int, ours: bool, no_stream: bool, as_json: bool
+) -> None:
+    """Events matched in a second on Spark, beside joins in Spark SQL and in DuckDB.
+
+    Then a stream of events over subscriptions that change all the time. The joins take minutes at
+    100,000 subscriptions; --ours leaves them out.
+    """
+    from tidegate.experiments import spark_matching, spark_streaming  # Spark: only where needed
+
+    for count in subscriptions or (10_000, 100_000):
+        if not as_json:
+            click.echo(f"market: {count:,} subscriptions, median of {rounds} rounds")
+        for way in spark_matching.measure(count, rounds, _tell, only_ours=ours):
+            if as_json:
+                click.echo(json.dumps(asdict(way)))
+                continue
+            click.echo(
+                f"  {way.way:<20}{way.median_per_s:>12,.0f} events/s"
+                f"   ({way.slowest_per_s:,.0f}, {way.fastest_per_s:,.0f})"
+                f", {way.matches / way.events:,.1f} matches an event"
+            )
+    if no_stream:
+        return
+    speed = spark_streaming.measure(spark_streaming.StreamCase(), _tell)
+    if as_json:
+        click.echo(json.dumps(asdict(speed)))
+        return
+    click.echo(
+        f"stream: {speed.subscriptions:,} subscriptions, {speed.events_per_batch:,} events and "
+        f"{speed.changes_per_batch:,} changes a micro-batch, {speed.batches} of them"
+    )
+    click.echo(
+        f"  {speed.events_per_s:,.0f} events/s, {speed.matches_per_event:,.1f} matches an event; "
+        f"a micro-batch {speed.batch_s:.2f} s ({speed.fastest_s:.2f}, {speed.slowest_s:.2f})"
+    )
+    click.echo(
+        f"  an empty micro-batch {speed.empty_batch_s:.2f} s, the matching alone "
+        f"{speed.matching_s:.2f} s"
+    )
+
+
 def _print_speed(speed: MatchingSpeed, rounds: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(speed)))

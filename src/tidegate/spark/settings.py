@@ -232,6 +232,8 @@ def _check_formats(settings: PipelineSettings) -> None:
                 raise ConnectorError(
                     f"[{name}] {key} is missing; the format {section.format} needs it"
                 )
+    if settings.sink.format == "tidegate" and settings.sink.grouped:
+        raise ConnectorError("[sink] grouped gives lists, which an event log does not take")
     if settings.source.drift not in ("bad", "error"):
         raise ConnectorError(
             f"[source] drift: there is no {settings.source.drift!r}; there are bad, error"

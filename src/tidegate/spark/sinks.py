@@ -133,6 +133,18 @@ class KafkaSink:
         return f.sha2(f.to_json(parts, _JSON_OPTIONS), 256)
 
 
+class LogSink:
+    """An event log, which `format("tidegate")` reads; each delivery is an event in it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        options = {"producer": query_id(deliveries) or "tidegate", "batch": str(batch_id)}
+        writer = deliveries.write.format("tidegate").options(**options)
+        writer.mode("append").save(self._path)
+
+
 class ConsoleSink:
     """A table of the first deliveries of each batch, for people."""
 
@@ -141,10 +153,13 @@ class ConsoleSink:
         self._out = out
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
-        found = deliveries.limit(self._rows_max + 1).collect()
-        shown = [[_cell(value) for value in row] for row in found[: self._rows_max]]
-        more = len(found) > len(shown)
-        lines = [f"batch {batch_id}: " + _count(len(shown), more)]
+        held = deliveries.persist()  # all are made, as in every sink, though few are shown
+        count = held.count()
+        shown = [[_cell(value) for value in row] for row in held.take(self._rows_max)]
+        held.unpersist()
+        first = f", the first {len(shown)} of them" if count > len(shown) else ""
+        what = "delivery" if count == 1 else "deliveries"
+        lines = [f"batch {batch_id}: {count or 'no'} {what}{first}"]
         if shown:
             lines += _table([deliveries.columns, *shown])
         out = sys.stdout if self._out is None else self._out
@@ -155,12 +170,6 @@ class ConsoleSink:
 def _quoted(name: str) -> Column:
     """The column of exactly this name, dots and all."""
     return f.col("`" + name.replace("`", "``") + "`")
-
-
-def _count(shown: int, more: bool) -> str:
-    if more:
-        return f"the first {shown} deliveries"
-    return f"{shown or 'no'} {'delivery' if shown == 1 else 'deliveries'}"
 
 
 def _cell(value: object) -> str:

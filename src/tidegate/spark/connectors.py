@@ -1,0 +1,215 @@
+"""The jars that a Spark session needs beyond its own, fetched once by Maven.
+
+PySpark comes without the Kafka connector. Maven fetches it into a folder of
+``~/.cache/tidegate/jars``, or of what ``TIDEGATE_JARS`` names. A folder that is there is taken as
+it is, so a machine without Maven or network can be given the jars by hand. Delta needs no jar:
+`tidegate.spark.delta` says why.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pyspark
+
+from tidegate.errors import ConnectorError
+
+MAVEN_SECONDS_MAX = 900
+
+_SCALA = "2.13"
+
+# Spark 4.3.0 came to PyPI before its connector was in every Maven repository. The connector of
+# 4.2.0 was tested with it: tests/spark/test_sources.py runs with whichever of the two resolves.
+# Of the token provider, which only clusters with Kerberos use, some repositories have 4.0.0 only.
+_FALLBACKS = {"4.3": ("4.2.0", "4.0.0")}
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Artifacts, as ``group:name:version``, whose jars are kept in one folder.
+
+    ``instead`` has versions to take for artifacts that these depend on.
+    """
+
+    folder: str
+    artifacts: tuple[str, ...]
+    instead: tuple[str, ...] = ()
+
+
+def kafka_jars() -> list[Path]:
+    """What goes into ``spark.jars`` so that a session can read from and write to Kafka.
+
+    Raises ConnectorError where the jars are not there and cannot be fetched.
+    """
+    choices = _kafka_choices(pyspark.__version__)
+    for jars in choices:
+        if (cache_folder() / jars.folder).is_dir():
+            return fetch_jars(jars)
+    failures = []
+    for jars in choices:
+        try:
+            return fetch_jars(jars, without=_artifacts_of_spark())
+        except ConnectorError as error:
+            failures.append(error)
+    raise failures[0]
+
+
+def fetch_jars(jars: JarSet, without: frozenset[str] = frozenset()) -> list[Path]:
+    """The jars of a set with all that they depend on, fetched if they are not there yet.
+
+    ``without`` names artifacts to leave out. Several processes may ask at once: one fetches, the
+    others wait. A folder gets its name when it is complete, so a fetch that was killed leaves none.
+    """
+    folder = cache_folder() / jars.folder
+    if not folder.is_dir():
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(folder.with_name(f".{jars.folder}.lock")):
+                if not folder.is_dir():
+                    _fetch(jars, without, folder)
+        except OSError as error:
+            raise ConnectorError(f"the jars of {jars.folder} cannot be kept: {error}") from error
+    found = sorted(folder.glob("*.jar"))
+    if not found:
+        raise ConnectorError(f"{folder} has no jars; remove it, and they are fetched again")
+    return found
+
+
+def cache_folder() -> Path:
+    """Where jars are kept."""
+    named = os.environ.get("TIDEGATE_JARS")
+    return Path(named) if named else Path.home() / ".cache" / "tidegate" / "jars"
+
+
+def _kafka_choices(version: str) -> list[JarSet]:
+    """The connector of this Spark, and behind it an older one that is known to work with it."""
+    connector = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}"
+    choices = [JarSet(f"spark-kafka-{version}", (f"{connector}:{version}",))]
+    fallback = _FALLBACKS.get(".".join(version.split(".")[:2]))
+    if fallback is not None:
+        older, tokens = fallback
+        instead = f"org.apache.spark:spark-token-provider-kafka-0-10_{_SCALA}:{tokens}"
+        choices.append(JarSet(f"spark-kafka-{older}", (f"{connector}:{older}",), (instead,)))
+    return choices
+
+
+def _artifacts_of_spark() -> frozenset[str]:
+    """What Spark has already; a second version of it beside the first breaks things."""
+    return frozenset(map(_artifact_of, Path(pyspark.__file__).parent.glob("jars/*.jar")))
+
+
+def _artifact_of(jar: Path) -> str:
+    """The name of an artifact without its version.
+
+    >>> _artifact_of(Path("scala-parallel-collections_2.13-1.2.0.jar"))
+    'scala-parallel-collections_2.13'
+    """
+    return re.sub(r"-\d[^-]*(-[^-]+)*$", "", jar.stem)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock that ends with the process, however that ends."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(jars: JarSet, without: frozenset[str], folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{jars.folder}-") as scratch:
+        fetched = Path(scratch) / "jars"
+        fetched.mkdir()
+        (Path(scratch) / "pom.xml").write_text(_pom(jars), encoding="utf-8")
+        _run_maven(jars, Path(scratch), fetched, folder)
+        for jar in fetched.glob("*.jar"):
+            if _artifact_of(jar) in without:
+                jar.unlink()
+        fetched.rename(folder)
+
+
+def _run_maven(jars: JarSet, project: Path, target: Path, folder: Path) -> None:
+    wanted = ", ".join(jars.artifacts)
+    by_hand = f"or put the jar and all that it needs into {folder}"
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ConnectorError(
+            f"{wanted} is needed and not there, and there is no Maven ('mvn') to fetch it; "
+            f"install Maven, {by_hand}"
+        )
+    command = [maven, "--quiet", "--batch-mode", "dependency:copy-dependencies"]
+    command += [f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=MAVEN_SECONDS_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ConnectorError(
+            f"Maven did not fetch {wanted} in {MAVEN_SECONDS_MAX} seconds; try again, {by_hand}"
+        ) from None
+    if done.returncode != 0:
+        raise ConnectorError(
+            f"Maven cannot fetch {wanted}: {_complaint(done.stdout + done.stderr)}; "
+            f"see that the Maven repository is reachable and has it, {by_hand}"
+        )
+
+
+def _complaint(output: bytes) -> str:
+    """The part of Maven's output that says what is wrong."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", output.decode(errors="replace"))
+    lines = [line.removeprefix("[ERROR] ") for line in text.splitlines() if "[ERROR]" in line]
+    first = lines[0] if lines else text.strip().splitlines()[-1] if text.strip() else "no message"
+    return first.split(" -> [Help")[0].strip()
+
+
+def _pom(jars: JarSet) -> str:
+    """A project whose dependencies are the set.
+
+    Spark's own project file names a mirror that cannot be reached from every network, and Maven
+    asks it first; a repository of the same name that is switched off takes its place.
+    """
+    return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tidegate</groupId>
+  <artifactId>jars</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <repositories>
+    <repository>
+      <id>gcs-maven-central-mirror</id>
+      <url>file:///dev/null</url>
+      <releases><enabled>false</enabled></releases>
+      <snapshots><enabled>false</enabled></snapshots>
+    </repository>
+  </repositories>
+  <dependencyManagement>
+    <dependencies>{_dependencies(jars.instead)}</dependencies>
+  </dependencyManagement>
+  <dependencies>{_dependencies(jars.artifacts)}</dependencies>
+</project>
+"""
+
+
+def _dependencies(artifacts: Sequence[str]) -> str:
+    parts = []
+    for artifact in artifacts:
+        group, name, version = map(escape, artifact.split(":"))
+        parts.append(
+            f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<version>{version}</version></dependency>"
+        )
+    return "".join(parts)
