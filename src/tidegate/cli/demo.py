@@ -1,4 +1,4 @@
-"""`tidegate demo`: a minute of a stock market, and four subscribers whose filters move."""
+"""`tidegate demo`: filters that move, first in one process, then in a pipeline on Spark."""
 
 from __future__ import annotations
 
@@ -24,9 +24,32 @@ class DemoSubscriber:
 
 
 @click.command()
-@click.option("--seed", type=int, default=7, show_default=True, help="Another market.")
-def demo(seed: int) -> None:
-    """Show static, parametric and evolving filters on a minute of generated quotes."""
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Another market."
+)
+@click.option(
+    "--events",
+    type=click.IntRange(min=100),
+    default=60_000,
+    show_default=True,
+    help="Quotes in each minute of the pipeline.",
+)
+@click.option("--no-spark", is_flag=True, help="The first half only, without a pipeline.")
+def demo(seed: int, events: int, no_spark: bool) -> None:
+    """Show static, parametric and evolving filters on generated quotes.
+
+    First on a minute of quotes in this process, then on three minutes of a larger market in a
+    pipeline on Spark, where one of the changes comes late.
+    """
+    _show_minute(seed)
+    if not no_spark:
+        from tidegate.cli.demo_pipeline import show_pipeline  # takes a while to import
+        from tidegate.cli.pipeline import Reporter
+
+        show_pipeline(events, seed, Reporter().batch)
+
+
+def _show_minute(seed: int) -> None:
     subscribers = [
         DemoSubscriber("static", parse("symbol in ('IBM', 'SUN') and volume > 9000")),
         DemoSubscriber("parametric", parse("symbol = 'IBM' and price < :last"), {"last": 99.0}),

@@ -81,7 +81,7 @@ def run(file: Path, once: bool, as_json: bool) -> None:
     settings = read_settings(file)
     if once:
         settings = replace(settings, trigger=TriggerSettings(once=True))
-    reporter = _Reporter(as_json)
+    reporter = Reporter(as_json=as_json)
     _run(settings, reporter.batch)
     reporter.total()
 
@@ -113,14 +113,15 @@ def _run(settings: PipelineSettings, report: Callable[[BatchReport], None]) -> N
             query.stop()
 
 
-class _Reporter:
+class Reporter:
     """Tells how it goes, a line for each micro-batch."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool = False) -> None:
         self._as_json = as_json
         self._batches = self._events = self._matches = 0
 
     def batch(self, told: BatchReport) -> None:
+        """Tell of a micro-batch."""
         self._batches += 1
         self._events += told.events
         self._matches += told.matches
@@ -145,6 +146,7 @@ class _Reporter:
         sys.stderr.flush()
 
     def total(self) -> None:
+        """Tell of all of them."""
         if not self._as_json:
             click.echo(
                 f"{self._batches} batches, {self._events:,} events, {self._matches:,} matches",

@@ -28,9 +28,9 @@ MAVEN_SECONDS_MAX = 900
 
 _SCALA = "2.13"
 
-# Spark 4.3.0 came to PyPI before its connector was in every Maven repository. The connector of
-# 4.2.0 was tested with it: tests/spark/test_sources.py runs with whichever of the two resolves.
-# Of the token provider, which only clusters with Kerberos use, some repositories have 4.0.0 only.
+# Not every Maven repository has the connector of 4.3.0, nor the token provider that belongs to that
+# of 4.2.0. The connector of 4.2.0 with the token provider of 4.0.0 passes the tests on Spark 4.3.0,
+# against a broker without security; delegation tokens, the provider's business, are not tested.
 _FALLBACKS = {"4.3": ("4.2.0", "4.0.0")}
 
 

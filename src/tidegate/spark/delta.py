@@ -1,9 +1,9 @@
 """A Delta table as the place where deliveries go.
 
-Delta's own connector for Spark needs a jar for exactly this version of Spark, and for 4.3 there is
-none (that of 4.2 fails with a NoSuchMethodError at the second write). So Spark writes the Parquet
-files, in parallel, and the Python package ``deltalake`` enters them into the table's log. The entry
-has the batch id as an application transaction, in one commit with the files.
+Delta's own connector for Spark needs a jar for exactly this version of Spark, and none was found
+for 4.3 (delta-spark_4.2_2.13:4.4.0 fails with a NoSuchMethodError when it writes). So Spark writes
+the Parquet files, in parallel, and the Python package ``deltalake`` enters them into the table's
+log. The entry has the batch id as an application transaction, in one commit with the files.
 """
 
 from __future__ import annotations

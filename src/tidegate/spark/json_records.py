@@ -1,9 +1,9 @@
 """Records of JSON to columns of a schema, and what is wrong with those that do not fit.
 
 Spark's own ``from_json`` makes a mistyped field null, and a number in a string column a string,
-without a word. Arrow's reader refuses both and is quicker besides (docs/architecture.md has the
-figures), but it refuses a whole batch. So a batch that it refuses is halved until the bad records
-stand alone, and Python's reader then says what is wrong with each.
+without a word. Arrow's reader refuses both and was no slower in a trial, but it refuses a whole
+batch. So a batch that it refuses is halved until the bad records stand alone, and Python's reader
+then says what is wrong with each.
 """
 
 from __future__ import annotations

@@ -1,0 +1,139 @@
+"""A stream that kills itself, to be run as a program by `test_kills.py`.
+
+It matches files of events with files of changes, one of each a micro-batch, and delivers to three
+sinks, one after the other. SIGKILL goes to the whole process group, Java included, so nothing can
+be tidied up:
+
+- within a sink: one task of its job has passed its rows on, the other is at its first one;
+- ``written``: all sinks have written, and the stream has not noted that the batch is done;
+- ``reported``: it has, but Spark has not yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.sessions import start_session
+from tidegate.spark import BatchReport, deliver
+from tidegate.spark.connectors import kafka_jars
+from tidegate.spark.delta import DeltaSink
+from tidegate.spark.sinks import KafkaSink, ParquetSink, Sink
+from tidegate.spark.sources import file_events
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run, and in which batch and where in it to die.
+
+    ``point`` is the name of a sink, ``written``, ``reported``, or empty for a run that is not
+    killed. Sinks of files write to a folder of their name in ``folder``, which has `events` and
+    `changes`.
+    """
+
+    folder: str
+    servers: str  # of Kafka
+    point: str
+    batch: int
+
+    def to_argument(self) -> str:
+        return json.dumps(asdict(self))
+
+
+class AppendSink:
+    """The sink that everybody writes first, and that has a batch twice after a kill."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:  # noqa: ARG002
+        deliveries.write.mode("append").parquet(self._path)
+
+
+@dataclass(frozen=True, slots=True)
+class Killer:
+    """Lets the rows of partition 0 pass; partition 1 waits for their end, then kills everything."""
+
+    group: int
+    marker: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0:
+            yield from batches
+            Path(self.marker).touch()
+            return
+        while not Path(self.marker).exists():
+            time.sleep(0.01)
+        os.killpg(self.group, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class KilledSinks:
+    """Several sinks as one, which dies where the plan says."""
+
+    plan: Plan
+    sinks: dict[str, Sink]
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        point = self.plan.point if batch_id == self.plan.batch else ""
+        killer = Killer(os.getpgrp(), f"{self.plan.folder}/passed-{point}")
+        spread = deliveries.repartition(2, "id")
+        for name, sink in self.sinks.items():
+            deadly = spread.mapInArrow(killer, spread.schema)
+            sink.write(deadly if name == point else spread, batch_id)
+        if point == "written":
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def sinks_of(plan: Plan) -> dict[str, Sink]:
+    return {
+        "append": AppendSink(f"{plan.folder}/append"),
+        "parquet": ParquetSink(f"{plan.folder}/parquet"),
+        "delta": DeltaSink(f"{plan.folder}/delta"),
+        "kafka": KafkaSink(plan.servers, Path(plan.folder).name, key=["id"]),
+    }
+
+
+def run(spark: SparkSession, plan: Plan, to: Sink, checkpoint: str) -> None:
+    """Run the stream over all that is there."""
+    folder = Path(plan.folder)
+    one_at_a_time = {"maxFilesPerTrigger": "1"}
+    events = file_events(
+        spark, f"{folder}/events", "json", "id bigint, a double, time timestamp",
+        options=one_at_a_time,
+    )  # fmt: skip
+    changes = spark.readStream.options(**one_at_a_time).text(f"{folder}/changes")
+
+    def report(told: BatchReport) -> None:
+        if plan.point == "reported" and told.batch == plan.batch:
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    query = deliver(
+        events, changes, to, event_time="time", checkpoint=folder / checkpoint, key="id",
+        lateness=timedelta(minutes=10), trigger={"availableNow": True}, report=report,
+    )  # fmt: skip
+    query.awaitTermination()
+
+
+def main(plan: Plan) -> None:
+    spark = start_session(Path(plan.folder) / "spark", kafka_jars())
+    run(spark, plan, KilledSinks(plan, sinks_of(plan)), "checkpoint")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Plan(**json.loads(sys.argv[1])))

@@ -1,0 +1,118 @@
+"""A stream that is killed in the middle of a batch loses nothing and has nothing twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from spark import killed_query
+from spark.killed_query import Plan
+
+EVENTS = 40
+FILES = 3
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+Delivery = tuple[object, ...]
+
+
+def at(seconds: float) -> str:
+    return (START + timedelta(seconds=seconds)).isoformat()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files of events, and three of changes; the last change comes late."""
+    changes = [
+        {"time": at(0), "op": "subscribe", "id": "s", "filter": "a < :p", "params": {"p": 5}},
+        {"time": at(15), "op": "update", "id": "s", "params": {"p": 7}},
+        {"time": at(8), "op": "update", "id": "s", "params": {"p": 3}},
+    ]
+    for name in ("events", "changes"):
+        (tmp_path / name).mkdir()
+    for file in range(FILES):
+        events = [
+            {"id": number, "a": number % 10, "time": at(number)}
+            for number in range(EVENTS * file // FILES, EVENTS * (file + 1) // FILES)
+        ]
+        (tmp_path / "events" / f"{file}.jsonl").write_text("\n".join(map(json.dumps, events)))
+        (tmp_path / "changes" / f"{file}.jsonl").write_text(json.dumps(changes[file]))
+    return tmp_path
+
+
+def run_killed(plan: Plan) -> None:
+    """Run the stream to the point where it is killed, or to its end."""
+    paths = [str(Path(killed_query.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, killed_query.__file__, plan.to_argument()],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        start_new_session=True,  # its own process group, to be killed as a whole
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == (-signal.SIGKILL if plan.point else 0), done.stderr.decode()[-3000:]
+
+
+class Collecting:
+    """Keeps what is delivered, as one that is never killed has it."""
+
+    def __init__(self) -> None:
+        self.deliveries: Counter[Delivery] = Counter()
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:  # noqa: ARG002
+        self.deliveries += counted(deliveries.toArrow().to_pylist())
+
+
+def counted(rows: Iterable[dict[str, object]]) -> Counter[Delivery]:
+    return Counter(
+        (row["id"], row["subscription"], row["version"], row["operation"]) for row in rows
+    )
+
+
+def in_parquet(spark: SparkSession, path: Path) -> Counter[Delivery]:
+    return counted(spark.read.parquet(str(path)).toArrow().to_pylist())
+
+
+def in_kafka(spark: SparkSession, servers: str, topic: str) -> Counter[Delivery]:
+    """The deliveries as a consumer sees them that goes by keys."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
+    rows = reader.option("subscribe", topic).load().selectExpr("string(key)", "string(value)")
+    found = [(row.key, row.value) for row in rows.collect()]
+    assert len(found) > len(dict(found))  # at least once on the wire
+    assert len(dict(found)) == len(set(found))  # no key with two values
+    records = [json.loads(value) for value in dict(found).values()]
+    for record in records:
+        record["version"] = datetime.fromisoformat(record["version"])
+    return counted(records)
+
+
+def test_every_sink_has_every_delivery_once(folder: Path, spark: SparkSession, kafka: str) -> None:
+    wanted = Collecting()
+    killed_query.run(spark, Plan(str(folder), kafka, "", 0), wanted, "unkilled")
+    operations = Counter(delivery[-1] for delivery in wanted.deliveries.elements())
+    assert operations["retract"] > 0  # the late change takes something back
+    points = [
+        ("parquet", 0), ("delta", 1), ("kafka", 1), ("written", 2), ("reported", 2), ("", 0),
+    ]  # fmt: skip
+    for point, batch in points:
+        run_killed(Plan(str(folder), kafka, point, batch))
+    assert in_parquet(spark, folder / "parquet") == wanted.deliveries
+    delta = DeltaTable(folder / "delta").to_pyarrow_table().to_pylist()
+    assert counted(delta) == wanted.deliveries
+    assert in_kafka(spark, kafka, folder.name) == wanted.deliveries
+    # what these are measured against: a plain append has the batches that were killed twice
+    appended = in_parquet(spark, folder / "append")
+    assert appended != wanted.deliveries
+    assert not wanted.deliveries - appended
