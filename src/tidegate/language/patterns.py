@@ -39,6 +39,11 @@ class Pattern:
         """The names of the parameters of all steps, in the order of the text."""
         return tuple(dict.fromkeys(name for step in self.steps for name in step.parameters))
 
+    @property
+    def within_micros(self) -> int | None:
+        """At most how long a match may take, in microseconds, as times are counted."""
+        return None if self.within_s is None else round(self.within_s * 1e6)
+
     def covers(self, other: Pattern) -> bool:
         """Whether each step covers the other's step, as cancelling a subscription asks."""
         return (

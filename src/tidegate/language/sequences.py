@@ -8,9 +8,8 @@ from the event behind the one it started with.
 
 Theory of operation. Events may arrive out of order by up to ``lateness_s``. They wait in a heap
 until no earlier one can come any more, that is until the latest time seen is the lateness ahead;
-then they are taken in order. An event that comes after its turn is late: it is counted and handed
-to ``on_late``, never used. Events behind the first of the current attempt that match some step are
-kept until the attempt ends, because rule 4 may need them again.
+then an attempt takes them in order, which has rules 2 to 4 (`attempts.py`). An event that comes
+after its turn is late: it is counted and handed to ``on_late``, never used.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from tidegate.errors import BadValueError, EventError, LateEventsError
+from tidegate.language.attempts import Attempt
 from tidegate.language.events import Event
 from tidegate.language.filters import environment_of
 from tidegate.language.patterns import Pattern
@@ -62,18 +62,18 @@ class SequenceMatcher:
         self.late_count = 0
         self._pattern = pattern
         self._values = environment_of(parameters, variables)
-        self._steps = range(len(pattern.steps))
         self._since = None if since is None else to_micros(to_time(since, "since"))
         if not 0 <= lateness_s <= LATENESS_S_MAX:
             raise BadValueError(f"lateness_s must lie between 0 and {LATENESS_S_MAX:.0f}")
         self._lateness = round(lateness_s * 1e6)
-        self._within = None if pattern.within_s is None else round(pattern.within_s * 1e6)
         self._on_late = on_late
         self._pending_max = pending_max
         self._pending: list[tuple[int, int, Event]] = []
         self._arrivals = 0
         self._latest: int | None = None
-        self._attempt = _Attempt()
+        self._attempt = Attempt[Event](
+            len(pattern.steps), pattern.within_micros, self._matches_step
+        )
 
     def feed(self, event: Event) -> list[Match]:
         """Take one event; gives the matches that are complete now, in order."""
@@ -107,33 +107,8 @@ class SequenceMatcher:
         matches: list[Match] = []
         while self._pending and (border is None or self._pending[0][0] <= border):
             micros, _, event = heapq.heappop(self._pending)
-            matches += self._take(micros, event)
-        return matches
-
-    def _take(self, micros: int, event: Event) -> list[Match]:
-        """The next event in the order of time."""
-        todo = [(micros, event)]
-        matches: list[Match] = []
-        while todo:
-            micros, event = todo.pop()
-            attempt = self._attempt
-            if attempt.satisfied and self._within is not None:
-                if micros - attempt.start > self._within:
-                    todo.append((micros, event))
-                    todo += reversed(attempt.passed)
-                    self._attempt = _Attempt()
-                    continue
-                if not any(self._matches_step(step, micros, event) for step in self._steps):
-                    continue
-                attempt.passed.append((micros, event))
-            if not self._matches_step(len(attempt.satisfied), micros, event):
-                continue
-            if not attempt.satisfied:
-                attempt.start = micros
-            attempt.satisfied.append(event)
-            if len(attempt.satisfied) == len(self._steps):
-                matches.append(tuple(attempt.satisfied))
-                self._attempt = _Attempt()
+            found = self._attempt.take(micros, event)
+            matches += [tuple(event for _, event in match) for match in found]
         return matches
 
     def _matches_step(self, step: int, micros: int, event: Event) -> bool:
@@ -141,12 +116,3 @@ class SequenceMatcher:
         node = self._pattern.steps[step].node
         environment = replace(self._values, t=t, now=event.time)
         return holds(node, event.attributes, environment)
-
-
-class _Attempt:
-    """A match on its way: the events of the steps satisfied so far, and all behind the first."""
-
-    def __init__(self) -> None:
-        self.start = 0
-        self.satisfied: list[Event] = []
-        self.passed: list[tuple[int, Event]] = []

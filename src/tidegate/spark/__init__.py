@@ -4,6 +4,7 @@
 """
 
 from tidegate.spark.batch import match
+from tidegate.spark.patterns import match_patterns
 from tidegate.spark.stream import BatchReport, deliver
 
-__all__ = ["BatchReport", "deliver", "match"]
+__all__ = ["BatchReport", "deliver", "match", "match_patterns"]

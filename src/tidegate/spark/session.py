@@ -19,6 +19,10 @@ SETTINGS = {
     "spark.python.worker.reuse": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.log.level": "ERROR",
+    # state that transformWithState can use; Spark's default cannot hold it
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
 }
 
 
