@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import change_logs
 from command_line import Folder, Row, pairs
 from tidegate.cli import pacing
+from tidegate.cli.bad_lines import BadLines
+from tidegate.cli.input_file import InputFile
+from tidegate.cli.replay import ChangeLog, play
+from tidegate.language.events import Event
 from tidegate.language.filters import parse
+from tidegate.language.values import to_micros
+from tidegate.matching.engine import Engine
 
 FILES = ("--changes", "log.jsonl", "--events", "events.jsonl", "--event-time", "time")
 
@@ -251,6 +259,20 @@ def test_what_follows_from_a_bad_change_is_bad(folder: Folder) -> None:
     assert ran.err.endswith("skipped 2 bad lines in all: 2 of log.jsonl\n")
 
 
+def test_subscribing_again_after_a_bad_subscribe_of_the_same_id(folder: Folder) -> None:
+    """With nothing between the two, which are then subscribed together."""
+    folder.write("log.jsonl", [
+        change(1, "subscribe", "b", filter="x <"),
+        change(1, "subscribe", "b", filter="true"),
+        change(1, "subscribe", "b", filter="false"),
+    ])  # fmt: skip
+    folder.write("events.jsonl", events_at(1))
+    ran = folder.run("match", *FILES, "--skip-bad")
+    assert pairs(ran.out) == [(0, "b")]
+    assert "line 1: subscription 'b': a value must follow '<'" in ran.err
+    assert "line 3: there already is a subscription 'b'" in ran.err
+
+
 def test_bad_events(folder: Folder) -> None:
     folder.write("log.jsonl", [GOOD])
     folder.write("events.jsonl", [{"x": 1}, *events_at(2, x=1)])
@@ -355,6 +377,28 @@ def test_events_are_judged_as_of_their_time(
             folder.run("match", *FILES, "--engine", engine, "--output", engine)
             outputs.append((folder.path / engine).read_bytes())
         assert outputs[0] == outputs[1]
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(st.data(), st.sampled_from(["naive", "columnar"]))
+def test_any_log_gives_what_its_fold_gives(data: st.DataObject, matcher: str) -> None:
+    """Bad changes and changes of one time included."""
+    log = data.draw(change_logs.logs())
+    events = data.draw(change_logs.event_lists(log))
+    events.sort(key=lambda event: event.time)
+    variables = data.draw(change_logs.variable_values)
+    engine = Engine(matcher=matcher, clock=lambda: None)
+    engine.set_variables(**variables)
+    made = ChangeLog(engine, InputFile("log"), BadLines(skip=True))
+    in_order = sorted(enumerate(log), key=lambda numbered: numbered[1].time)
+    micros = np.array([to_micros(event.time) for event in events], np.int64)
+    found: list[tuple[int, str]] = []
+    for begin, end in play(made, in_order, micros):
+        for index in range(begin, end):
+            event = Event(events[index].attributes, events[index].time)
+            found += [(index, id) for id in engine.match(event)]
+    expected = change_logs.expected(log, events, variables)
+    assert sorted(found) == [(each.event, each.subscription) for each in expected]
 
 
 def test_a_long_log(folder: Folder) -> None:

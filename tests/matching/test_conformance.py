@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from unittest import mock
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from small_parts import small_parts
 from strategies import (
     PARAMETERS,
     VARIABLES,
@@ -24,7 +23,6 @@ from strategies import (
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
-from tidegate.matching import index, layout
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.matcher import Matcher
@@ -38,17 +36,6 @@ MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, ColumnarMatcher]
 def matcher(request: pytest.FixtureRequest) -> Matcher:
     made: Matcher = request.param()
     return made
-
-
-@contextmanager
-def small_parts() -> Iterator[None]:
-    """Let a few subscriptions already fill the open part, make groups and have bitmaps."""
-    with (
-        mock.patch.object(index, "OPEN_ENTRIES_MAX", 4),
-        mock.patch.object(layout, "GROUP_ENTRIES_MIN", 2),
-        mock.patch.object(layout, "BITMAP_ENTRIES_MIN", 2),
-    ):
-        yield
 
 
 def both(data: dict[str, Subscription]) -> tuple[NaiveMatcher, ColumnarMatcher]:

@@ -16,8 +16,14 @@ from tidegate.language.syntax import Operator
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.constraints import NUMBER, PATTERNS, PRESENT, Channels
-from tidegate.matching.encoding import Encoded, encode_columns, encode_event, encode_variables
-from tidegate.matching.parts import F64, SET
+from tidegate.matching.encoding import (
+    Encoded,
+    encode_columns,
+    encode_event,
+    encode_variables,
+    tell_times,
+)
+from tidegate.matching.parts import F64, NO_TIME, SET
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -260,3 +266,35 @@ def test_variables_stand_where_programs_look_for_them() -> None:
 def test_without_variables_there_is_one_without_a_value() -> None:
     (only,) = encode_variables({"load": 1}, Channels())
     assert math.isnan(only)
+
+
+# -- times ----------------------------------------------------------------------------------------
+
+
+def test_lifetimes_see_the_times_of_events() -> None:
+    channels = all_channels("x")
+    lifetime = channels.lifetime()
+    columns = [("x", pa.array([1, 2, 3, 4])), ("", pa.array([NOON] * 4))]
+    found = encode_columns(columns, 0, 4, channels, POOL)
+    micros = np.array([5, NO_TIME, -(2**55) - 1, 2**53 + 1], np.int64)
+    tell_times(found, channels, micros)
+    assert found.matrix[:, lifetime].tolist()[::2] == [5.0, -(2.0**55)]
+    assert math.isnan(found.matrix[1, lifetime])
+    assert found.matrix[3, lifetime] == 2.0**53
+    assert found.matrix[:, NUMBER_AT].tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_without_lifetimes_nobody_is_told_the_times() -> None:
+    found = encode_event({"x": 1}, X, POOL)
+    before = found.matrix.copy()
+    tell_times(found, X, np.array([5], np.int64))
+    assert np.array_equal(found.matrix, before, equal_nan=True)
+
+
+def test_the_channel_of_lifetimes_is_one_and_made_when_it_is_asked_for() -> None:
+    channels = all_channels("x")
+    count = len(channels)
+    before = channels.known_lifetime
+    made = channels.lifetime()
+    assert (before, made, channels.lifetime(), channels.known_lifetime) == (None, *[count] * 3)
+    assert len(channels) == count + 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
@@ -20,6 +20,7 @@ from tidegate.matching.layout import (
     concatenate,
     flat,
     lay_out,
+    limited,
     offsets,
     take_out,
 )
@@ -168,6 +169,27 @@ def test_lists_are_joined() -> None:
     second.subscription += np.int32(3)
     assert listed_of(concatenate([first, second])) == listed_of(first) | listed_of(second)
     assert listed_of(concatenate([first])) == listed_of(first)
+
+
+@given(entry_lists, st.sampled_from([0, 2, CHANNELS - 1, CHANNELS + 5]), st.data())
+def test_entries_get_one_more_constraint(
+    listed: list[Entry], channel: int, data: st.DataObject
+) -> None:
+    without = [
+        replace(each, constraints={c: b for c, b in each.constraints.items() if c != channel})
+        for each in listed
+    ]
+    added = [data.draw(ranges) for _ in listed]
+    wanted = [
+        replace(each, constraints=each.constraints | {channel: [bounds]})
+        for each, bounds in zip(without, added, strict=True)
+    ]
+    lows, highs = (np.array([each[side] for each in added], np.float64) for side in (0, 1))
+    found = limited(entries_of(without), channel, lows, highs)
+    assert listed_of(found) == listed_of(entries_of(wanted))
+    for index in range(len(found)):
+        channels = found.channel[found.first[index] : found.first[index + 1]].tolist()
+        assert channels == sorted(channels)
 
 
 # -- groups and segments --------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tidegate.errors import SubscriptionError, UnresolvedError
 from tidegate.language.filters import Filter, shape_of
 from tidegate.language.parser import parse_filter
 from tidegate.language.syntax import Node
-from tidegate.language.values import Value
+from tidegate.language.values import Value, to_micros
 from tidegate.matching.ids import Numbers
 from tidegate.matching.parts import NO_TIME
 from tidegate.matching.rows import FLOAT, INTEGER, STRING
@@ -269,6 +270,87 @@ def test_who_lives_when() -> None:
     assert table.all_live(20, 24)
     assert not table.all_live(19, 24)
     assert not table.all_live(20, 25)
+
+
+# -- versions of the past ---------------------------------------------------------------------
+
+
+def some_versions() -> SubscriptionTable:
+    """Two of now, and three of the past that have their ids or one of their own."""
+    table = SubscriptionTable()
+    now = [replace(timed("a", 30), origin=5, subscriber="me"), timed("b", None)]
+    add(table, *now)
+    past = [timed("a", 5, 20), replace(timed("a", 20, 30), origin=5), timed("c", 1, 2)]
+    table.publish(table.stage(past), past=True)
+    return table
+
+
+def test_versions_of_the_past_are_not_known_by_their_ids() -> None:
+    table = some_versions()
+    assert (len(table), "c" in table, table.number("a")) == (2, False, 0)
+    assert table.past().tolist() == [2, 3, 4]
+    assert table.ids_of(table.past()) == ["a", "a", "c"]
+    assert table.since(table.past()).tolist() == [5, 20, 1]
+    assert table.until(table.past()).tolist() == [20, 30, 2]
+    assert table.get(3) == replace(timed("a", 20, 30), origin=5)
+    assert not table.all_live(30, 40)
+
+
+def test_a_version_of_the_past_goes_and_its_number_is_used_for_one_of_now() -> None:
+    table = some_versions()
+    table.remove(3)
+    assert (len(table), table.number("a"), table.past().tolist()) == (2, 0, [2, 4])
+    assert add(table, timed("d", 7)).tolist() == [3]
+    assert (len(table), table.number("d"), table.past().tolist()) == (3, 3, [2, 4])
+    table.remove(3)
+    table.publish(table.stage([timed("a", 1, 3)]), past=True)
+    assert (len(table), "d" in table, table.past().tolist()) == (2, False, [2, 3, 4])
+
+
+def test_origins() -> None:
+    table = some_versions()
+    assert table.origin(np.arange(5, dtype=np.int32)).tolist() == [5, NO_TIME, 5, 5, 1]
+    assert [table.get(number).origin for number in range(5)] == [5, None, None, 5, None]
+
+
+def test_a_subscription_that_begins_later_keeps_its_origin() -> None:
+    table = SubscriptionTable()
+    add(table, timed("a", 10))
+    table.begin(0, 50)
+    assert (table.get(0).since, table.get(0).origin, table.latest_since) == (50, 10, 50)
+    assert not table.all_live(49, 60)
+    assert table.all_live(50, 60)
+    table.begin(0, 40)
+    assert (table.get(0).since, table.get(0).origin) == (40, 10)
+    assert living(table, [39, 40]) == ["", "a"]
+
+
+def test_the_columns_of_versions(tmp_path: Path) -> None:
+    table = some_versions()
+    for each in (table, saved_and_loaded(table, tmp_path)):
+        columns = each.version_columns()
+        assert columns.subscription.to_pylist() == ["a", "b", "a", "a", "c"]
+        assert columns.subscriber.to_pylist() == ["me", None, None, None, None]
+        seconds = [None if time is None else to_micros(time) for time in columns.since.to_pylist()]
+        assert seconds == [30, None, 5, 20, 1]
+        each.remove(2)
+        each.publish(each.stage([replace(timed("d", 8, 9), subscriber="you")]), past=True)
+        assert each.version_columns().subscriber.to_pylist() == ["me", None, "you", None, None]
+        assert each.version_columns().subscription.to_pylist() == ["a", "b", "d", "a", "c"]
+
+
+def test_a_loaded_table_has_its_past(tmp_path: Path) -> None:
+    table = some_versions()
+    table.remove(2)
+    loaded = saved_and_loaded(table, tmp_path)
+    assert (len(loaded), loaded.past().tolist(), "c" in loaded) == (2, [3, 4], False)
+    assert [loaded.number(id) for id in "ab"] == [0, 1]
+    for number in (0, 1, 3, 4):
+        assert loaded.get(number) == table.get(number)
+    loaded.remove(4)
+    assert loaded.past().tolist() == [3]
+    assert sorted(add(loaded, timed("c", 1), timed("d", 1)).tolist()) == [2, 4]
+    assert len(loaded) == 4
 
 
 # -- snapshots --------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from tidegate.cli.events_file import EventChunk, TimeAttributes, read_events
 from tidegate.cli.input_file import InputFile
 from tidegate.cli.matches_file import MatchesWriter, OrderedMatches
 from tidegate.cli.progress import Progress
+from tidegate.cli.spark_session import spark_session
 from tidegate.cli.subscriptions_file import read_subscriptions
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.bulk import BulkParser
@@ -90,11 +91,8 @@ class SparkRun:
                     columns.write(chunk)
             self._bad.refuse()
             self._progress.say("matching with Spark")
-            spark = local_session()
-            try:
+            with spark_session(local_session) as spark:
                 found = columns.match(spark, AsOfMatcher(versions))
-            finally:
-                spark.stop()
         writer.write(OrderedMatches.of(found))
 
 

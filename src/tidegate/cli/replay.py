@@ -49,8 +49,8 @@ class ChangeLog:
         """Make changes, in their order."""
         begun: list[Numbered] = []
         for number, change in changes:
-            if change.op is not Op.SUBSCRIBE:
-                self._subscribe(begun)
+            if change.op is not Op.SUBSCRIBE or change.id in self._live:
+                self._subscribe(begun)  # after which it may be that it is not there after all
                 begun = []
             try:
                 if change.op is Op.SUBSCRIBE:

@@ -20,7 +20,14 @@ SHOWN_LINES = 20
 
 @contextmanager
 def spark_session(make: Callable[[], SparkSession]) -> Iterator[SparkSession]:
-    """A session that is stopped at the end; if Java cannot start, its last words are shown."""
+    """A session that is stopped at the end; if Java cannot start, its last words are shown.
+
+    Where a session is there already, it is taken, and stays.
+    """
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        yield there
+        return
     with tempfile.NamedTemporaryFile(prefix="tidegate-spark-", suffix=".log") as log:
         try:
             with _stderr_to(log.fileno()):

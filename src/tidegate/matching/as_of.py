@@ -11,6 +11,7 @@ from tidegate.language.filters import check_values
 from tidegate.language.values import to_micros
 from tidegate.matching.batches import EventBatch, VersionMatches
 from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.parts import NO_TIME
 from tidegate.matching.records import subscription_of
 from tidegate.matching.versions import Difference, Version
 
@@ -113,5 +114,4 @@ class AsOfMatcher:
 
 def _micros(version: Version) -> int:
     """From when on a version holds, which tells it from all others of its subscription."""
-    assert version.since is not None
-    return to_micros(version.since)
+    return int(NO_TIME) if version.since is None else to_micros(version.since)

@@ -252,9 +252,9 @@ class ColumnarMatcher:
         if index.lifetime is None:
             return entries
         since = self._table.since(entries.subscription).astype(np.float64)
-        until = self._table.until(entries.subscription).astype(np.float64)
-        # half a microsecond more room: a range of one value would be taken for an equality
-        return limited(entries, index.lifetime, since - 0.5, until - 1.0)
+        last = (self._table.until(entries.subscription) - 1).astype(np.float64)
+        # a bit more room: a range of one value would be taken for an equality
+        return limited(entries, index.lifetime, np.nextafter(since, -np.inf), last)
 
     def _settle(self) -> None:
         """Put what is new into the indexes, where it is found fast."""

@@ -183,13 +183,14 @@ class Index:
 
     def take_away(self, number: int) -> None:
         """Mark the entries of a subscription as gone; all must be settled."""
+        if self._place_of.item(number) < 0:  # it has none: its filter is `false`
+            return
         at = self._part_of.item(number)
         part = self.parts[at]
         flags = part.part.flags
         for place in self._places_of.pop(number, [int(self._place_of[number])]):
-            if place >= 0:
-                flags[place] |= GONE
-                part.gone += 1
+            flags[place] |= GONE
+            part.gone += 1
         self._place_of[number] = -1
         if at != OPEN and 2 * part.gone > len(part):
             self._shrink(at)

@@ -50,7 +50,7 @@ class Difference:
     def since(self) -> datetime:
         """From when on the subscription is another than before."""
         firsts = [some[0] for some in (self.before, self.after) if some]
-        if len(firsts) == 2 and replace(firsts[0], until=None) == replace(firsts[1], until=None):
+        if len(firsts) == 2 and _are_same(*(replace(each, until=None) for each in firsts)):
             moments = [each.until for each in firsts]
         else:
             moments = [each.since for each in firsts]
@@ -257,6 +257,11 @@ def _ended(version: Version, border: datetime | None) -> bool:
 def _difference(before: Sequence[Version], after: Sequence[Version]) -> Difference:
     """What is in one list and not in the other; most often that is at the end of both."""
     same = 0
-    while same < min(len(before), len(after)) and before[same] == after[same]:
+    while same < min(len(before), len(after)) and _are_same(before[same], after[same]):
         same += 1
     return Difference(tuple(before[same:]), tuple(after[same:]))
+
+
+def _are_same(a: Version, b: Version) -> bool:
+    """Whether nothing tells two versions from each other; to Python `1` and `True` are equal."""
+    return a == b and all(type(value) is type(a.params[name]) for name, value in b.params.items())

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
 from tidegate.errors import ConnectorError
+from tidegate.spark.datasource import register
 from tidegate.spark.folders import Folder
 
 _DELIVERY_COLUMNS = ("subscription", "version", "operation")
@@ -140,6 +141,7 @@ class LogSink:
         self._path = path
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        register(deliveries.sparkSession)  # a query has a session of its own
         options = {"producer": query_id(deliveries) or "tidegate", "batch": str(batch_id)}
         writer = deliveries.write.format("tidegate").options(**options)
         writer.mode("append").save(self._path)

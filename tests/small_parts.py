@@ -1,0 +1,25 @@
+"""Indexes whose limits are so small that a few subscriptions already have all there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from tidegate.matching import columnar, index, layout
+
+
+@contextmanager
+def small_parts(past_max: int = 8) -> Iterator[None]:
+    """Let a few subscriptions already fill the open part, make groups and have bitmaps.
+
+    Parts of the past are not made larger than ``past_max``.
+    """
+    with (
+        mock.patch.object(index, "OPEN_ENTRIES_MAX", 4),
+        mock.patch.object(index, "PAST_ENTRIES_MAX", past_max),
+        mock.patch.object(columnar, "PAST_ENTRIES_MAX", past_max),
+        mock.patch.object(layout, "GROUP_ENTRIES_MIN", 2),
+        mock.patch.object(layout, "BITMAP_ENTRIES_MIN", 2),
+    ):
+        yield

@@ -1,0 +1,148 @@
+"""Pipelines from TOML files, run as commands."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from tidegate.cli import cli, main
+from tidegate.spark import datasource
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
+
+EVENTS = [
+    '{"symbol": "A", "price": 5, "time": "2026-01-01T00:00:01Z"}',
+    '{"symbol": "A", "price": "high", "time": "2026-01-01T00:00:02Z"}',
+    '{"symbol": "B", "price": 9.5, "time": "2026-01-01T00:00:03Z"}',
+    "no event",
+]
+CHANGES = [
+    '{"time": "2026-01-01T00:00:00Z", "op": "subscribe", "id": "cheap", "filter": "price < :p",'
+    ' "params": {"p": 7}, "subscriber": "ann"}',
+    '{"time": "2026-01-01T00:00:03Z", "op": "update", "id": "cheap", "params": {"p": 10}}',
+    '{"time": "2026-01-01T00:00:03Z", "op": "update"}',
+]
+SETTINGS = """
+[source]
+format = "json"
+path = "events"
+schema = "symbol string, price double, time timestamp"
+event_time = "time"
+[subscriptions]
+changes = "changes"
+[sink]
+format = "{sink}"
+path = "deliveries"
+[checkpoint]
+path = "checkpoint"
+"""
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["pipeline", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, rows in (("events", EVENTS), ("changes", CHANGES)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.jsonl").write_text("\n".join(rows))
+    (tmp_path / "pipeline.toml").write_text(SETTINGS.format(sink="parquet"))
+    return tmp_path
+
+
+def test_a_run_delivers_and_sets_aside(folder: Path, spark: SparkSession) -> None:
+    done = run("run", folder / "pipeline.toml", "--once", "--json")
+    assert done.exit_code == 0, done.output
+    [told] = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert (told["events"], told["changes"], told["matches"], told["bad"]) == (2, 3, 2, 3)
+    found = spark.read.parquet(str(folder / "deliveries")).toArrow().to_pylist()
+    told_rows = sorted((r["symbol"], r["subscription"], r["version"].second) for r in found)
+    assert told_rows == [("A", "cheap", 0), ("B", "cheap", 3)]
+    aside = spark.read.parquet(str(folder / "checkpoint" / "aside")).toArrow().to_pylist()
+    assert sorted(row["kind"] for row in aside) == ["change", "event", "event"]
+    reasons = " ".join(row["reason"] for row in aside)
+    assert "column 'price' is a string" in reasons
+
+
+def test_a_second_run_goes_on(folder: Path, spark: SparkSession) -> None:
+    assert run("run", folder / "pipeline.toml", "--once").exit_code == 0
+    assert run("run", folder / "pipeline.toml", "--once").exit_code == 0
+    (folder / "events" / "1.jsonl").write_text(EVENTS[0])
+    done = run("run", folder / "pipeline.toml", "--once")
+    assert "batch 1: 1 events" in done.stderr
+    assert spark.read.parquet(str(folder / "deliveries")).count() == 3
+
+
+def test_an_event_log_as_sink_and_source(folder: Path, spark: SparkSession) -> None:
+    datasource.register(spark)
+    (folder / "pipeline.toml").write_text(SETTINGS.format(sink="tidegate"))
+    assert run("run", folder / "pipeline.toml", "--once").exit_code == 0
+    found = spark.read.format("tidegate").load(str(folder / "deliveries"))
+    assert found.select("symbol", "subscription", "operation").count() == 2
+
+
+def test_a_table_of_subscriptions_and_metrics(folder: Path) -> None:
+    text = SETTINGS.format(sink="console") + "[metrics]\nport = 0\n"
+    (folder / "pipeline.toml").write_text(text.replace('changes = "changes"', 'table = "s.jsonl"'))
+    (folder / "s.jsonl").write_text('{"id": "all", "filter": "price > 0"}\n')
+    checked = run("check", folder / "pipeline.toml")
+    assert f"subscriptions  1 in {folder}/s.jsonl" in checked.output
+    done = run("run", folder / "pipeline.toml", "--once")
+    assert "batch 0: 2 deliveries" in done.stdout
+    address = done.stderr.split("metrics at ")[1].split()[0]
+    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    assert "tidegate_events_total 2.0" in lines
+    assert "tidegate_matches_total 2.0" in lines
+    assert "tidegate_bad_total 2.0" in lines
+
+
+def test_init_writes_a_file_that_reads_back(tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.toml"
+    assert run("init", file).exit_code == 0
+    again = run("init", file)
+    assert "is there already" in str(again.exception)
+    assert "there is no" in str(run("check", file).exception)
+    for name in ("events", "changes"):
+        (tmp_path / name).mkdir()
+    assert run("check", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("[sink]", "[snk]", "there is no table [snk]; there are source, subscriptions, sink"),
+        ('format = "json"', 'format = "jsn"', "[source] format: there is no 'jsn'; there are json"),
+        ('path = "events"', "", "[source] path is missing; the format json needs it"),
+        ('path = "events"', "path = 3", "[source] path must be a string, not 3"),
+        ('changes = "changes"', "", "[subscriptions] needs one of table (a file), changes"),
+        (
+            'changes = "changes"',
+            'changes = "c"\nlateness = "soon"',
+            "must be a duration, as '500 ms'",
+        ),
+        ('event_time = "time"', "", "[source] event_time is missing; with changes"),
+        ('event_time = "time"', 'event_time = "tme"', "no column 'tme' with their time"),
+        ("price double", "price array<int>", "column 'price' is array<int>; a list is not a value"),
+        ("price double", "price dubble", "is not DDL"),
+        ("[checkpoint]", "[checkpoint", "is no TOML"),
+        ('path = "checkpoint"', 'path = "c"\nmode = 1', "[checkpoint] has no mode; it has path"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(
+    folder: Path, before: str, after: str, reason: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    file = folder / "pipeline.toml"
+    file.write_text(SETTINGS.format(sink="parquet").replace(before, after, 1))
+    monkeypatch.setattr("sys.argv", ["tidegate", "pipeline", "check", str(file)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert reason in capsys.readouterr().err
