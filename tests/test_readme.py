@@ -55,6 +55,7 @@ def test_ten_lines_are_ten_lines() -> None:
     assert len(example.splitlines()) <= 10
 
 
+@pytest.mark.xdist_group("spark")  # one of them runs on Spark
 def test_console_examples_print_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = [block.text for block in BLOCKS if block.language == "console"]
     assert sessions

@@ -1,6 +1,7 @@
 """One Spark session and one Kafka broker for all tests that ask for them.
 
-Tests that use them carry `xdist_group("spark")`, so that one worker runs them all.
+Tests that use them carry one of two xdist groups, so that two workers run them all, each with a
+session of its own: `connectors` for what needs Kafka or a data source, `spark` for the rest.
 """
 
 from __future__ import annotations

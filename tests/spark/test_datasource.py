@@ -218,7 +218,7 @@ class TestWriters:
             alone.commit([alone.write(self.batches(1))])
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("connectors")
 class TestBatch:
     def read(
         self, tide: SparkSession, log: EventLog, schema: str = "", **options: str
@@ -341,7 +341,7 @@ class TestBatch:
             tide.range(1).write.format("tidegate").mode("overwrite").save(str(tmp_path / "none"))
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("connectors")
 class TestStream:
     def test_it_is_read_in_micro_batches_and_again_after_a_restart(
         self, tide: SparkSession, log: EventLog, tmp_path: Path

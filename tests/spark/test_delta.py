@@ -10,7 +10,7 @@ from tidegate.errors import ConnectorError
 from tidegate.spark.delta import DeltaSink
 from tidegate.spark.sinks import Sink
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("connectors")
 
 
 def deliveries(spark: SparkSession, *ids: int) -> DataFrame:

@@ -6,7 +6,7 @@ from tidegate.errors import ConnectorError
 from tidegate.spark.event_schemas import arrow_schema, event_schema
 
 # Spark reads DDL in its Java side, which a session starts.
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.xdist_group("connectors"), pytest.mark.usefixtures("spark")]
 
 
 def test_ddl_and_struct_are_the_same() -> None:

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from tidegate.spark.folders import Folder
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("connectors")
 def test_files_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:
     folder = Folder(spark, str(tmp_path / "not there yet"))
     folder.remove("a")

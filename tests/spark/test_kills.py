@@ -21,7 +21,7 @@ EVENTS = 40
 FILES = 3
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("connectors")
 
 Delivery = tuple[object, ...]
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.errors import ConnectorError
 from tidegate.spark.sinks import ConsoleSink, KafkaSink, ParquetSink, Sink
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("connectors")
 
 
 def deliveries(spark: SparkSession, *ids: int) -> DataFrame:

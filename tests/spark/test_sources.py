@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from tidegate.errors import ConnectorError
 from tidegate.spark.sources import Drift, FileFormat, file_events, kafka_events, split_bad
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("connectors")
 
 SCHEMA = "symbol string, price double, quote struct<bid: double>"
 GOOD = {"symbol": "IBM", "price": 9.5, "quote": {"bid": 9.25}}

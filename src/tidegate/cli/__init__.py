@@ -10,7 +10,7 @@ import click
 import tidegate
 from tidegate.errors import TidegateError
 
-COMMANDS = ("bench", "check", "demo", "explain", "match", "pipeline")
+COMMANDS = ("backtest", "bench", "check", "demo", "explain", "match", "pipeline")
 
 
 class CommandGroup(click.Group):
