@@ -19,6 +19,7 @@ from pages import ROOT
 from tidegate.cli import COMMANDS, main
 
 README = "README.md"
+PIPELINE = "docs/pipeline.md"
 TEXT = (ROOT / README).read_text(encoding="utf-8")
 BLOCKS = [block for section in pages.read(README) for block in section.blocks]
 
@@ -81,7 +82,8 @@ def test_make_targets_are_those_of_the_makefile() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [README, "docs/filters.md", "docs/architecture.md", "docs/performance.md"]
+    "page",
+    [README, *(f"docs/{name}.md" for name in ("filters", "architecture", "performance")), PIPELINE],
 )
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

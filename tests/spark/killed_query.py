@@ -6,7 +6,7 @@ be tidied up:
 
 - within a sink: one task of its job has passed its rows on, the other is at its first one;
 - ``written``: all sinks have written, and the stream has not noted that the batch is done;
-- ``reported``: it has, but Spark has not yet.
+- ``reported``: the stream has noted it, but Spark has not yet.
 """
 
 from __future__ import annotations
@@ -50,16 +50,6 @@ class Plan:
         return json.dumps(asdict(self))
 
 
-class AppendSink:
-    """The sink that everybody writes first, and that has a batch twice after a kill."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def write(self, deliveries: DataFrame, batch_id: int) -> None:  # noqa: ARG002
-        deliveries.write.mode("append").parquet(self._path)
-
-
 @dataclass(frozen=True, slots=True)
 class Killer:
     """Lets the rows of partition 0 pass; partition 1 waits for their end, then kills everything."""
@@ -101,7 +91,6 @@ class KilledSinks:
 
 def sinks_of(plan: Plan) -> dict[str, Sink]:
     return {
-        "append": AppendSink(f"{plan.folder}/append"),
         "parquet": ParquetSink(f"{plan.folder}/parquet"),
         "delta": DeltaSink(f"{plan.folder}/delta"),
         "kafka": KafkaSink(plan.servers, Path(plan.folder).name, key=["id"]),
