@@ -5,8 +5,7 @@ sinks, one after the other. SIGKILL goes to the whole process group, Java includ
 be tidied up:
 
 - within a sink: one task of its job has passed its rows on, the other is at its first one;
-- ``written``: all sinks have written, and the stream has not noted that the batch is done;
-- ``reported``: the stream has noted it, but Spark has not yet.
+- ``reported``: the stream has noted that the batch is done, but Spark has not yet.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,7 +28,8 @@ from spark.sessions import start_session
 from tidegate.spark import BatchReport, deliver
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.delta import DeltaSink
-from tidegate.spark.sinks import KafkaSink, ParquetSink, Sink
+from tidegate.spark.parquet_writing import Found, Task
+from tidegate.spark.sinks import KafkaSink, ParquetSink, Sink, WorkerSink
 from tidegate.spark.sources import file_events
 
 
@@ -36,8 +37,7 @@ from tidegate.spark.sources import file_events
 class Plan:
     """What to run, and in which batch and where in it to die.
 
-    ``point`` is the name of a sink, ``written``, ``reported``, or empty for a run that is not
-    killed. Sinks of files write to a folder of their name in ``folder``, which has `events` and
+    ``point`` is the name of a sink, ``reported``, or empty for a run that is not killed. Sinks of files write to a folder of their name in ``folder``, which has `events` and
     `changes`.
     """
 
@@ -72,21 +72,39 @@ class Killer:
 
 
 @dataclass(frozen=True, slots=True)
+class Chained:
+    """One task after another."""
+
+    first: Task
+    second: Task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.second(self.first(batches))
+
+
+@dataclass(frozen=True, slots=True)
 class KilledSinks:
     """Several sinks as one, which dies where the plan says."""
 
     plan: Plan
     sinks: dict[str, Sink]
 
-    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
         point = self.plan.point if batch_id == self.plan.batch else ""
         killer = Killer(os.getpgrp(), f"{self.plan.folder}/passed-{point}")
-        spread = deliveries.repartition(2, "id")
+        spread = [replace(each, events=each.events.repartition(2, "id")) for each in found]
         for name, sink in self.sinks.items():
-            deadly = spread.mapInArrow(killer, spread.schema)
-            sink.write(deadly if name == point else spread, batch_id)
-        if point == "written":
-            os.killpg(os.getpgrp(), signal.SIGKILL)
+            if isinstance(sink, WorkerSink):
+                deadly = [replace(each, task=Chained(each.task, killer)) for each in spread]
+                sink.write_in_workers(deadly if name == point else spread, batch_id)
+                continue
+            rows = reduce(DataFrame.unionByName, (each.deliveries() for each in found))
+            rows = rows.repartition(2, "id")
+            sink.write(rows.mapInArrow(killer, rows.schema) if name == point else rows, batch_id)
+        return 0
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        raise NotImplementedError
 
 
 def sinks_of(plan: Plan) -> dict[str, Sink]:

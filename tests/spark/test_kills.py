@@ -102,7 +102,7 @@ def test_every_sink_has_every_delivery_once(folder: Path, spark: SparkSession, k
     killed_query.run(spark, Plan(str(folder), kafka, "", 0), wanted, "unkilled")
     operations = Counter(delivery[-1] for delivery in wanted.deliveries.elements())
     assert operations["retract"] > 0  # the late change takes something back
-    points = [("parquet", 0), ("delta", 0), ("kafka", 1), ("written", 1), ("reported", 1), ("", 0)]
+    points = [("parquet", 0), ("delta", 0), ("kafka", 1), ("reported", 1), ("", 0)]
     for point, batch in points:
         run_killed(Plan(str(folder), kafka, point, batch))
     assert in_parquet(spark, folder / "parquet") == wanted.deliveries

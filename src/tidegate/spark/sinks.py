@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from pathlib import Path
+from typing import Protocol, TextIO, runtime_checkable
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
@@ -21,6 +22,7 @@ from pyspark.sql import functions as f
 from tidegate.errors import ConnectorError
 from tidegate.spark.datasource import register
 from tidegate.spark.folders import Folder
+from tidegate.spark.parquet_writing import Found, is_local, write_batch
 
 _DELIVERY_COLUMNS = ("subscription", "version", "operation")
 
@@ -42,6 +44,15 @@ class Sink(Protocol):
         ...
 
 
+@runtime_checkable
+class WorkerSink(Sink, Protocol):
+    """A sink that can have its rows written by the workers that make them, which is faster."""
+
+    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+        """Write a batch; gives how many deliveries it has, or None if that cannot be done here."""
+        ...
+
+
 def query_id(deliveries: DataFrame) -> str | None:
     """The id of the streaming query that runs this batch, which a restart keeps; None outside."""
     return deliveries.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -58,14 +69,25 @@ class ParquetSink:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def write(self, deliveries: DataFrame, batch_id: int) -> None:
-        if "batch" in deliveries.columns:
+    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+        if not is_local(self._path):
+            return None
+        self._prepare(found[0].events, found[0].schema.names)
+        root = Path(self._path).absolute()
+        return write_batch(found, root, root / f"batch={batch_id}")
+
+    def _prepare(self, rows: DataFrame, columns: Sequence[str]) -> Folder:
+        if "batch" in columns:
             raise ConnectorError(
                 "the deliveries have a column 'batch', which is what the Parquet sink calls "
                 "its folders; rename it"
             )
-        folder = Folder(deliveries.sparkSession, self._path)
-        self._take(folder, query_id(deliveries))
+        folder = Folder(rows.sparkSession, self._path)
+        self._take(folder, query_id(rows))
+        return folder
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        folder = self._prepare(deliveries, deliveries.columns)
         name = f"batch={batch_id}"
         counted = Observation()
         rows = deliveries.observe(counted, f.count(f.lit(1)).alias("rows"))

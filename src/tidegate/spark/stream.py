@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -40,8 +41,9 @@ from tidegate.spark.columns import (
     result_schema,
 )
 from tidegate.spark.event_schemas import BAD, RECORD, SOURCE
+from tidegate.spark.parquet_writing import Found
 from tidegate.spark.shipping import IndexFile, ship
-from tidegate.spark.sinks import ParquetSink, Sink
+from tidegate.spark.sinks import ParquetSink, Sink, WorkerSink
 from tidegate.spark.state import StreamState, Taken
 from tidegate.spark.subscriptions import (
     check_columns,
@@ -217,8 +219,8 @@ class _SteadyStream:
             f.max(f.unix_micros(time.cast("timestamp"))).alias("latest"),
         )
         good = counted.where(is_event & ~timeless).select("event.*")
-        deliveries = good.mapInArrow(MatchTask(self.index, self.layout), self.schema)
-        matches = _write(self.to, deliveries, batch, self.layout)
+        found = Found(good, MatchTask(self.index, self.layout), self.schema)
+        matches = _write(self.to, [found], batch, self.layout)
         counts = seen.get
         aside = SetAside(rows.sparkSession)
         if counts["bad"]:
@@ -236,8 +238,13 @@ class _SteadyStream:
             self.report(told)
 
 
-def _write(to: Sink, deliveries: DataFrame, batch: int, layout: Layout) -> int:
+def _write(to: Sink, found: Sequence[Found], batch: int, layout: Layout) -> int:
     """Write the deliveries of a batch; gives how many there are."""
+    if isinstance(to, WorkerSink):
+        matches = to.write_in_workers(found, batch)
+        if matches is not None:
+            return matches
+    deliveries = reduce(DataFrame.unionByName, (each.deliveries() for each in found))
     seen = Observation()
     size = f.size("deliveries") if layout.grouped else f.lit(1)
     to.write(deliveries.observe(seen, f.sum(size).alias("matches")), batch)
@@ -316,7 +323,7 @@ class _ChangingStream:
         """Deliver a batch and what it corrects; gives how many deliveries and corrected
         subscriptions there are."""
         task = MatchTask(self.state.index(batch), self.layout, ASSERT)
-        deliveries = self._events_since(spooled, border).mapInArrow(task, self.schema)
+        found = [Found(self._events_since(spooled, border), task, self.schema)]
         latest = self.state.latest
         concerned = [
             each
@@ -331,8 +338,8 @@ class _ChangingStream:
             after = ship(session, AsOfMatcher(v for each in concerned for v in each.after))
             correct = CorrectionTask(before, after, self.layout)
             events = self._events_since(_read_spool(rows, spools), since)
-            deliveries = deliveries.unionByName(events.mapInArrow(correct, self.schema))
-        return _write(self.to, deliveries, batch, self.layout), len(concerned)
+            found.append(Found(events, correct, self.schema))
+        return _write(self.to, found, batch, self.layout), len(concerned)
 
     def _events_since(self, spooled: DataFrame, since: datetime | None) -> DataFrame:
         wanted = self._time.isNotNull() if since is None else self._time >= f.lit(since)
