@@ -37,7 +37,8 @@ from tidegate.spark.sources import file_events
 class Plan:
     """What to run, and in which batch and where in it to die.
 
-    ``point`` is the name of a sink, ``reported``, or empty for a run that is not killed. Sinks of files write to a folder of their name in ``folder``, which has `events` and
+    ``point`` is the name of a sink, ``reported``, or empty for a run that is not killed. Sinks of
+    files write to a folder of their name in ``folder``, which has `events` and
     `changes`.
     """
 

@@ -145,9 +145,8 @@ class ColumnarMatcher:
         with self._lock:
             number = self._table.number(id)
             changed = self._table.update(number, parameters)
-            settled = self._index.is_settled
-            if not (settled and changed is not None and self._rewritten(number, changed)):
-                self._settle()
+            self._settle()  # else one entry that came anew would have all others come anew, too
+            if changed is None or not self._rewritten(number, changed):
                 self._index.take_away(number)
                 self._enter(np.array([number], np.int32), self._index)
 
@@ -175,9 +174,10 @@ class ColumnarMatcher:
     def forget_past(self, numbers: Iterable[int]) -> None:
         """Take versions of the past away."""
         with self._lock:
-            for number in numbers:
-                if self._past is not None:
-                    self._past.take_away(number)
+            gone = list(numbers)
+            if self._past is not None:
+                self._past.take_away(*gone)
+            for number in gone:
                 self._table.remove(number)
 
     def begin(self, id: str, since: int) -> None:

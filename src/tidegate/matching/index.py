@@ -181,19 +181,25 @@ class Index:
         for entry, number in zip(shared.tolist(), owners, strict=True):
             self._places_of[number].append(entry)
 
-    def take_away(self, number: int) -> None:
-        """Mark the entries of a subscription as gone; all must be settled."""
-        if self._place_of.item(number) < 0:  # it has none: its filter is `false`
-            return
+    def take_away(self, *numbers: int) -> None:
+        """Mark the entries of subscriptions as gone; all must be settled."""
+        touched = {self._mark_gone(number) for number in numbers}
+        for at in sorted(touched, reverse=True):  # those behind a part that goes move up
+            if at > OPEN and 2 * self.parts[at].gone > len(self.parts[at]):
+                self._shrink(at)
+
+    def _mark_gone(self, number: int) -> int:
+        """Mark the entries of a subscription as gone; gives their part, OPEN if it has none."""
+        if self._place_of.item(number) < 0:
+            return OPEN  # a filter that never matches
         at = self._part_of.item(number)
         part = self.parts[at]
         flags = part.part.flags
-        for place in self._places_of.pop(number, [int(self._place_of[number])]):
+        for place in self._places_of.pop(number, [self._place_of.item(number)]):
             flags[place] |= GONE
             part.gone += 1
         self._place_of[number] = -1
-        if at != OPEN and 2 * part.gone > len(part):
-            self._shrink(at)
+        return at
 
     def _shrink(self, at: int) -> None:
         """Lay a part out anew without the entries that are gone; if all are, there is no part."""
