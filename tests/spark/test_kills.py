@@ -44,8 +44,11 @@ def folder(tmp_path: Path) -> Path:
             {"id": number, "a": number % 10, "time": at(number)}
             for number in range(EVENTS * file // FILES, EVENTS * (file + 1) // FILES)
         ]
-        (tmp_path / "events" / f"{file}.jsonl").write_text("\n".join(map(json.dumps, events)))
-        (tmp_path / "changes" / f"{file}.jsonl").write_text(json.dumps(changes[file]))
+        texts = {"events": "\n".join(map(json.dumps, events)), "changes": json.dumps(changes[file])}
+        for name, text in texts.items():
+            path = tmp_path / name / f"{file}.jsonl"
+            path.write_text(text)
+            os.utime(path, (1_000 + file, 1_000 + file))  # Spark takes the oldest first
     return tmp_path
 
 
