@@ -57,6 +57,7 @@ def test_ten_lines_are_ten_lines() -> None:
 
 
 @pytest.mark.xdist_group("spark")  # one of them runs on Spark
+@pytest.mark.usefixtures("spark")
 def test_console_examples_print_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = [block.text for block in BLOCKS if block.language == "console"]
     assert sessions
