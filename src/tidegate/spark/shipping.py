@@ -40,6 +40,10 @@ class IndexFile:
             _OPEN.popitem(last=False)
         return found
 
+    def discard(self) -> None:
+        """Remove the driver's file, when no task needs it any more."""
+        (_folder() / self.name).unlink(missing_ok=True)
+
 
 _OPEN: OrderedDict[str, AsOfMatcher] = OrderedDict()
 

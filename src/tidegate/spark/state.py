@@ -9,7 +9,7 @@ miss. So a batch may be killed anywhere and run again.
 - `snapshot/N/`: in place of a delta, all versions as of batch N: the timelines for the driver, an
   index for the workers. Written when the deltas since the last have grown as long as the table.
 - `done/N.json`: the time of the latest event that was seen up to batch N.
-- `spool/N/`: the rows of batch N in Parquet, as long as changes may come that concern them.
+- `spool/N/`: the rows of batch N, as long as changes may come that concern them.
 
 What a batch no longer needs is removed when the next but one begins: by then Spark has noted that
 the batch is done.
@@ -117,7 +117,7 @@ class StreamState:
         write_json(self._folder / "changes" / f"{batch}.json", noted)
         ended, refused, differences = self._play(border, good)
         self._delta_length += sum(len(each.before) + len(each.after) for each in differences)
-        if self._delta_length > max(DELTA_MIN, len(self._timelines)):
+        if self._delta_length >= max(DELTA_MIN, len(self._timelines)):
             self._write_snapshot(batch, border)
         else:
             delta = {

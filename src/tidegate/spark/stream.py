@@ -1,7 +1,7 @@
 """Streams of events, matched with a stream of changes: each event as of its own time.
 
 Theory of operation. Events and changes are joined to one stream, so that one checkpoint says how
-far both were read, and each micro-batch is spooled to Parquet once and read from there. A batch
+far both were read, and each micro-batch is spooled to files once and read from there. A batch
 takes its changes first; then its events are matched with the versions of their times. A change may
 be of a time whose events were matched before: then those events, which are still in the spool, are
 matched with the versions of the changed subscriptions as they were and as they are now, and what
@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
@@ -30,7 +30,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.errors import EventError
 from tidegate.language.values import from_micros, to_micros
 from tidegate.matching.as_of import AsOfMatcher
-from tidegate.matching.changes import Change
 from tidegate.spark.aside import ASIDE_SCHEMA, SetAside, change_record, event_records
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
@@ -44,6 +43,7 @@ from tidegate.spark.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.parquet_writing import Found
 from tidegate.spark.shipping import IndexFile, ship
 from tidegate.spark.sinks import ParquetSink, Sink, WorkerSink
+from tidegate.spark.spool import Kind, Sorter, Spool, SpooledTask, places
 from tidegate.spark.state import StreamState, Taken
 from tidegate.spark.subscriptions import (
     check_columns,
@@ -53,7 +53,7 @@ from tidegate.spark.subscriptions import (
     read_changes,
     read_versions,
 )
-from tidegate.spark.worker import ASSERT, CorrectionTask, Layout, MatchTask
+from tidegate.spark.worker import ASSERT, CorrectionTask, Layout, MatchTask, Task
 
 OPERATION_FIELD = t.StructField("operation", t.StringType(), False)
 """What a delivery does: `assert` says that an event matches, `retract` takes that back."""
@@ -270,60 +270,50 @@ class _ChangingStream:
         begun = perf_counter()
         self.state.begin(batch)
         border = self.state.border
-        counts = self._spool(rows, batch, border)
-        spooled = _read_spool(rows, [self.state.spool(batch)])
+        sorter = self._sorter(border)
+        spool = Spool.write(rows, self.state.spool(batch), sorter)
         aside = SetAside(rows.sparkSession)
-        changes = self._changes(spooled, aside) if counts["changes"] else []
+        found = spool.changes()
+        changes = [] if found is None else list(read_changes(found, aside.bad_change))
         taken = self.state.take(batch, changes)
-        matches, concerned = self._deliver(rows, spooled, batch, border, taken)
+        matches, concerned = self._deliver(rows.sparkSession, spool, sorter, batch, taken)
         aside.add([change_record(each, "came too late") for each in taken.late])
         aside.add([change_record(each.change, each.reason) for each in taken.refused])
-        self._set_aside(spooled, batch, border, counts, aside)
-        self.state.end(batch, counts["latest"])
+        unreadable = len(aside) - len(taken.late)
+        if spool.count(Kind.BAD):
+            aside.add_rows(spool.rows(Kind.BAD, sorter, rows).select("bad.*"))
+        if spool.count(Kind.LATE):
+            aside.add_events(spool.rows(Kind.LATE, sorter, rows), "came too late")
+        if spool.count(Kind.TIMELESS):
+            aside.add_events(spool.rows(Kind.TIMELESS, sorter, rows), "has no time")
+        aside.write(self.aside, batch)
+        self.state.end(batch, spool.latest())
         if self.report is not None:
-            late = counts["late"] + len(taken.late)
-            bad = counts["bad"] + counts["timeless"] + len(aside) - len(taken.late)
-            latest = None if self.state.latest is None else from_micros(self.state.latest)
+            latest = self.state.latest
             told = BatchReport(
-                batch, perf_counter() - begun, counts["events"], counts["changes"], matches, late,
-                bad, concerned, len(self.state), latest,
-            )  # fmt: skip
+                batch,
+                perf_counter() - begun,
+                events=sum(map(spool.count, (Kind.EVENT, Kind.LATE, Kind.TIMELESS))),
+                changes=spool.count(Kind.CHANGE),
+                matches=matches,
+                late=spool.count(Kind.LATE) + len(taken.late),
+                bad=spool.count(Kind.BAD) + spool.count(Kind.TIMELESS) + unreadable,
+                corrected=concerned,
+                subscriptions=len(self.state),
+                latest=None if latest is None else from_micros(latest),
+            )
             self.report(told)
 
-    @property
-    def _time(self) -> Column:
-        return _time_of(self.layout)
-
-    def _spool(self, rows: DataFrame, batch: int, border: datetime | None) -> Mapping[str, Any]:
-        """Write the rows of a batch down, and count them meanwhile."""
-        seen = Observation()
-        counted = rows.observe(
-            seen,
-            f.count("event").alias("events"),
-            f.count("change").alias("changes"),
-            f.count("bad").alias("bad"),
-            f.count_if(self._is_late(border)).alias("late"),
-            f.count_if(f.col("event").isNotNull() & self._time.isNull()).alias("timeless"),
-            f.max(f.unix_micros(self._time)).alias("latest"),
-        )
-        counted.write.mode("overwrite").parquet(str(self.state.spool(batch)))
-        return seen.get
-
-    def _is_late(self, border: datetime | None) -> Column:
-        return f.lit(False) if border is None else self._time < f.lit(border)
-
-    def _changes(self, spooled: DataFrame, aside: SetAside) -> list[Change]:
-        """The changes of a batch; those that cannot be read are set aside."""
-        table = spooled.where("change is not null").select("change.*").toArrow()
-        return list(read_changes(table, aside.bad_change))
+    def _sorter(self, border: datetime | None) -> Sorter:
+        return Sorter(str(self.layout.event_time), None if border is None else to_micros(border))
 
     def _deliver(
-        self, rows: DataFrame, spooled: DataFrame, batch: int, border: datetime | None, taken: Taken
+        self, spark: SparkSession, spool: Spool, sorter: Sorter, batch: int, taken: Taken
     ) -> tuple[int, int]:
         """Deliver a batch and what it corrects; gives how many deliveries and corrected
         subscriptions there are."""
         task = MatchTask(self.state.index(batch), self.layout, ASSERT)
-        found = [Found(self._events_since(spooled, border), task, self.schema)]
+        found = [self._found(spark, spool, sorter, task)]
         latest = self.state.latest
         concerned = [
             each
@@ -332,37 +322,18 @@ class _ChangingStream:
         ]
         since = min((each.since for each in concerned), default=None)
         spools = [] if since is None else self.state.spools_since(batch, to_micros(since))
-        if spools:
-            session = rows.sparkSession
-            before = ship(session, AsOfMatcher(v for each in concerned for v in each.before))
-            after = ship(session, AsOfMatcher(v for each in concerned for v in each.after))
-            correct = CorrectionTask(before, after, self.layout)
-            events = self._events_since(_read_spool(rows, spools), since)
-            found.append(Found(events, correct, self.schema))
-        return _write(self.to, found, batch, self.layout), len(concerned)
+        if not spools:
+            return _write(self.to, found, batch, self.layout), len(concerned)
+        before = ship(spark, AsOfMatcher(v for each in concerned for v in each.before))
+        after = ship(spark, AsOfMatcher(v for each in concerned for v in each.after))
+        correct = CorrectionTask(before, after, self.layout)
+        found.append(self._found(spark, Spool.read(spools), self._sorter(since), correct))
+        matches = _write(self.to, found, batch, self.layout)
+        for each in (before, after):
+            each.discard()
+        return matches, len(concerned)
 
-    def _events_since(self, spooled: DataFrame, since: datetime | None) -> DataFrame:
-        wanted = self._time.isNotNull() if since is None else self._time >= f.lit(since)
-        return spooled.where(wanted).select("event.*")
-
-    def _set_aside(
-        self,
-        spooled: DataFrame,
-        batch: int,
-        border: datetime | None,
-        counts: Mapping[str, Any],
-        aside: SetAside,
-    ) -> None:
-        """Keep what came too late or cannot be read."""
-        if counts["bad"]:
-            aside.add_rows(spooled.where("bad is not null").select("bad.*"))
-        if counts["late"]:
-            aside.add_events(spooled.where(self._is_late(border)), "came too late")
-        if counts["timeless"]:
-            missing = spooled.where(f.col("event").isNotNull() & self._time.isNull())
-            aside.add_events(missing, "has no time")
-        aside.write(self.aside, batch)
-
-
-def _read_spool(rows: DataFrame, paths: Sequence[Path]) -> DataFrame:
-    return rows.sparkSession.read.schema(rows.schema).parquet(*map(str, paths))
+    def _found(self, spark: SparkSession, spool: Spool, sorter: Sorter, task: Task) -> Found:
+        """The deliveries that a task makes of the events since the border of a sorter."""
+        pieces = spool.events_since(sorter.border)
+        return Found(places(spark, pieces), SpooledTask(task, sorter), self.schema)

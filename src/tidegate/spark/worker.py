@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -13,6 +13,9 @@ import pyarrow as pa
 from tidegate.language.values import Value
 from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch, VersionMatches, micros_of
+
+Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What `mapInArrow` runs."""
 
 ASSERT, RETRACT = "assert", "retract"
 """What a delivery of a stream does: it says that an event matches, or takes that back."""
