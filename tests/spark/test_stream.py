@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate import EventError
 from tidegate.spark import BatchReport, deliver, match
+from tidegate.spark.stream import LATENESS_MAX
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -255,6 +257,36 @@ def test_a_snapshot_takes_the_place_of_deltas(
     snapshots = list((tmp_path / "checkpoint/tidegate/snapshot").iterdir())
     assert len(snapshots) in (1, 2)
     assert net(to.rows) == as_of(spark, events, changes)
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "reason"),
+    [
+        ("cast(time as timestamp_ntz)", {}, "of timestamp_ntz, .*; cast it to timestamp"),
+        ("cast(time as string)", {}, "'time' holds the time .* must be of timestamps, not string"),
+        ("a", {}, "no column 'time' with their time; they have a"),
+        ("time", {"event_time": None}, "a stream of changes needs `event_time`"),
+        ("time", {"lateness": timedelta(microseconds=-1)}, "the lateness is -1 day.*must be from"),
+        ("time", {"lateness": LATENESS_MAX + timedelta(days=1)}, "the lateness is 36501 days"),
+    ],
+)
+def test_what_cannot_be_the_time_of_a_stream_is_refused_before_it_runs(
+    spark: SparkSession, tmp_path: Path, column: str, options: Row, reason: str
+) -> None:
+    folders = Folders(tmp_path)
+    events = spark.readStream.schema(EVENT_SCHEMA).json(str(folders.root / "events"))
+    alias = column if column == "a" else f"{column} as time"
+    changes = spark.readStream.text(str(folders.root / "changes"))
+    given = {"event_time": "time", "checkpoint": tmp_path / "checkpoint", **options}
+    with pytest.raises(EventError, match=reason):
+        deliver(events.selectExpr(alias), changes, Collected(), **given)  # type: ignore[arg-type]
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_table_of_events_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"id": ["s"], "filter": ["id < 5"]})
+    with pytest.raises(EventError, match=r"takes a stream of events; tidegate\.spark\.match"):
+        deliver(spark.range(1), table, Collected(), checkpoint=tmp_path)
 
 
 def test_grouped_deliveries(spark: SparkSession, tmp_path: Path) -> None:

@@ -54,6 +54,19 @@ def check_events(events: DataFrame, event_time: str | None) -> None:
         )
 
 
+def check_zoned(events: DataFrame, event_time: str) -> None:
+    """See that the times of a stream of events have a time zone.
+
+    Those of `timestamp_ntz` have none: Spark makes no watermark of them, and where it compares them
+    with other times it takes them for the session's zone, where the matcher takes them for UTC.
+    """
+    if isinstance(events.schema[event_time].dataType, t.TimestampNTZType):
+        raise EventError(
+            f"column {event_time!r} holds the time of events and is of timestamp_ntz, which has no "
+            "time zone, as the time of a stream must have one; cast it to timestamp"
+        )
+
+
 def _check_type(name: str, kind: t.DataType) -> None:
     if isinstance(kind, t.StructType):
         for each in kind.fields:

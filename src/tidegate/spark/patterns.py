@@ -47,7 +47,7 @@ from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord, rows_of
 from tidegate.spark import sequences
 from tidegate.spark.candidates import restored, stored_type
-from tidegate.spark.columns import check_events, checked_variables, kept_columns
+from tidegate.spark.columns import check_events, check_zoned, checked_variables, kept_columns
 from tidegate.spark.sequences import SequenceProcessor, SortedTask
 from tidegate.spark.shipping import ship
 from tidegate.spark.steps import CANDIDATE_SCHEMA, StepTask, step_id
@@ -193,11 +193,7 @@ def _read(patterns: DataFrame | pa.Table) -> list[PatternRecord]:
 
 def _check_stream(events: DataFrame, event_time: str) -> None:
     """See that Spark can keep the state of a stream, and knows how far its time is."""
-    if isinstance(events.schema[event_time].dataType, t.TimestampNTZType):
-        raise EventError(
-            f"column {event_time!r} holds the time of events and is of timestamp_ntz, which Spark "
-            "does not take for the time of a stream; cast it to timestamp"
-        )
+    check_zoned(events, event_time)
     marked = [each.name for each in events.schema.fields if _WATERMARK in each.metadata]
     if marked:
         raise EventError(
