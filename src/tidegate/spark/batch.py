@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.index import PAST_ENTRIES_MAX
 from tidegate.matching.versions import Version
 from tidegate.spark.columns import (
@@ -29,10 +30,12 @@ from tidegate.spark.partitioning import (
 from tidegate.spark.shipping import ship
 from tidegate.spark.subscriptions import (
     check_columns,
+    check_ids,
     collected,
     column_names,
     matcher_of,
     read_versions,
+    without_bad,
 )
 from tidegate.spark.worker import Layout, MatchTask
 
@@ -103,11 +106,15 @@ def _match_partitioned(
     schema: StructType,
     skip_bad: bool,
 ) -> DataFrame:
+    if skip_bad:
+        versions = without_bad(versions)
+    else:
+        check_ids(versions)
     session = events.sparkSession
     needed = 2 * len(versions) * BYTES_PER_SUBSCRIPTION // INDEX_BYTES_MAX
     count = max(needed, session.sparkContext.defaultParallelism)
     rest, buckets = bucketed(versions, events, attribute, count)
-    files = [ship(session, matcher_of(each, skip_bad=skip_bad)) for each in [rest, *buckets]]
+    files = [ship(session, AsOfMatcher(each)) for each in [rest, *buckets]]
     task = PartitionedTask(files[0], files[1:], layout)
     return with_bucket(events, attribute, count).mapInArrow(task, schema)
 

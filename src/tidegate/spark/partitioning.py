@@ -20,11 +20,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from tidegate.errors import SubscriptionError, TidegateError
+from tidegate.errors import BadValueError, EventError, SubscriptionError, TidegateError
 from tidegate.language.bulk import BulkParser
 from tidegate.language.expressions import Parameter, Slot
 from tidegate.language.shapes import Row
 from tidegate.language.syntax import Operator, Predicate
+from tidegate.language.values import to_value
 from tidegate.matching.versions import Version
 from tidegate.spark.worker import Layout, OpensIndex
 
@@ -60,7 +61,10 @@ class Keys:
             if not asked:
                 return None
             slots = [each.index for each in asked[0].operands if isinstance(each, Slot)]
-            wanted.update(_value(row[slot], version.params) for slot in slots)
+            try:
+                wanted.update(_value(row[slot], version.params) for slot in slots)
+            except BadValueError:
+                return None  # as of a filter that cannot be read
         return wanted
 
     def _read(self, version: Version) -> tuple[tuple[tuple[Predicate, ...], ...], Row]:
@@ -78,7 +82,7 @@ def _asks(predicate: Predicate) -> bool:
 
 
 def _value(held: object, params: Mapping[str, object]) -> object:
-    return params.get(held.name) if isinstance(held, Parameter) else held
+    return to_value(params.get(held.name)) if isinstance(held, Parameter) else held
 
 
 def most_used(versions: Sequence[Version], events: DataFrame) -> str | None:
@@ -119,12 +123,11 @@ def bucketed(
     rest: list[Version] = []
     found: list[list[Version]] = [[] for _ in range(buckets)]
     for version in versions:
-        values = keys.values(version, attribute)
-        if values is None:
+        values = keys.values(version, attribute) or ()
+        texts = [text for value in values if (text := _text(value, is_text)) is not None]
+        if not texts:  # any event may match, or none; its index also says if it is a bad one
             rest.append(version)
-            continue
-        texts = {_text(value, is_text) for value in values} - {None}
-        for bucket in {zlib.crc32(text.encode()) % buckets for text in texts if text is not None}:
+        for bucket in {zlib.crc32(text.encode()) % buckets for text in texts}:
             found[bucket].append(version)
     return rest, found
 
@@ -140,6 +143,11 @@ def _text(value: object, is_text: bool) -> str | None:
 
 def with_bucket(events: DataFrame, attribute: str, buckets: int) -> DataFrame:
     """Events with the number of their bucket, each bucket in one partition."""
+    if BUCKET in events.columns:
+        raise EventError(
+            f"the events have a column {BUCKET!r}, which partitioning adds; rename it, "
+            "or rule partitioning out with `partition_by=None`"
+        )
     number = f.crc32(f.col(f"`{attribute}`").cast("string").cast("binary"))
     # an event without the value matches only the rest, so any bucket will do
     anywhere = f.xxhash64(*(f.col(f"`{name}`") for name in events.columns))

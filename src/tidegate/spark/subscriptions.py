@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidegate.errors import SubscriptionError, TidegateError
+from tidegate.language.bulk import BulkParser
 from tidegate.matching import changes, records
 from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.changes import Change
@@ -109,19 +110,36 @@ def matcher_of(versions: list[Version], *, skip_bad: bool) -> AsOfMatcher:
     except TidegateError:
         if not skip_bad:
             raise
+    return AsOfMatcher(without_bad(versions))
+
+
+def without_bad(versions: Iterable[Version]) -> list[Version]:
+    """The versions that can be indexed; of two of now with one id, the first."""
+    parser = BulkParser()
     good: list[Version] = []
-    ids: set[str] = set()
+    current: set[str] = set()
     for each in versions:
-        if (each.until is None and each.id in ids) or _fails(each):
+        if (each.until is None and each.id in current) or _fails(each, parser):
             continue
-        ids.add(each.id)
+        if each.until is None:
+            current.add(each.id)
         good.append(each)
-    return AsOfMatcher(good)
+    return good
 
 
-def _fails(version: Version) -> bool:
+def _fails(version: Version, parser: BulkParser) -> bool:
     try:
-        records.subscription_of(version, None)
+        records.subscription_of(version, parser)
     except TidegateError:
         return True
     return False
+
+
+def check_ids(versions: Iterable[Version]) -> None:
+    """See that no two versions of now have one id; an index sees that of its own versions only."""
+    current: set[str] = set()
+    for each in versions:
+        if each.until is None and each.id in current:
+            raise SubscriptionError(f"there already is a subscription {each.id!r}")
+        if each.until is None:
+            current.add(each.id)

@@ -1,0 +1,186 @@
+"""Subscriptions from tables and from logs of changes: what is read, and what is said of the bad."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tidegate import SubscriptionError
+from tidegate.language.events import Event
+from tidegate.language.values import to_micros
+from tidegate.matching.as_of import AsOfMatcher
+from tidegate.matching.batches import EventBatch
+from tidegate.matching.changes import Change, Op
+from tidegate.matching.records import SubscriptionRecord
+from tidegate.spark.subscriptions import (
+    check_columns,
+    collected,
+    column_names,
+    is_change_log,
+    matcher_of,
+    read_changes,
+    read_versions,
+)
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+LOG = pa.table(
+    {
+        "time": pa.array([NOON, NOON + HOUR, NOON], pa.timestamp("us", "UTC")),
+        "op": ["subscribe", "update", "update"],
+        "id": ["s", "s", "gone"],
+        "filter": ["a < :p", None, None],
+        "params": ['{"p": 1}', '{"p": 2}', '{"p": 3}'],
+    }
+)
+
+
+def found_at(matcher: AsOfMatcher, time: datetime, **attributes: Any) -> list[str]:
+    """The subscriptions that match an event at a time."""
+    batch = EventBatch.of_events([Event.of(attributes)])
+    found = matcher.match(batch.judged_at(np.array([to_micros(time)], np.int64)))
+    return [str(found.columns.subscription[number]) for number in found.numbers.tolist()]
+
+
+# -- columns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "event_time", "reason"),
+    [
+        (["id"], None, "the subscriptions have no column 'filter'; they have id"),
+        (["filter", "params"], None, "no column 'id'; they have filter, params"),
+        (["id", "filter", "Params"], None, "there is no field 'Params'; a subscription has id,"),
+        (["op", "id"], "time", "no column 'time'; they have op, id"),
+        (["time", "op", "id", "until"], "time", "there is no field 'until'; a change has time"),
+        (["time", "op", "id"], None, "a log of changes needs `event_time`"),
+        ([], None, "no column 'id'"),
+    ],
+)
+def test_columns_that_are_wrong(columns: list[str], event_time: str | None, reason: str) -> None:
+    with pytest.raises(SubscriptionError, match=reason):
+        check_columns(columns, event_time)
+
+
+def test_columns_that_will_do() -> None:
+    check_columns(["filter", "id", "since", "until", "subscriber", "params"], None)
+    check_columns(LOG.column_names, "time")
+    assert is_change_log(LOG.column_names)
+    assert not is_change_log(["id", "filter"])
+
+
+@pytest.mark.xdist_group("spark")
+def test_tables_of_spark_and_of_arrow(spark: SparkSession) -> None:
+    table = pa.table({"id": ["s"], "filter": ["a < 1"]})
+    frame = spark.createDataFrame(table)
+    assert column_names(frame) == column_names(table) == ["id", "filter"]
+    assert collected(frame).to_pylist() == collected(table).to_pylist() == table.to_pylist()
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(SubscriptionError, match=r"the subscriptions are a stream; .*deliver"):
+        collected(stream)
+
+
+# -- versions ---------------------------------------------------------------------------------
+
+
+def test_a_table_gives_its_rows() -> None:
+    table = pa.table(
+        {
+            "id": ["a", "b"],
+            "filter": ["x < :p", "true"],
+            "params": [{"p": 1}, None],
+            "until": pa.array([NOON, None], pa.timestamp("us", "UTC")),
+        }
+    )
+    wanted = [
+        SubscriptionRecord("a", "x < :p", {"p": 1}, until=NOON),
+        SubscriptionRecord("b", "true"),
+    ]
+    assert read_versions(table, timeless=False, skip_bad=False) == wanted
+    timeless = read_versions(table, timeless=True, skip_bad=False)
+    assert [each.until for each in timeless] == [None, None]  # without times nothing ends
+    assert read_versions(table.slice(0, 0), timeless=False, skip_bad=False) == []
+
+
+def test_a_log_gives_versions() -> None:
+    with pytest.raises(SubscriptionError, match="'gone': there is no subscription 'gone' at 2026"):
+        read_versions(LOG, timeless=False, skip_bad=False)
+    first, second = read_versions(LOG, timeless=False, skip_bad=True)
+    assert (first.params, first.since, first.until) == ({"p": 1}, NOON, NOON + HOUR)
+    assert (second.params, second.since, second.until) == ({"p": 2}, NOON + HOUR, None)
+    assert first.origin == second.origin == NOON
+
+
+@pytest.mark.parametrize(("count", "more"), [(3, []), (4, ["and 1 more"]), (9, ["and 6 more"])])
+def test_the_first_bad_rows_are_named(count: int, more: list[str]) -> None:
+    ids = [f"s{number}" for number in range(count)]
+    table = pa.table({"id": ids, "filter": [""] * count})
+    with pytest.raises(SubscriptionError) as refused:
+        read_versions(table, timeless=False, skip_bad=False)
+    shown = [f"subscription 's{number}': filter: is empty" for number in range(3)]
+    assert str(refused.value).splitlines() == shown + more
+    assert read_versions(table, timeless=False, skip_bad=True) == []
+
+
+def test_changes_come_as_rows_or_as_json() -> None:
+    rows: list[dict[str, Any]] = [
+        {"time": NOON.isoformat(), "op": "unsubscribe", "id": "s"},
+        {"time": NOON.isoformat(), "op": "begin", "id": "s"},
+    ]
+    texts = [*map(json.dumps, rows), "{", "[1]", None]
+    bad: list[tuple[Mapping[str, object], str]] = []
+    found = read_changes(pa.table({"value": texts}), lambda row, reason: bad.append((row, reason)))
+    assert list(found) == [Change(NOON, Op.UNSUBSCRIBE, "s")]
+    assert [row["value"] for row, _ in bad] == texts[1:]
+    reasons = [reason for _, reason in bad]
+    assert reasons[0].startswith("op: there is no 'begin'")
+    assert reasons[2] == "must be a JSON object, not a list"
+    bad.clear()
+    plain = read_changes(pa.Table.from_pylist(rows), lambda row, reason: bad.append((row, reason)))
+    assert list(plain) == [Change(NOON, Op.UNSUBSCRIBE, "s")]
+    assert [row["op"] for row, _ in bad] == ["begin"]
+
+
+# -- indexes ----------------------------------------------------------------------------------
+
+BAD = [
+    SubscriptionRecord("bad", "a <"),
+    SubscriptionRecord("bad", "a < 1", {"p": 1}),
+    SubscriptionRecord("bad", "a < :p", {"p": [1]}),
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_version_is_an_error_or_left_out(bad: SubscriptionRecord) -> None:
+    good = [SubscriptionRecord("s", "a < 2"), SubscriptionRecord("u", "a < 1")]
+    versions = [good[0], bad, good[1]]
+    with pytest.raises(SubscriptionError, match="subscription 'bad': "):
+        matcher_of(versions, skip_bad=False)
+    matcher = matcher_of(versions, skip_bad=True)
+    assert found_at(matcher, NOON, a=0) == ["s", "u"]
+
+
+def test_of_two_with_one_id_the_first_stays() -> None:
+    versions = [SubscriptionRecord("s", "a = 1"), SubscriptionRecord("s", "a = 2")]
+    with pytest.raises(SubscriptionError, match="there already is a subscription 's'"):
+        matcher_of(versions, skip_bad=False)
+    matcher = matcher_of(versions, skip_bad=True)
+    assert [found_at(matcher, NOON, a=value) for value in (1, 2)] == [["s"], []]
+
+
+@pytest.mark.parametrize("bad", [[], BAD[:1]])
+def test_a_subscription_keeps_its_versions_beside_a_bad_one(
+    bad: Sequence[SubscriptionRecord],
+) -> None:
+    past = SubscriptionRecord("s", "a = 1", since=NOON, until=NOON + HOUR)
+    now = SubscriptionRecord("s", "a = 2", since=NOON + HOUR)
+    matcher = matcher_of([past, now, *bad], skip_bad=True)
+    assert found_at(matcher, NOON, a=1) == ["s"]
+    assert found_at(matcher, NOON + HOUR, a=2) == ["s"]
