@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ FORMATS = (".pdf", ".png", ".svg")
 
 # Of the palette of Okabe and Ito, which colour-blind readers can tell apart.
 _LIVE, _CHANGED, _ENTERING, _LEAVING = "#777777", "#0072b2", "#009e73", "#d55e00"
+
+# The margin, and the end of the last bucket, may lie where there are no dates any more.
+_FIRST = float(dates.date2num(datetime.min.replace(tzinfo=UTC)))
+_LAST = float(dates.date2num(datetime.max.replace(microsecond=0, tzinfo=UTC)))
 
 
 def draw_backtest(result: Backtest, path: Path) -> None:
@@ -45,6 +49,8 @@ def draw_backtest(result: Backtest, path: Path) -> None:
     below.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, show_offset=False))
     below.set_xlabel("time of the event, UTC")
     below.margins(x=0.01)
+    left, right = below.get_xlim()
+    below.set_xlim(max(left, _FIRST), min(right, _LAST))
     figure.savefig(path)
 
 

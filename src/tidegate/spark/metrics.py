@@ -51,8 +51,9 @@ class Metrics:
         """Let Prometheus read them at an address; gives the port, which 0 leaves to the system."""
         try:
             server, _ = start_http_server(port, address, self.registry)
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # the latter of a port that there is not
+            reason = getattr(error, "strerror", None) or error
             raise ConnectorError(
-                f"the metrics cannot be had at {address}:{port}: {error.strerror or error}"
+                f"the metrics cannot be had at {address}:{port}: {reason}"
             ) from None
         return int(server.server_port)

@@ -196,6 +196,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return _duration(value, where)
     for kind, what in ((bool, "true or false"), (int, "an integer"), (str, "a string")):
         if hint is kind or wanted == f"{kind.__name__} | None":
+            if value == "" and kind is str:
+                raise ConnectorError(f"{where} is empty")
             if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
                 return value
             raise ConnectorError(f"{where} must be {what}, not {value!r}")
