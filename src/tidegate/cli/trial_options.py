@@ -80,7 +80,7 @@ class TrialOptions:
             {
                 "time": time,
                 "op": Op.SUBSCRIBE.value,
-                "id": self.id or "new",
+                "id": "new" if self.id is None else self.id,
                 "filter": filter,
                 "params": params,
                 "subscriber": self.subscriber,

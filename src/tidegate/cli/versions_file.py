@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tidegate.cli.bad_lines import BadLines
 from tidegate.cli.changes_file import read_changes
-from tidegate.cli.input_file import Advance, InputFile, decode_line
+from tidegate.cli.input_file import STDIN, Advance, InputFile, decode_line
 from tidegate.cli.subscriptions_file import read_subscriptions
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.bulk import BulkParser
@@ -14,6 +16,11 @@ from tidegate.matching.versions import Version, versions_of
 
 def is_log(file: InputFile) -> bool:
     """Whether a file has changes in it, by its columns or by its first line."""
+    if file.path == STDIN or Path(file.path).is_fifo():
+        raise file.error(
+            "can be read only once, and its first line says whether it has subscriptions or "
+            "changes in it; give a file"
+        )
     if file.is_parquet:
         return "op" in file.schema.names
     for _, line in file.lines(lambda _: None):
