@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tidegate.cli import cli
 from tidegate.cli.bench import WORKLOADS as NAMES
 from tidegate.errors import TidegateError
-from tidegate.experiments import charts, matching
+from tidegate.experiments import matching
 from tidegate.experiments.matching import GOALS, Case, Goal, Latency, MatchingSpeed, Memory, measure
 from tidegate.experiments.workloads import WORKLOADS
 
@@ -141,12 +141,6 @@ def test_a_sweep_stops_where_an_engine_is_too_slow(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(matching, "measure", slower)
     sizes = [speed.subscriptions for speed in matching.sweep(Case("market", 1_000_000))]
     assert sizes == [1000, 3000, 10_000]
-
-
-def test_charts_of_one_point(tmp_path: Path) -> None:
-    charts.draw_matching([SPEED], tmp_path / "matching.png")
-    charts.draw_updates([replace(SPEED, update=SPEED.single)], tmp_path / "updates.png")
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_wrong_pairs_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
