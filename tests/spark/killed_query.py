@@ -28,9 +28,10 @@ from spark.sessions import start_session
 from tidegate.spark import BatchReport, deliver
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.delta import DeltaSink
-from tidegate.spark.parquet_writing import Found, Task
+from tidegate.spark.parquet_writing import Found
 from tidegate.spark.sinks import KafkaSink, ParquetSink, Sink, WorkerSink
 from tidegate.spark.sources import file_events
+from tidegate.spark.worker import Task
 
 
 @dataclass(frozen=True, slots=True)
