@@ -15,7 +15,7 @@ from tidegate.language.events import Event
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.constraints import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.encoding import (
     Encoded,
     encode_columns,

@@ -30,12 +30,12 @@ from tidegate.language.shapes import split
 from tidegate.language.syntax import Node, Operator, Predicate, all_of
 from tidegate.language.syntax import predicates as predicates_of
 from tidegate.language.values import Value
-from tidegate.matching.constraints import NUMBER, Block, Channels, Compiler, entries_of
+from tidegate.matching.channels import NUMBER, Channels
+from tidegate.matching.constraints import Block, Compiler, entries_of
 from tidegate.matching.encoding import encode_variables
 from tidegate.matching.envelopes import NOTHING, elapsed, envelope, run_program_over
-from tidegate.matching.kernels import EXACT_MAX
 from tidegate.matching.layout import flat
-from tidegate.matching.parts import F64, NO_TIME, pack
+from tidegate.matching.parts import EXACT_MAX, F64, NO_TIME, pack
 from tidegate.matching.programs import LINEAR, STACK_MAX, run_program
 from tidegate.matching.rows import StringPool, encode
 from tidegate.matching.subscription import Moment, Subscription

@@ -22,7 +22,6 @@ from tidegate.language.expressions import (
     Environment,
     Expression,
     Negated,
-    Slot,
     Variable,
     as_float,
     evaluate,
@@ -31,7 +30,8 @@ from tidegate.language.parser import parse_filter
 from tidegate.language.shapes import split
 from tidegate.language.syntax import Operator, Predicate, all_of
 from tidegate.language.values import Value
-from tidegate.matching.constraints import Channels, Compiler, Moving, code_of
+from tidegate.matching.channels import Channels
+from tidegate.matching.constraints import Compiler, Moving
 from tidegate.matching.encoding import encode_variables
 from tidegate.matching.programs import (
     C_EQUAL,
@@ -42,9 +42,6 @@ from tidegate.matching.programs import (
     C_NOT_EQUAL,
     HEAD_WORDS,
     LINEAR,
-    P_ADD,
-    P_CONSTANT,
-    P_END,
     STACK_MAX,
     channel_of,
     compare,
@@ -194,50 +191,6 @@ def test_what_is_undefined_is_nan(text: str) -> None:
 )
 def test_edges_have_values(text: str, value: float) -> None:
     assert run(function(text)) == value == evaluate(function(text), Environment())
-
-
-def test_a_line_needs_no_program() -> None:
-    channels = Channels()
-    for text, constants in [("3 + 2 * t", [3, 2]), ("3 + t * 2", [3, 2]), ("3 + t", [3, 1])]:
-        found = compiled(function(text), channels)
-        assert found.program == LINEAR
-        assert [column[0] for column in found.constants] == constants
-
-
-def test_equal_functions_share_a_program() -> None:
-    channels = Channels()
-    first = compiled(function("3 * sin(t)"), channels)
-    second = compiled(function("7 * sin(t)"), channels)
-    other = compiled(function("7 * cos(t)"), channels)
-    assert first.program == second.program != other.program
-
-
-def test_constants_alone_have_a_program_too() -> None:
-    operand = Arithmetic("+", Slot(4), Slot(2))
-    assert code_of(operand) == [P_CONSTANT, P_CONSTANT, P_ADD, P_END]
-    assert code_of(Arithmetic("+", Slot(0), Elapsed())) is None
-    assert code_of(Variable("load")) is None
-
-
-def nested(depth: int) -> Expression:
-    """An expression that has ``depth`` values at hand before it can add the first two."""
-    found: Expression = Slot(0)
-    for _ in range(depth - 1):
-        found = Arithmetic("+", Slot(0), found)
-    return found
-
-
-def test_what_needs_too_deep_a_stack_has_no_program() -> None:
-    assert code_of(nested(STACK_MAX)) is not None
-    assert code_of(nested(STACK_MAX + 1)) is None
-
-
-def test_the_deepest_program_runs() -> None:
-    code = code_of(nested(STACK_MAX))
-    constants = np.arange(STACK_MAX, dtype=np.float64)
-    program, stack = np.array(code, np.int32), np.empty(STACK_MAX)
-    value = run_program(program, 0, constants, 0, 0.0, np.zeros(1), stack)
-    assert value == constants.sum()
 
 
 @given(

@@ -20,8 +20,8 @@ from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching import index
 from tidegate.matching.batches import EventBatch
+from tidegate.matching.channels import NUMBER, Channels
 from tidegate.matching.columnar import ColumnarMatcher
-from tidegate.matching.constraints import NUMBER, Channels
 from tidegate.matching.index import Index
 from tidegate.matching.layout import BITMAP_ENTRIES_MIN
 from tidegate.matching.matcher import Matcher

@@ -28,8 +28,9 @@ from tidegate.language.semantics import holds
 from tidegate.language.shapes import Shape
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches, VersionMatches
+from tidegate.matching.channels import Channels
 from tidegate.matching.comparisons import is_plain, plain_entries
-from tidegate.matching.constraints import Channels, Compiler, entries_of
+from tidegate.matching.constraints import Compiler, entries_of
 from tidegate.matching.encoding import (
     Encoded,
     encode_columns,

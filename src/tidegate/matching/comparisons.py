@@ -14,26 +14,19 @@ import numpy as np
 from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
-from tidegate.matching.constraints import (
-    CHANNEL_KIND,
-    NUMBER,
-    PATTERNS,
-    PRESENT,
-    Channels,
-    bounds,
-    pattern_bounds,
-    widened,
-)
-from tidegate.matching.kernels import EXACT_MAX
-from tidegate.matching.layout import Bools, Entries, offsets
+from tidegate.matching.bounds import bounds, pattern_bounds, widened
+from tidegate.matching.channels import CHANNEL_KIND, NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.layout import Entries, offsets
 from tidegate.matching.parts import (
     DEAD,
+    EXACT_MAX,
     F64,
     I32,
     I64,
     SET,
     U8,
     VERIFY,
+    Bools,
 )
 from tidegate.matching.rows import FLOAT, STRING, UNDEFINED, Cells, Kinds, StringPool
 from tidegate.matching.table import SubscriptionTable

@@ -1,10 +1,10 @@
 """From shapes and rows to constraints on channels, for many rows of one shape at once.
 
-A channel is an attribute seen as one kind of value: (`price`, number). Each predicate becomes a
-constraint `low <= x <= high` on such a channel, or the outside of one; strict bounds step to the
-next value. What a constraint of floats cannot say exactly (patterns, integers of more than 53
-bits, timestamps that are computed) is widened to something that surely holds whenever the
-predicate does, and the entry is marked to be verified by the meaning of the language.
+Each predicate becomes a constraint `low <= x <= high` on a channel (see channels.py), or the
+outside of one (bounds.py), or one whose bound is a program (operands.py). What a constraint of
+floats cannot say exactly (patterns, integers of more than 53 bits, timestamps that are computed) is
+widened to something that surely holds whenever the predicate does, and the entry is marked to be
+verified by the meaning of the language.
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ from itertools import product
 import numpy as np
 
 from tidegate.language.expressions import (
-    Arithmetic,
-    Call,
     Constant,
     Elapsed,
     Environment,
     Expression,
-    Negated,
     Now,
     Slot,
     Variable,
@@ -31,14 +28,21 @@ from tidegate.language.expressions import (
     leaves,
     rebuild,
 )
-from tidegate.language.like import GlobError
 from tidegate.language.shapes import Shape
-from tidegate.language.syntax import COMPLEMENT, STRING_OPERATORS, Operator, Predicate
-from tidegate.matching import programs as k
-from tidegate.matching.kernels import EXACT_MAX
-from tidegate.matching.layout import Bools, Entries
+from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
+from tidegate.matching.bounds import bounds, pattern_bounds, widened
+from tidegate.matching.channels import CHANNEL_KIND, NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.layout import Entries
+from tidegate.matching.operands import (
+    COMPARISONS,
+    is_program,
+    moving_attributes,
+    program_slots,
+    write_program,
+)
 from tidegate.matching.parts import (
     DEAD,
+    EXACT_MAX,
     F64,
     I32,
     I64,
@@ -47,11 +51,12 @@ from tidegate.matching.parts import (
     SHARED,
     U8,
     VERIFY,
+    Bools,
 )
+from tidegate.matching.programs import head
 from tidegate.matching.rows import (
     BOOLEAN,
     FLOAT,
-    INTEGER,
     STRING,
     TIME,
     UNDEFINED,
@@ -59,146 +64,9 @@ from tidegate.matching.rows import (
     StringPool,
     decode,
 )
-from tidegate.matching.sections import SectionReader, SectionWriter
-from tidegate.matching.texts import TextPatterns
-
-PRESENT = 0
-NUMBER = 6
-PATTERNS = 7
-"""Kinds of channels: these three, BOOLEAN, STRING and TIME. In a channel of PATTERNS an event has
-the set of all patterns that its string satisfies (see texts.py)."""
-
-_LIFETIME = ("", TIME)
-"""The channel of lifetimes; no attribute has an empty name."""
 
 EXPANDED_MAX = 1024
 """An `in` list up to this long becomes an entry for each of its values."""
-
-SATISFIED_MAX = 65_536
-"""So many strings are remembered with the patterns that they satisfy."""
-
-CHANNEL_KIND = {
-    BOOLEAN: BOOLEAN, INTEGER: NUMBER, FLOAT: NUMBER, STRING: STRING, TIME: TIME,
-}  # fmt: skip
-COMPARISONS = {
-    Operator.EQUAL: k.C_EQUAL,
-    Operator.NOT_EQUAL: k.C_NOT_EQUAL,
-    Operator.LESS: k.C_LESS,
-    Operator.LESS_EQUAL: k.C_LESS_EQUAL,
-    Operator.GREATER: k.C_GREATER,
-    Operator.GREATER_EQUAL: k.C_GREATER_EQUAL,
-}
-POSITIVE = (Operator.LIKE, Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS)
-_OPERATIONS = {
-    "+": k.P_ADD, "-": k.P_SUBTRACT, "*": k.P_MULTIPLY, "/": k.P_DIVIDE, "%": k.P_REMAINDER,
-    "min": k.P_MIN, "max": k.P_MAX, "abs": k.P_ABS, "floor": k.P_FLOOR, "ceil": k.P_CEIL,
-    "sqrt": k.P_SQRT, "exp": k.P_EXP, "ln": k.P_LN, "sin": k.P_SIN, "cos": k.P_COS,
-}  # fmt: skip
-
-
-class Channels:
-    """The channels, variables and programs that the constraints of an index refer to."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[str, int], int] = {}
-        self.of_attribute: dict[str, list[tuple[int, int]]] = {}
-        self.variables: dict[str, int] = {}
-        self.program: list[int] = []
-        self.patterns: dict[str, TextPatterns] = {}
-        self._satisfied: dict[tuple[str, str], I32] = {}
-        self._programs: dict[tuple[int, ...], int] = {}
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def channel(self, attribute: str, kind: int) -> int:
-        """The number of a channel, which is taken in if it is new."""
-        key = (attribute, kind)
-        number = self.numbers.get(key)
-        if number is None:
-            number = len(self.numbers)
-            self.of_attribute.setdefault(attribute, []).append((kind, number))
-            if kind == PATTERNS:
-                number |= SET
-                self.patterns[attribute] = TextPatterns()
-            self.numbers[key] = number
-        return number
-
-    def lifetime(self) -> int:
-        """The number of the channel in which an event has the time at which it is judged."""
-        return self.channel(*_LIFETIME)
-
-    @property
-    def known_lifetime(self) -> int | None:
-        """That number, if some constraint refers to it."""
-        return self.numbers.get(_LIFETIME)
-
-    def pattern(self, attribute: str, operator: Operator, text: str) -> int | None:
-        """The number of a pattern, or of the complement of one; None for a bad one.
-
-        The attribute must have a channel of patterns.
-        """
-        positive = operator if operator in POSITIVE else COMPLEMENT[operator]
-        try:
-            return self.patterns[attribute].number(positive, text)
-        except GlobError:
-            return None
-
-    def satisfied(self, attribute: str, text: str) -> I32:
-        """The numbers of the patterns on an attribute that a string satisfies."""
-        found = self._satisfied.get((attribute, text))
-        if found is None:
-            found = self.patterns[attribute].satisfied(text)
-            if len(self._satisfied) < SATISFIED_MAX:
-                self._satisfied[attribute, text] = found
-        return found
-
-    def settle(self) -> None:
-        """Make what was added since easy to find; nobody else may be reading."""
-        for patterns in self.patterns.values():
-            patterns.settle()
-        self._satisfied = {}
-
-    def variable(self, name: str) -> int:
-        """The number of a variable of the broker."""
-        return self.variables.setdefault(name, len(self.variables))
-
-    def add_program(self, code: tuple[int, ...]) -> int:
-        """Where a program stands."""
-        place = self._programs.get(code)
-        if place is None:
-            place = self._programs[code] = len(self.program)
-            self.program.extend(code)
-        return place
-
-    def save(self, into: SectionWriter) -> None:
-        """Add the channels to a snapshot."""
-        into.note("channels", list(self.numbers))
-        into.note("variables", list(self.variables))
-        into.note("programs", [list(code) for code in self._programs])
-        for number, patterns in enumerate(self.patterns.values()):
-            known = patterns.patterns()
-            into.texts(f"patterns{number}.operators", [each.value for each, _ in known])
-            into.texts(f"patterns{number}.texts", [text for _, text in known])
-        into.note("patterns", list(self.patterns))
-
-    @classmethod
-    def load(cls, source: SectionReader) -> Channels:
-        """The channels of a snapshot."""
-        channels = cls()
-        for attribute, kind in source.note("channels"):
-            channels.channel(attribute, kind)
-        for name in source.note("variables"):
-            channels.variable(name)
-        for code in source.note("programs"):
-            channels.add_program(tuple(code))
-        for number, attribute in enumerate(source.note("patterns")):
-            operators = source.texts(f"patterns{number}.operators").to_pylist()
-            texts = source.texts(f"patterns{number}.texts").to_pylist()
-            for operator, text in zip(operators, texts, strict=True):
-                channels.pattern(attribute, Operator(operator), text)
-        channels.settle()
-        return channels
 
 
 @dataclass(slots=True)
@@ -418,178 +286,9 @@ class Compiler:
         channel = self._channels.channel(attribute, NUMBER)
         if channel not in block.channels:
             self._anything(block, attribute, NUMBER)
-        program = k.LINEAR
-        if _linear_slots(operand) is None:
-            code: list[int] = []
-            _emit(operand, code, self._channels)
-            program = self._channels.add_program((*code, k.P_END))
+        program = write_program(operand, self._channels)
         columns = [_as_numbers(slot, kinds, cells) for slot in program_slots(operand)]
         block.moving.append(Moving(channel, COMPARISONS[operator], program, columns))
-
-
-def _emit(expression: Expression, code: list[int], variables: Channels | None) -> bool:
-    """Write the program of an expression: operands first, then the operation.
-
-    False if it has none: it mentions something other than constants, `t` and known variables.
-    """
-    match expression:
-        case Slot():
-            code.append(k.P_CONSTANT)
-        case Elapsed() if variables is not None:
-            code.append(k.P_ELAPSED)
-        case Variable(name) if variables is not None:
-            code += [k.P_VARIABLE, variables.variable(name)]
-        case Negated(operand):
-            if not _emit(operand, code, variables):
-                return False
-            code.append(k.P_NEGATE)
-        case Arithmetic(operator, left, right):
-            if not (_emit(left, code, variables) and _emit(right, code, variables)):
-                return False
-            code.append(_OPERATIONS[operator])
-        case Call(function, arguments):
-            for place, argument in enumerate(arguments):
-                if not _emit(argument, code, variables):
-                    return False
-                if place > 0 or len(arguments) == 1:
-                    code.append(_OPERATIONS[function])
-        case _:
-            return False
-    return True
-
-
-def code_of(operand: Expression) -> list[int] | None:
-    """The program of an operand that is computed from constants alone; None if it is not."""
-    code: list[int] = []
-    if not _emit(operand, code, None) or _stack_needed(operand) > k.STACK_MAX:
-        return None
-    return [*code, k.P_END]
-
-
-def moving_attributes(conjunction: tuple[Predicate, ...]) -> frozenset[str]:
-    """The attributes that are compared with functions of time or of the broker's variables.
-
-    All numbers that such an attribute is compared with are taken for functions: the still
-    constraint on its channel is the envelope of them all, and nothing else.
-    """
-    return frozenset(
-        predicate.attribute
-        for predicate in conjunction
-        if any(_changes(operand) for operand in predicate.operands)
-    )
-
-
-def is_program(operand: Expression, kinds: Sequence[int], *, moves: bool) -> bool:
-    """Whether an operand is compiled to a program, on an attribute that ``moves`` or does not."""
-    found = list(leaves(operand))
-    return (
-        (moves or _changes(operand))
-        and not isinstance(operand, Variable)
-        and not any(isinstance(leaf, Now) for leaf in found)
-        and all(kinds[leaf.index] in (INTEGER, FLOAT) for leaf in found if isinstance(leaf, Slot))
-        and _stack_needed(operand) <= k.STACK_MAX
-    )
-
-
-def program_slots(operand: Expression) -> list[int | None]:
-    """Where the constants of an operand's program come from; None stands for the number 1."""
-    linear = _linear_slots(operand)
-    if linear is not None:
-        return linear
-    return [leaf.index for leaf in leaves(operand) if isinstance(leaf, Slot)]
-
-
-def _linear_slots(operand: Expression) -> list[int | None] | None:
-    """The slots of `a` and `b` if an operand is `a + b * t`, or `a + t`."""
-    match operand:
-        case Arithmetic("+", Slot(a), Elapsed()) | Arithmetic("+", Elapsed(), Slot(a)):
-            return [a, None]
-        case Arithmetic("+", Slot(a), Arithmetic("*", Slot(b), Elapsed())):
-            return [a, b]
-        case Arithmetic("+", Slot(a), Arithmetic("*", Elapsed(), Slot(b))):
-            return [a, b]
-        case _:
-            return None
-
-
-def _changes(operand: Expression) -> bool:
-    """Whether an operand is a function of time or of variables; a bare variable may be of any kind
-    and is none."""
-    return not isinstance(operand, Variable) and any(
-        isinstance(leaf, (Elapsed, Variable)) for leaf in leaves(operand)
-    )
-
-
-def _stack_needed(expression: Expression) -> int:
-    """How many values the program of an expression has at hand at once."""
-    match expression:
-        case Negated(operand):
-            return _stack_needed(operand)
-        case Arithmetic(_, left, right):
-            return max(_stack_needed(left), 1 + _stack_needed(right))
-        case Call(_, arguments):
-            return max(_stack_needed(each) + (place > 0) for place, each in enumerate(arguments))
-        case _:
-            return 1
-
-
-def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, Bools]:
-    """The bounds of a comparison, and where it never holds.
-
-    ``whole`` values are integers, and the next one is one more; others step to the next float.
-    """
-    infinite = np.full(len(values), np.inf)
-    with np.errstate(over="ignore", under="ignore"):
-        after = values + 1 if whole else np.nextafter(values, np.inf)
-        before = values - 1 if whole else np.nextafter(values, -np.inf)
-    never = np.zeros(len(values), np.bool_)
-    match operator:
-        case Operator.EQUAL:
-            return values, values, never
-        case Operator.LESS:
-            return -infinite, before, values == -np.inf
-        case Operator.LESS_EQUAL:
-            return -infinite, values, never
-        case Operator.GREATER:
-            return after, infinite, values == np.inf
-        case Operator.GREATER_EQUAL:
-            return values, infinite, never
-        case _:
-            top, bottom = values == np.inf, values == -np.inf
-            low = np.where(top, -np.inf, after)
-            high = np.where(bottom, np.inf, before)
-            return low, high, never
-
-
-def pattern_bounds(
-    attribute: str, operator: Operator, cells: I64, channels: Channels, pool: StringPool
-) -> tuple[F64, F64, Bools]:
-    """The bounds of patterns, given as cells of strings, and which of them never hold."""
-    different, which = np.unique(cells, return_inverse=True)
-    numbers = [
-        channels.pattern(attribute, operator, pool.text(cell)) for cell in different.tolist()
-    ]
-    values = np.array([np.nan if each is None else each for each in numbers])[which]
-    as_comparison = Operator.EQUAL if operator in POSITIVE else Operator.NOT_EQUAL
-    bad = np.isnan(values)
-    low, high, _ = bounds(as_comparison, np.where(bad, 0.0, values), whole=True)
-    return low, high, bad
-
-
-def widened(operator: Operator, values: F64) -> tuple[F64, F64]:
-    """Bounds that hold whenever the comparison does, where floats stand for several integers."""
-    infinite = np.full(len(values), np.inf)
-    with np.errstate(over="ignore"):
-        after, before = np.nextafter(values, np.inf), np.nextafter(values, -np.inf)
-    match operator:
-        case Operator.EQUAL:
-            return values, values
-        case Operator.LESS | Operator.LESS_EQUAL:
-            return -infinite, after
-        case Operator.GREATER | Operator.GREATER_EQUAL:
-            return before, infinite
-        case _:
-            return -infinite, infinite
 
 
 def entries_of(block: Block, subscriptions: I32, origin: I64) -> Entries:
@@ -620,8 +319,8 @@ def _motion(moving: list[Moving], origin: I64) -> F64:
     never = np.full(len(origin), np.inf)
     columns: list[F64] = [origin.view(np.float64), never, -never]
     for each in moving:
-        head = k.head(each.channel, each.comparison, len(each.constants))
-        columns += [_as_words(head, len(origin)), _as_words(each.program, len(origin))]
+        word = head(each.channel, each.comparison, len(each.constants))
+        columns += [_as_words(word, len(origin)), _as_words(each.program, len(origin))]
         columns += each.constants
     return np.column_stack(columns)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import Column
-from tidegate.matching.constraints import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.parts import F64, I32, I64, NO_TIME
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
 

@@ -36,6 +36,7 @@ from tidegate.matching.parts import (
     EMPTY_SLOT,
     ENTRY,
     ENTRY_NUMBERS,
+    EXACT_MAX,
     F32,
     F64,
     GONE,
@@ -94,8 +95,6 @@ BLOCK_ENTRIES = 256
 TILE_WORDS = 32
 """A tile of a large segment, in words of 64 entries: as much as the cache holds easily."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-EXACT_MAX = 2.0**53
-"""Floats of this size or more may stand for several integers."""
 
 
 def _trailing_zeros(context: Any, word: Any) -> Any:  # noqa: ARG001 - the compiler's signature

@@ -34,6 +34,7 @@ from tidegate.matching.parts import (
     SET,
     U8,
     U64,
+    Bools,
     Part,
     entry_numbers,
 )
@@ -41,8 +42,6 @@ from tidegate.matching.parts import (
 GROUPS_MAX = 96
 GROUP_ENTRIES_MIN = 128
 BITMAP_ENTRIES_MIN = 96
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)

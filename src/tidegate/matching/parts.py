@@ -17,6 +17,7 @@ I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U8 = npt.NDArray[np.uint8]
 U64 = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
 Int = Any
 """An integer; to the compiler Python's and NumPy's are the same."""
 
@@ -30,6 +31,8 @@ SET = 1 << 30
 
 NO_TIME = np.int64(-(2**63))
 EMPTY_SLOT = np.int32(-1)
+EXACT_MAX = 2.0**53
+"""Floats of this size or more may stand for several integers."""
 
 
 PROBES = 2

@@ -20,11 +20,9 @@ import numpy as np
 from tidegate.language.expressions import Expression, Slot, leaves
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
-from tidegate.matching.constraints import (
-    CHANNEL_KIND,
+from tidegate.matching.channels import CHANNEL_KIND, NUMBER, Channels
+from tidegate.matching.operands import (
     COMPARISONS,
-    NUMBER,
-    Channels,
     code_of,
     is_program,
     moving_attributes,

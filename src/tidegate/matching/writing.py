@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.envelopes import envelope
-from tidegate.matching.kernels import EXACT_MAX, as_probe, cell_of
+from tidegate.matching.kernels import as_probe, cell_of
 from tidegate.matching.parts import (
     BOUND,
     DEAD,
@@ -19,6 +19,7 @@ from tidegate.matching.parts import (
     EDGE,
     ENTRY,
     ENTRY_NUMBERS,
+    EXACT_MAX,
     F32,
     F64,
     GONE,
