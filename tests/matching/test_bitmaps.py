@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.matching.bitmaps import MAP_SHARE_MIN, Bitmaps
-from tidegate.matching.kernels import cell_of, satisfied
+from tidegate.matching.checking import satisfied
 from tidegate.matching.parts import SET
+from tidegate.matching.scanning import cell_of
 
 Bounds = tuple[float, float]
 ends = st.integers(-5, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])

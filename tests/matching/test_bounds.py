@@ -14,7 +14,7 @@ from tidegate.language.semantics import satisfies
 from tidegate.language.syntax import Operator
 from tidegate.matching.bounds import bounds, pattern_bounds, widened
 from tidegate.matching.channels import PATTERNS, Channels
-from tidegate.matching.kernels import in_set, satisfied
+from tidegate.matching.checking import in_set, satisfied
 from tidegate.matching.operands import COMPARISONS
 from tidegate.matching.rows import StringPool
 

@@ -22,7 +22,7 @@ from tidegate.matching.constraints import (
     pattern_bounds,
     widened,
 )
-from tidegate.matching.kernels import satisfied
+from tidegate.matching.checking import satisfied
 from tidegate.matching.parts import SET
 from tidegate.matching.rows import STRING, StringPool
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.matching import layout
-from tidegate.matching.kernels import cell_of, match_events, satisfied
+from tidegate.matching.checking import satisfied
+from tidegate.matching.kernels import match_events
 from tidegate.matching.layout import (
     BITMAP_ENTRIES_MIN,
     GROUP_ENTRIES_MIN,
@@ -37,6 +38,7 @@ from tidegate.matching.parts import (
     Part,
     pack,
 )
+from tidegate.matching.scanning import cell_of
 
 NO_PROGRAM = np.zeros(1, np.int32)
 NEVER = (math.nan, math.nan)

@@ -11,11 +11,10 @@ import pytest
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.matching.columnar import ColumnarMatcher
-from tidegate.matching.constraints import NUMBER, Channels
-from tidegate.matching.kernels import EXACT_MAX
+from tidegate.matching.channels import NUMBER, Channels
 from tidegate.matching.layout import BITMAP_ENTRIES_MIN, Entries, lay_out, offsets
 from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.parts import DEAD, Packed, pack, unpack
+from tidegate.matching.parts import DEAD, EXACT_MAX, Packed, pack, unpack
 from tidegate.matching.rewriting import plan_rewrite
 from tidegate.matching.rows import FLOAT, INTEGER, STRING
 from tidegate.matching.subscription import Moment, Subscription

@@ -1,4 +1,4 @@
-"""Bitmaps over the entries of large segments, one for each cell of a channel (see kernels.py).
+"""Bitmaps over the entries of large segments, one for each cell of a channel (see scanning.py).
 
 The range of a channel is cut into cells with about equally many bounds in each. The entries are
 ordered along the most selective channel, so that the bits of one of its cells lie close together.

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.matching.bitmaps import Bitmaps
+from tidegate.matching.checking import as_probe
 from tidegate.matching.compiling import kernel
-from tidegate.matching.kernels import GOLDEN, as_probe, mix
+from tidegate.matching.lookup import GOLDEN, mix
 from tidegate.matching.parts import (
     EMPTY_SLOT,
     F32,

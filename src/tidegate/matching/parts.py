@@ -1,7 +1,7 @@
 """A part of the index: its arrays, and how they are handed to a kernel.
 
-Entries, groups, segments and bitmaps are explained in kernels.py, which reads them, and in
-layout.py, which makes them.
+Entries, groups and segments are explained in kernels.py, which reads them, and in layout.py, which
+makes them; bitmaps in scanning.py and bitmaps.py.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidegate.matching.checking import as_probe
 from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.envelopes import envelope
-from tidegate.matching.kernels import as_probe, cell_of
 from tidegate.matching.parts import (
     BOUND,
     DEAD,
@@ -58,6 +58,7 @@ from tidegate.matching.programs import (
     run_program,
 )
 from tidegate.matching.rows import FLOAT, INTEGER
+from tidegate.matching.scanning import cell_of
 
 SURE_MAX = EXACT_MAX - 1
 
