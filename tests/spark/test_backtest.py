@@ -360,7 +360,7 @@ Asked = dict[str, Any]
         (low(at(1), p=1), {"live": LIVE, "event_time": None}, SubscriptionError, "`event_time`"),
         ({"id": "low"}, {"live": LIVE}, SubscriptionError, "op: is missing"),
         (LIVE.drop(["filter"]), {}, SubscriptionError, "no column 'filter'"),
-        ("x < 1", {"every": "5 weeks"}, BadValueError, "no stretch of time"),
+        ("x < 1", {"every": "5 weeks"}, BadValueError, "is no duration"),
         ("x < 1", {"every": "0.1ms"}, BadValueError, "buckets of 0.1 ms, and at most 10,000"),
         ("x < 1", {"every": "1s", "event_time": None}, BadValueError, "needs `event_time`"),
         ("x < 1", {"event_time": "when"}, EventError, "no column 'when'"),

@@ -9,35 +9,9 @@ import pytest
 
 from tidegate import BadValueError
 from tidegate.language.values import to_micros
-from tidegate.spark.buckets import BUCKETS_MAX, CHOSEN_MAX, Buckets, format_every, parse_every
+from tidegate.spark.buckets import BUCKETS_MAX, CHOSEN_MAX, Buckets
 
 SECOND_US = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "said"),
-    [
-        ("30s", timedelta(seconds=30), "30 s"),
-        ("1.5 h", timedelta(minutes=90), "90 min"),
-        (" 2min ", timedelta(minutes=2), "2 min"),
-        ("0.5ms", timedelta(microseconds=500), "0.5 ms"),
-        ("24h", timedelta(days=1), "1 d"),
-    ],
-)
-def test_stretches_as_text(text: str, width: timedelta, said: str) -> None:
-    assert parse_every(text) == width
-    assert format_every(width) == said
-
-
-@pytest.mark.parametrize("text", ["", "5", "m", "-1m", "5 weeks", "1e3s"])
-def test_bad_stretches(text: str) -> None:
-    with pytest.raises(BadValueError, match="is no stretch of time; write a number and one of"):
-        parse_every(text)
-
-
-def test_too_long_a_stretch() -> None:
-    with pytest.raises(BadValueError, match="longer than timestamps reach"):
-        parse_every("99999999999999d")
 
 
 @pytest.mark.parametrize("span_us", [0, 1, 999, 10**6, 10**8, 10**10, 10**13, 10**15, 10**17])

@@ -321,6 +321,11 @@ def test_bad_patterns_are_named(
         match_patterns(events, pa.table(patterns), "time")
 
 
+@pytest.mark.parametrize("lateness", ["10 s", "5m", "10 seconds", "1 hour 30 minutes", "1 week"])
+def test_lateness_is_a_duration_or_an_interval_of_spark(events: DataFrame, lateness: str) -> None:
+    match_patterns(events, table(p="x = 1"), "time", lateness=lateness)
+
+
 def test_bad_events_and_options_are_named(
     spark: SparkSession, events: DataFrame, tmp_path: Path
 ) -> None:

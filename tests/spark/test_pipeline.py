@@ -125,7 +125,12 @@ def test_init_writes_a_file_that_reads_back(tmp_path: Path) -> None:
         (
             'changes = "changes"',
             'changes = "c"\nlateness = "soon"',
-            "must be a duration, as '500 ms'",
+            "[subscriptions] lateness: 'soon' is no duration; write a number and one of ms, s, min",
+        ),
+        (
+            'changes = "changes"',
+            'changes = "c"\nlateness = 3',
+            "[subscriptions] lateness must be a duration in a string, as '10 s', not 3",
         ),
         ('event_time = "time"', "", "[source] event_time is missing; with changes"),
         ('event_time = "time"', 'event_time = "tme"', "no column 'tme' with their time"),

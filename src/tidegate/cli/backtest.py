@@ -16,6 +16,7 @@ from tidegate.cli.input_file import InputFile
 from tidegate.cli.progress import Progress
 from tidegate.cli.trial_options import Pairs, TrialOptions
 from tidegate.cli.versions_file import is_log, read_log, read_table
+from tidegate.language.durations import parse_duration
 from tidegate.matching.compiling import is_first_run
 
 if TYPE_CHECKING:
@@ -186,11 +187,10 @@ class _Run:
             raise click.ClickException(f"a backtest needs the extra `spark`: {error}") from error
         from tidegate.cli.spark_events import SparkEvents
         from tidegate.spark import backtest
-        from tidegate.spark.buckets import parse_every
         from tidegate.spark.session import local_session
         from tidegate.spark.trials import NewSubscription, TrialReader
 
-        width = None if every is None else parse_every(every)
+        width = None if every is None else parse_duration(every)
         tried, live = self._tried(trial), self._live(subscriptions, changes)
         self.bad.refuse()
         # what cannot be tried is told before Spark is started

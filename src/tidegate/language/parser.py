@@ -20,6 +20,7 @@ import math
 
 from tidegate.errors import FilterError
 from tidegate.language.cursor import Cursor, guess
+from tidegate.language.durations import UNITS
 from tidegate.language.expressions import Constant, Expression, Parameter, Variable, children
 from tidegate.language.like import Glob, GlobError
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
@@ -54,7 +55,6 @@ _STRING_OPERATORS = {
     "ends": Operator.ENDS_WITH,
     "contains": Operator.CONTAINS,
 }
-_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _WITHIN_S_MAX = 1e12
 
 
@@ -112,13 +112,13 @@ class Parser:
     def _within(self) -> float:
         number = self._at.take(TokenKind.NUMBER, "a number of seconds, as in `within 30 s`")
         unit = self._at.token
-        if unit.word not in _UNIT_SECONDS:
-            units = ", ".join(_UNIT_SECONDS)
+        if unit.word not in UNITS:
+            units = ", ".join(UNITS)
             raise self._at.error(
                 f"here must stand a unit of time, one of {units}" + self._at.found()
             )
         self._at.advance()
-        seconds = float(number.text) * _UNIT_SECONDS[unit.word]
+        seconds = float(number.text) * UNITS[unit.word].total_seconds()
         if seconds > _WITHIN_S_MAX:
             raise self._at.error("longer than timestamps reach; leave `within` out", number)
         return seconds

@@ -18,10 +18,11 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tidegate.errors import BadValueError, EventError
+from tidegate.language.durations import parse_duration
 from tidegate.language.values import from_micros
 from tidegate.matching.batches import as_value_array, micros_of
 from tidegate.spark.backtest_result import Backtest, BucketCounts, Counts, SubscriberCounts
-from tidegate.spark.buckets import Buckets, parse_every
+from tidegate.spark.buckets import Buckets
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
     check_events,
@@ -84,7 +85,7 @@ def backtest(
     if events.isStreaming:
         raise EventError("a backtest takes a table of events, and these are a stream")
     check_events(events, event_time)
-    width = parse_every(every) if isinstance(every, str) else every
+    width = parse_duration(every) if isinstance(every, str) else every
     if width is not None and event_time is None:
         raise BadValueError("`every` needs `event_time`: counts over time need times")
     added = {field.name for field in [*DELIVERY_FIELDS, EFFECT_FIELD]}

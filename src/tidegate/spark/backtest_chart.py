@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tidegate.errors import BadValueError
+from tidegate.language.durations import format_duration
 from tidegate.spark.backtest_result import Backtest, format_span
-from tidegate.spark.buckets import format_every
 
 dates: Any = matplotlib.dates  # most of it has no types
 
@@ -33,7 +33,7 @@ def draw_backtest(result: Backtest, path: Path) -> None:
         raise BadValueError("a chart is over time, and there are no events with times")
     figure = Figure(figsize=(9, 5.5), dpi=150, layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    title = f"Deliveries every {format_every(result.every)}, {format_span(result)}"
+    title = f"Deliveries every {format_duration(result.every)}, {format_span(result)}"
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     _draw_deliveries(above, result)
     _draw_effects(below, result)

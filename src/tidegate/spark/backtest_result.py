@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
 
-from tidegate.spark.buckets import format_every
+from tidegate.language.durations import format_duration
 
 EFFECTS = ("live", "changed", "entering", "leaving")
 SPARKLINE_MAX = 60
@@ -150,7 +150,7 @@ def _summary(result: Backtest) -> Iterator[str]:
     most = max((max(each.live, each.changed) for each in marks), default=0)
     head = f"{'':<10}{'deliveries':>12}"
     if result.every is not None:
-        stretch = format_every(buckets_each * result.every)
+        stretch = format_duration(buckets_each * result.every)
         head += f"   over time, a mark for {stretch}, the highest for {most:,}"
     yield head
     for name in EFFECTS:

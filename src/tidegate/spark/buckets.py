@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.errors import BadValueError
+from tidegate.language.durations import format_duration, parse_duration
 from tidegate.language.values import from_micros
 
 BUCKETS_MAX = 10_000
@@ -17,49 +17,10 @@ CHOSEN_MAX = 60
 """At most about so many buckets there are where nobody says how wide they are: they fit a line."""
 
 _MICROSECOND = timedelta(microseconds=1)
-_UNITS = {
-    "ms": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "min": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-}
-_EVERY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _ROUND_WIDTHS = [
     "1 ms", "5 ms", "10 ms", "50 ms", "100 ms", "500 ms", "1 s", "5 s", "10 s", "30 s", "1 min",
     "5 min", "10 min", "30 min", "1 h", "3 h", "6 h", "12 h", "1 d", "7 d", "30 d", "365 d",
 ]  # fmt: skip
-
-
-def parse_every(text: str) -> timedelta:
-    """Read a stretch of time: a number and its unit.
-
-    >>> parse_every("5m")
-    datetime.timedelta(seconds=300)
-    """
-    found = _EVERY.fullmatch(text)
-    if found is None or found[2] not in _UNITS:
-        raise BadValueError(
-            f"{text!r} is no stretch of time; write a number and one of {', '.join(_UNITS)}, as 5m"
-        )
-    try:
-        return float(found[1]) * _UNITS[found[2]]
-    except OverflowError:
-        raise BadValueError(f"{text!r} is longer than timestamps reach") from None
-
-
-def format_every(width: timedelta) -> str:
-    """A stretch of time in the largest unit of which it is a whole number.
-
-    >>> format_every(timedelta(seconds=300))
-    '5 min'
-    """
-    for name in ("d", "h", "min", "s", "ms"):
-        count, rest = divmod(width, _UNITS[name])
-        if count and not rest:
-            return f"{count} {name}"
-    return f"{width / _UNITS['ms']:g} ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +44,7 @@ class Buckets:
         count = last - first + 1
         if count > BUCKETS_MAX:
             raise BadValueError(
-                f"there would be {count:,} buckets of {format_every(every)}, "
+                f"there would be {count:,} buckets of {format_duration(every)}, "
                 f"and at most {BUCKETS_MAX:,} are counted; take wider ones"
             )
         return cls(width, first, count)
@@ -104,6 +65,6 @@ class Buckets:
 
 
 def _chosen_width(span_us: int) -> timedelta:
-    widths = [parse_every(each) for each in _ROUND_WIDTHS]
+    widths = [parse_duration(each) for each in _ROUND_WIDTHS]
     wide_enough = (each for each in widths if span_us < each // _MICROSECOND * CHOSEN_MAX)
     return next(wide_enough, span_us * _MICROSECOND / CHOSEN_MAX)

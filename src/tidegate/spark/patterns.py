@@ -30,6 +30,7 @@ anew, and one whose parameters changed goes on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,6 +41,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidegate.errors import BadValueError, EventError, SubscriptionError, TidegateError
+from tidegate.language.durations import parse_duration
 from tidegate.language.patterns import Pattern, parse_pattern
 from tidegate.language.sequences import PENDING_MAX
 from tidegate.matching import records
@@ -209,6 +211,9 @@ def _check_stream(events: DataFrame, event_time: str) -> None:
 
 def _with_lateness(events: DataFrame, event_time: str, lateness: str | timedelta) -> DataFrame:
     """Let Spark's watermark follow the events; for a batch this only checks the lateness."""
+    if isinstance(lateness, str):
+        with suppress(BadValueError):  # Spark knows more: '1 hour 30 minutes', '1 week'
+            lateness = parse_duration(lateness)
     if isinstance(lateness, timedelta):
         if lateness < timedelta(0):
             raise BadValueError("lateness must not be negative")

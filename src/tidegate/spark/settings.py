@@ -5,7 +5,6 @@ Paths are relative to the folder of the file.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -13,10 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from tidegate.errors import ConnectorError
-
-_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(ms|s|min|h|d)")
+from tidegate.errors import BadValueError, ConnectorError
+from tidegate.language.durations import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +208,12 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 
 def _duration(value: Any, where: str) -> timedelta:
-    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
-        raise ConnectorError(
-            f"{where} must be a duration, as '500 ms', '10 s' or '1 h', not {value!r}"
-        )
+    if not isinstance(value, str):
+        raise ConnectorError(f"{where} must be a duration in a string, as '10 s', not {value!r}")
     try:
-        return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
-    except OverflowError:
-        raise ConnectorError(f"{where} is longer than timestamps reach") from None
+        return parse_duration(value)
+    except BadValueError as error:
+        raise ConnectorError(f"{where}: {error}") from None
 
 
 def _check_formats(settings: PipelineSettings) -> None:
