@@ -12,17 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.language.syntax import Operator
-from tidegate.matching.constraints import (
-    NUMBER,
-    PATTERNS,
-    PRESENT,
-    Block,
-    Channels,
-    bounds,
-    pattern_bounds,
-    widened,
-)
+from tidegate.matching.bounds import bounds, pattern_bounds, widened
+from tidegate.matching.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.checking import satisfied
+from tidegate.matching.constraints import Block
 from tidegate.matching.parts import SET
 from tidegate.matching.rows import STRING, StringPool
 

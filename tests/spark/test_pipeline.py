@@ -11,7 +11,9 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from tidegate.cli import cli, main
+from tidegate.errors import ConnectorError
 from tidegate.spark import datasource
+from tidegate.spark.pipeline import read_table
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -112,6 +114,32 @@ def test_init_writes_a_file_that_reads_back(tmp_path: Path) -> None:
     for name in ("events", "changes"):
         (tmp_path / name).mkdir()
     assert run("check", file).exit_code == 0
+
+
+def test_a_table_of_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(
+        b'\xef\xbb\xbf{"id": "a", "filter": "x > :p", "params": {"p": 1}}\n\n{"id": "b"}\n'
+    )
+    assert read_table(str(file)).to_pylist() == [
+        {"id": "a", "filter": "x > :p", "params": '{"p": 1}'},
+        {"id": "b", "filter": None, "params": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"id": "a"}\n\n{\n', r"s\.jsonl:3: not valid JSON"),
+        (b'{"id": "\xe9"}\n', r"s\.jsonl:1: is not UTF-8"),
+        (b'{"id": "a"}\n{"id": 1}\n', r"s\.jsonl: "),
+    ],
+)
+def test_a_table_that_cannot_be_read(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(ConnectorError, match=reason):
+        read_table(str(file))
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.input_file import Advance, InputFile, decode_line
+from tidegate.cli.input_file import Advance, InputFile
 from tidegate.errors import BadValueError, EventError, TidegateError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, parse_timestamp, to_micros
 from tidegate.matching.batches import EventBatch, micros_of
+from tidegate.matching.json_lines import decode_line
 
 CHUNK_EVENTS = 20_000
 

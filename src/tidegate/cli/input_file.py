@@ -11,8 +11,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.errors import BadValueError, TidegateError
-from tidegate.matching.records import decode_object
+from tidegate.errors import TidegateError
+from tidegate.matching.json_lines import filled_lines
 
 STDIN = "-"
 
@@ -51,14 +51,14 @@ class InputFile:
 
     def lines(self, advance: Advance) -> Iterator[tuple[int, bytes]]:
         """The lines that are not blank, each with its number in the file."""
-        with self._opened() as stream:
-            for number, line in enumerate(stream, 1):
+
+        def told(stream: BinaryIO) -> Iterator[bytes]:
+            for line in stream:
                 advance(len(line))
-                bare = line.strip()
-                if number == 1:
-                    bare = bare.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
-                if bare:
-                    yield number, bare
+                yield line
+
+        with self._opened() as stream:
+            yield from filled_lines(told(stream))
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -99,12 +99,3 @@ class InputFile:
 
     def _unreadable(self, error: OSError) -> TidegateError:
         return self.error(f"cannot be read: {error.strerror or error}")
-
-
-def decode_line(line: bytes) -> dict[str, object]:
-    """The JSON object that a line holds; raises BadValueError."""
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        raise BadValueError("is not UTF-8") from None
-    return decode_object(text)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.input_file import Advance, InputFile, decode_line
+from tidegate.cli.input_file import Advance, InputFile
 from tidegate.errors import TidegateError
+from tidegate.matching.json_lines import decode_line
 from tidegate.matching.records import check_fields, rows_of
 
 TABLE_ROWS_MAX = 20_000

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from tidegate.cli.bad_lines import BadLines
 from tidegate.cli.changes_file import read_changes
-from tidegate.cli.input_file import STDIN, Advance, InputFile, decode_line
+from tidegate.cli.input_file import STDIN, Advance, InputFile
 from tidegate.cli.subscriptions_file import read_subscriptions
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.bulk import BulkParser
+from tidegate.matching.json_lines import decode_line
 from tidegate.matching.records import subscription_of
 from tidegate.matching.versions import Version, versions_of
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import ConnectorError, TidegateError
-from tidegate.matching.records import decode_object
+from tidegate.matching.json_lines import decode_line, filled_lines
 from tidegate.spark import datasource
 from tidegate.spark.columns import check_events
 from tidegate.spark.connectors import kafka_jars
@@ -144,21 +144,17 @@ def read_table(path: str) -> pa.Table:
     try:
         if path.endswith(".parquet"):
             return pq.read_table(path)
-        rows: list[dict[str, object]] = []
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    rows.append(_row(line, f"{path}:{number}"))
-        return _as_table(rows)
+        with open(path, "rb") as file:
+            return _as_table([_row(line, f"{path}:{at}") for at, line in filled_lines(file)])
     except OSError as error:
         raise ConnectorError(f"{path}: {error.strerror or error}") from None
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except pa.ArrowException as error:
         raise ConnectorError(f"{path}: {error}") from None
 
 
-def _row(line: str, where: str) -> dict[str, object]:
+def _row(line: bytes, where: str) -> dict[str, object]:
     try:
-        return decode_object(line)
+        return decode_line(line)
     except TidegateError as error:
         raise ConnectorError(f"{where}: {error}") from None
 
