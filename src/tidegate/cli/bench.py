@@ -15,6 +15,8 @@ import click
 from tidegate.experiments import parsing
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from tidegate.experiments.matching import Case, MatchingSpeed
 
 WORKLOADS = ("market", "ranges", "equalities", "wide", "moving")
@@ -38,16 +40,15 @@ def bench(context: click.Context) -> None:
 def bench_parsing(filters: int, rounds: int, as_json: bool) -> None:
     """Filters read in a second, in bulk and one by one."""
     speeds = parsing.measure(filters, rounds)
-    if as_json:
-        for speed in speeds:
-            click.echo(json.dumps(asdict(speed)))
-        return
-    click.echo(f"parsing: {speeds[0].shapes} shapes, median of {rounds} rounds (slowest, fastest)")
+    if not as_json:
+        shapes = speeds[0].shapes
+        click.echo(f"parsing: {shapes} shapes, median of {rounds} rounds (slowest, fastest)")
     for speed in speeds:
-        click.echo(
+        line = (
             f"  {speed.way:<12}{speed.median_per_s:>12,.0f} filters/s"
             f"   ({speed.slowest_per_s:,.0f}, {speed.fastest_per_s:,.0f})"
         )
+        _print(speed, [line], as_json)
 
 
 @bench.command("matching")
@@ -157,47 +158,42 @@ def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) ->
     if not as_json:
         click.echo(f"market: {subscriptions:,} subscriptions, median of {rounds} rounds")
     for way in spark_matching.measure(subscriptions, rounds, _tell, only_ours=ours):
-        if as_json:
-            click.echo(json.dumps(asdict(way)))
-            continue
-        click.echo(
+        line = (
             f"  {way.way:<20}{way.median_per_s:>12,.0f} events/s"
             f"   ({way.slowest_per_s:,.0f}, {way.fastest_per_s:,.0f})"
             f", {way.matches / way.events:,.1f} matches an event"
         )
+        _print(way, [line], as_json)
 
 
 def _bench_stream(as_json: bool) -> None:
     from tidegate.experiments import spark_streaming  # Spark: only where needed
 
     speed = spark_streaming.measure(spark_streaming.StreamCase(), _tell)
-    if as_json:
-        click.echo(json.dumps(asdict(speed)))
-        return
-    click.echo(
+    lines = [
         f"stream: {speed.subscriptions:,} subscriptions, {speed.events_per_batch:,} events and "
-        f"{speed.changes_per_batch:,} changes a micro-batch, {speed.batches} of them"
-    )
-    click.echo(
+        f"{speed.changes_per_batch:,} changes a micro-batch, {speed.batches} of them",
         f"  {speed.events_per_s:,.0f} events/s, {speed.matches_per_event:,.1f} matches an event; "
-        f"a micro-batch {speed.batch_s:.2f} s ({speed.fastest_s:.2f}, {speed.slowest_s:.2f})"
-    )
-    click.echo(
+        f"a micro-batch {speed.batch_s:.2f} s ({speed.fastest_s:.2f}, {speed.slowest_s:.2f})",
         f"  an empty micro-batch {speed.empty_batch_s:.2f} s, the matching alone "
-        f"{speed.matching_s:.2f} s"
-    )
+        f"{speed.matching_s:.2f} s",
+    ]
+    _print(speed, lines, as_json)
+
+
+def _print(measured: DataclassInstance, lines: Iterable[str], as_json: bool) -> None:
+    """What was measured: a JSON object, or the lines that say it to a reader."""
+    for line in [json.dumps(asdict(measured))] if as_json else lines:
+        click.echo(line)
 
 
 def _print_speed(speed: MatchingSpeed, rounds: int, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(asdict(speed)))
-        return
-    click.echo(
+    title = (
         f"{speed.workload}: {speed.subscriptions:,} subscriptions, {speed.events:,} events, "
         f"{speed.engine}, median of {rounds} rounds (slowest, fastest)"
     )
-    for name, text in _described(speed):
-        click.echo(f"  {name:<15}{text}")
+    rows = (f"  {name:<15}{text}" for name, text in _described(speed))
+    _print(speed, [title, *rows], as_json)
 
 
 def _described(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:

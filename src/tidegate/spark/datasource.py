@@ -264,6 +264,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _read(self._options, self._schema, partition)
 
 
+Messages = Sequence[WriterCommitMessage | None]
+"""What the tasks of a write say when they are done; None where one has failed."""
+
+
 @dataclass
 class StagedEvents(WriterCommitMessage):
     """What a task has written, and for which query if it is of a stream."""
@@ -272,28 +276,42 @@ class StagedEvents(WriterCommitMessage):
     query: str | None
 
 
-def _stage(
-    options: SourceOptions, schema: StructType, batches: Iterator[pa.RecordBatch]
-) -> StagedEvents:
-    """Write the rows of a task to disk, without a place in the log."""
-    log = EventLog(options.path)
-    log.create()
-    names = schema.fieldNames()
-    attributes = [name for name in names if name not in (OFFSET, TIME)]
-    now = wall_clock()
+class Append:
+    """Rows on their way into a log: tasks stage them, the driver publishes or discards them all."""
 
-    def columns() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            named = batch.rename_columns(names)
-            times = named.column(TIME) if TIME in names else None
-            yield columns_from(named.select(attributes), times, now)
+    def __init__(self, path: str, schema: StructType) -> None:
+        check_columns(schema)
+        self._log = EventLog(path)
+        self._log.create()
+        self._names = schema.fieldNames()
 
-    context = TaskContext.get()
-    query = None if context is None else context.getLocalProperty(_QUERY_ID)
-    return StagedEvents(log.stage(columns()), query)
+    def stage(self, batches: Iterator[pa.RecordBatch]) -> StagedEvents:
+        """Write the rows of a task to disk, without a place in the log."""
+        self._log.create()
+        names = self._names
+        attributes = [name for name in names if name not in (OFFSET, TIME)]
+        now = wall_clock()
+
+        def columns() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                named = batch.rename_columns(names)
+                times = named.column(TIME) if TIME in names else None
+                yield columns_from(named.select(attributes), times, now)
+
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(_QUERY_ID)
+        return StagedEvents(self._log.stage(columns()), query)
+
+    def publish(self, messages: Messages, producer: str | None, batch: int | None) -> None:
+        """Give what the tasks have staged its place in the log, once for a producer's batch."""
+        self._log.publish(_staged(messages), producer=producer, batch=batch)
+
+    def discard(self, messages: Messages) -> None:
+        """Remove what the tasks have staged."""
+        self._log.discard(_staged(messages))
 
 
-def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+def _staged(messages: Messages) -> list[Staged]:
     return [each.staged for each in messages if isinstance(each, StagedEvents)]
 
 
@@ -301,45 +319,37 @@ class LogWriter(DataSourceArrowWriter):
     """Appends a DataFrame as a whole."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_columns(schema)
-        EventLog(options.path).create()
+        self._append = Append(options.path, schema)
         self._options = options
-        self._schema = schema
 
     def write(  # type: ignore[override] # Spark's own class does it too
         self, iterator: Iterator[pa.RecordBatch]
     ) -> StagedEvents:
-        return _stage(self._options, self._schema, iterator)
+        return self._append.stage(iterator)
 
-    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        options = self._options
-        EventLog(options.path).publish(
-            _staged(messages), producer=options.producer, batch=options.batch
-        )
+    def commit(self, messages: Messages) -> None:
+        self._append.publish(messages, self._options.producer, self._options.batch)
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        EventLog(self._options.path).discard(_staged(messages))
+    def abort(self, messages: Messages) -> None:
+        self._append.discard(messages)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
     """Appends each micro-batch as a whole, and once however often it is tried."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_columns(schema)
         if options.producer is not None or options.batch is not None:
             raise LogError("the options 'producer' and 'batch' are for batch writes")
-        EventLog(options.path).create()
-        self._options = options
-        self._schema = schema
+        self._append = Append(options.path, schema)
 
     def write(  # type: ignore[override] # Spark's own class does it too
         self, iterator: Iterator[pa.RecordBatch]
     ) -> StagedEvents:
-        return _stage(self._options, self._schema, iterator)
+        return self._append.stage(iterator)
 
     def commit(
         self,
-        messages: Sequence[WriterCommitMessage | None],
+        messages: Messages,
         batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
         queries = {each.query for each in messages if isinstance(each, StagedEvents)}
@@ -347,13 +357,11 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
             return  # no task had anything to write
         if len(queries) != 1 or None in queries:
             raise LogError("Spark does not say which query this is; events could come twice")
-        EventLog(self._options.path).publish(
-            _staged(messages), producer=queries.pop(), batch=batchId
-        )
+        self._append.publish(messages, queries.pop(), batchId)
 
     def abort(
         self,
-        messages: Sequence[WriterCommitMessage | None],
+        messages: Messages,
         batchId: int,  # noqa: ARG002, N803 - Spark's name
     ) -> None:
-        EventLog(self._options.path).discard(_staged(messages))
+        self._append.discard(messages)
