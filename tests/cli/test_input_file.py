@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from command_line import Folder
-from tidegate import BadValueError, TidegateError
-from tidegate.cli.input_file import InputFile, decode_line
+from tidegate import TidegateError
+from tidegate.cli.input_file import InputFile
 
 
 def file(folder: Folder, name: str) -> InputFile:
@@ -59,18 +59,3 @@ def test_files_that_cannot_be_read(folder: Folder) -> None:
     with pytest.raises(TidegateError, match=r"f\.parquet: cannot be read as Parquet: ") as refused:
         list(file(folder, "f.parquet").tables(1, lambda _: None))
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"\xff", "is not UTF-8"),
-        (b"[]", "must be a JSON object, not a list"),
-        (b"{} {}", "not valid JSON: extra data at column 4"),
-        (b'{"a": 1, "a": 2}', "the name 'a' stands twice in one object"),
-        (b"[" * 100_000, "is nested too deeply"),
-    ],
-)
-def test_lines_that_are_no_objects(line: bytes, reason: str) -> None:
-    with pytest.raises(BadValueError, match=f"^{reason}$"):
-        decode_line(line)

@@ -14,10 +14,10 @@ from tidegate.language.parser import parse_filter
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Shape
 from tidegate.language.values import Value
-from tidegate.matching.comparisons import as_floats, is_plain, plain_entries
 from tidegate.matching.channels import Channels
-from tidegate.matching.encoding import encode_event
 from tidegate.matching.checking import satisfied
+from tidegate.matching.comparisons import as_floats, is_plain, plain_entries
+from tidegate.matching.encoding import encode_event
 from tidegate.matching.layout import Entries
 from tidegate.matching.parts import DEAD, I32, SET, VERIFY
 from tidegate.matching.rows import FLOAT, INTEGER

@@ -26,11 +26,13 @@ def test_the_object_of_a_line() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b'{"name": "\xe9"}', "is not UTF-8"),
-        (b"{", "not valid JSON"),
-        (b"[1]", "must be a JSON object, not a list"),
+        (b"\xff", "is not UTF-8"),
+        (b"[]", "must be a JSON object, not a list"),
+        (b"{} {}", "not valid JSON: extra data at column 4"),
+        (b'{"a": 1, "a": 2}', "the name 'a' stands twice in one object"),
+        (b"[" * 100_000, "is nested too deeply"),
     ],
 )
-def test_what_is_no_object_is_said(line: bytes, reason: str) -> None:
-    with pytest.raises(BadValueError, match=reason):
+def test_lines_that_are_no_objects(line: bytes, reason: str) -> None:
+    with pytest.raises(BadValueError, match=f"^{reason}$"):
         decode_line(line)

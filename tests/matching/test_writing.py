@@ -10,8 +10,8 @@ import pytest
 
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.channels import NUMBER, Channels
+from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.layout import BITMAP_ENTRIES_MIN, Entries, lay_out, offsets
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.parts import DEAD, EXACT_MAX, Packed, pack, unpack

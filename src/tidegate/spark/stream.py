@@ -35,7 +35,6 @@ from tidegate.spark.columns import (
     DELIVERY_FIELDS,
     GROUPED_FIELD,
     check_events,
-    check_zoned,
     checked_variables,
     kept_columns,
     result_schema,
@@ -122,7 +121,7 @@ def deliver(
     folder = Path(checkpoint)
     aside = ParquetSink(str(folder / "aside")) if aside is None else aside
     if isinstance(subscriptions, DataFrame) and is_stream:
-        _check_changes(good, subscriptions, event_time, lateness)
+        _check_changes(subscriptions, event_time, lateness)
         rows = _joined(events, subscriptions)
         state = StreamState(folder / "tidegate", lateness)
         run: _Run = _ChangingStream(state, layout, schema, to, aside, report)
@@ -164,12 +163,9 @@ def _layout(
     return layout, t.StructType([*schema.fields, *more])
 
 
-def _check_changes(
-    events: DataFrame, changes: DataFrame, event_time: str | None, lateness: timedelta
-) -> None:
+def _check_changes(changes: DataFrame, event_time: str | None, lateness: timedelta) -> None:
     if event_time is None:
         raise EventError("a stream of changes needs `event_time`: events are judged as of it")
-    check_zoned(events, event_time)
     if changes.columns != ["value"]:
         check_columns(changes.columns, event_time)
     if not timedelta(0) <= lateness <= LATENESS_MAX:
