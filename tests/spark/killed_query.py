@@ -94,11 +94,10 @@ class KilledSinks:
     def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
         point = self.plan.point if batch_id == self.plan.batch else ""
         killer = Killer(os.getpgrp(), f"{self.plan.folder}/passed-{point}")
-        spread = [replace(each, events=each.events.repartition(2, "id")) for each in found]
         for name, sink in self.sinks.items():
             if isinstance(sink, WorkerSink):
-                deadly = [replace(each, task=Chained(each.task, killer)) for each in spread]
-                sink.write_in_workers(deadly if name == point else spread, batch_id)
+                deadly = [replace(each, task=Chained(each.task, killer)) for each in found]
+                sink.write_in_workers(deadly if name == point else found, batch_id)
                 continue
             rows = reduce(DataFrame.unionByName, (each.deliveries() for each in found))
             rows = rows.repartition(2, "id")
@@ -140,6 +139,8 @@ def run(spark: SparkSession, plan: Plan, to: Sink, checkpoint: str) -> None:
 
 def main(plan: Plan) -> None:
     spark = start_session(Path(plan.folder) / "spark", kafka_jars())
+    # so few rows that a batch has several pieces, and both tasks something to do
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
     run(spark, plan, KilledSinks(plan, sinks_of(plan)), "checkpoint")
     spark.stop()
 
