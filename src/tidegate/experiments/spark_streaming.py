@@ -45,7 +45,7 @@ class StreamCase:
     events_per_s: int = 40_000
     """How many events come in a second of their own time; with the changes of that second."""
     changes_per_s: int = 1_000
-    batches: int = 10
+    batches: int = 30
 
     @property
     def changes_per_batch(self) -> int:

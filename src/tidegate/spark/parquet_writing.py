@@ -45,7 +45,7 @@ class WritingTask:
             for rows in self.task(batches):
                 if writer is None:
                     Path(self.folder).mkdir(parents=True, exist_ok=True)
-                    writer = pq.ParquetWriter(Path(self.folder) / name, rows.schema)
+                    writer = _writer(Path(self.folder) / name, rows.schema)
                 writer.write_batch(rows)
                 matches += _matches(rows)
         finally:
@@ -53,6 +53,12 @@ class WritingTask:
                 writer.close()
         if writer is not None:
             yield pa.RecordBatch.from_pydict({"name": [name], "matches": [matches]})
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer that keeps no minimum and maximum of what is in lists, which nobody can use."""
+    plain = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    return pq.ParquetWriter(path, schema, write_statistics=plain)
 
 
 def _matches(rows: pa.RecordBatch) -> int:

@@ -6,8 +6,9 @@ miss. So a batch may be killed anywhere and run again.
 
 - `changes/N.json`: the changes that batch N took, and the border of lateness it began with.
 - `delta/N.json`: what these changes did to the versions, for the workers.
-- `snapshot/N/`: in place of a delta, all versions as of batch N: the timelines for the driver, an
-  index for the workers. Written when the deltas since the last have grown as long as the table.
+- `snapshot/N/`: all versions as of batch N: the timelines for the driver, an index for the workers
+  that do not go on from batch N - 1. Written when the deltas since the last are twice as long
+  as the table.
 - `done/N.json`: the time of the latest event that was seen up to batch N.
 - `spool/N/`: the rows of batch N, as long as changes may come that concern them.
 
@@ -17,6 +18,7 @@ the batch is done.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import uuid
 from collections import OrderedDict
@@ -43,6 +45,8 @@ from tidegate.spark.version_files import (
 
 DELTA_MIN = 2_000
 """Deltas of so many versions are always cheaper than a snapshot."""
+DELTA_SHARE_MAX = 2
+"""Deltas grow to so many times the length of the table before a snapshot is written."""
 NO_SNAPSHOT = -1
 HELD_MAX = 2
 """Of so many streams a worker holds the subscriptions."""
@@ -117,15 +121,19 @@ class StreamState:
         write_json(self._folder / "changes" / f"{batch}.json", noted)
         ended, refused, differences = self._play(border, good)
         self._delta_length += sum(len(each.before) + len(each.after) for each in differences)
-        if self._delta_length >= max(DELTA_MIN, len(self._timelines)):
+        delta = {
+            "ended": [version_as_json(each) for each in ended],
+            "differences": [difference_as_json(each) for each in differences],
+        }
+        write_json(self._folder / "delta" / f"{batch}.json", delta)
+        if self._delta_length >= max(DELTA_MIN, self._delta_max()):
             self._write_snapshot(batch, border)
-        else:
-            delta = {
-                "ended": [version_as_json(each) for each in ended],
-                "differences": [difference_as_json(each) for each in differences],
-            }
-            write_json(self._folder / "delta" / f"{batch}.json", delta)
         return Taken(differences, late, refused)
+
+    def _delta_max(self) -> int:
+        """How long deltas may grow; the first snapshot is due with the first table."""
+        share = 1 if self._snapshot == NO_SNAPSHOT else DELTA_SHARE_MAX
+        return share * len(self._timelines)
 
     def _play(
         self, border: datetime | None, changes: Iterable[Change]
@@ -262,8 +270,9 @@ class StateIndex:
     def open(self) -> AsOfMatcher:
         """The subscriptions; this process holds them, and takes in only what has changed since."""
         held = _HELD.pop(self.token, None)
-        if held is None or not self.snapshot <= held.batch <= self.batch:
+        if held is None or not self._can_go_on_from(held.batch):
             held = _Held(self._read_snapshot(), self.snapshot)
+            gc.freeze()  # this process is Spark's, and holds on to what it has read
         while held.batch < self.batch:
             delta = read_json(Path(self.folder) / "delta" / f"{held.batch + 1}.json")
             held.matcher.forget(version_of_json(each) for each in delta["ended"])
@@ -273,6 +282,12 @@ class StateIndex:
         while len(_HELD) > HELD_MAX:
             _HELD.popitem(last=False)
         return held.matcher
+
+    def _can_go_on_from(self, batch: int) -> bool:
+        """Whether all deltas since a batch are there; older ones than the snapshot go with the next
+        batch."""
+        first = self.snapshot - 1 if self.batch == self.snapshot else self.snapshot
+        return first <= batch <= self.batch
 
     def _read_snapshot(self) -> AsOfMatcher:
         if self.snapshot == NO_SNAPSHOT:
