@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import events_aimed_at, expressions, nodes, predicates
+from strategies import events_aimed_at, expressions, nodes, numbers, predicates
 from tidegate.language import relations
 from tidegate.language.expressions import Constant, Environment
 from tidegate.language.filters import Filter
@@ -12,6 +12,7 @@ from tidegate.language.normal import (
     Conjunction,
     NormalForm,
     disjuncts,
+    ground_values,
     is_ground,
 )
 from tidegate.language.parser import parse_filter
@@ -245,3 +246,11 @@ def test_many_patterns_are_read_in_reasonable_time() -> None:
     listed = NormalForm.of(parse_filter(" and ".join(many))).to_node()
     assert not holds(listed, {"s": "a123b"}, _NOTHING)
     assert holds(listed, {"s": "a99b"}, _NOTHING)
+
+
+@given(st.lists(predicates(numbers.map(Constant)), min_size=1, max_size=4))
+def test_bounds_on_numbers_are_what_intersecting_gives(drawn: list[Predicate]) -> None:
+    constraints = [Predicate("a", each.operator, each.operands) for each in drawn]
+    values = [ground_values(each) for each in constraints]
+    expected = values[0].intersect(*values[1:])
+    assert Conjunction.of(constraints).sets == {"a": expected}

@@ -27,9 +27,13 @@ from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.poset_matcher import PosetMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, ColumnarMatcher]
+FAST: list[Callable[[], Matcher]] = [ColumnarMatcher, PosetMatcher]
+MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, *FAST]
+
+every_fast_one = pytest.mark.parametrize("make", FAST)
 
 
 @pytest.fixture(params=MATCHERS)
@@ -38,11 +42,13 @@ def matcher(request: pytest.FixtureRequest) -> Matcher:
     return made
 
 
-def both(data: dict[str, Subscription]) -> tuple[NaiveMatcher, ColumnarMatcher]:
-    naive, columnar = NaiveMatcher(), ColumnarMatcher()
+def both(
+    make: Callable[[], Matcher], data: dict[str, Subscription]
+) -> tuple[NaiveMatcher, Matcher]:
+    naive, fast = NaiveMatcher(), make()
     naive.add(data.values())
-    columnar.add(data.values())
-    return naive, columnar
+    fast.add(data.values())
+    return naive, fast
 
 
 def pairs(matcher: Matcher, batch: EventBatch) -> list[tuple[int, str]]:
@@ -120,8 +126,9 @@ variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, values))
 moments = st.none() | st.integers(0, 10**7)
 
 
-@given(st.data())
-def test_columnar_agrees_with_naive(data: st.DataObject) -> None:
+@every_fast_one
+@given(data=st.data())
+def test_single_events_agree_with_naive(make: Callable[[], Matcher], data: st.DataObject) -> None:
     """Any filters, events at their bounds, updates and removals on the way."""
     filters = data.draw(st.lists(open_nodes.map(Filter), min_size=1, max_size=10))
     known: dict[str, Subscription] = {}
@@ -130,38 +137,39 @@ def test_columnar_agrees_with_naive(data: st.DataObject) -> None:
         since = data.draw(moments)
         known[f"s{number}"] = Subscription(f"s{number}", filter, kept, since)
     with small_parts():
-        naive, columnar = both(known)
+        naive, fast = both(make, known)
         aimed = events_aimed_at(*(each.node for each in filters))
         for _ in range(data.draw(st.integers(1, 4))):
             event = Event(data.draw(aimed))
             moment = Moment(data.draw(moments), data.draw(variables))
-            assert sorted(columnar.match(event, moment)) == sorted(naive.match(event, moment))
-            change(data, known, naive, columnar)
+            assert sorted(fast.match(event, moment)) == sorted(naive.match(event, moment))
+            change(data, known, naive, fast)
 
 
 def change(
-    data: st.DataObject, known: dict[str, Subscription], naive: Matcher, columnar: Matcher
+    data: st.DataObject, known: dict[str, Subscription], naive: Matcher, fast: Matcher
 ) -> None:
     """One change to both: an update, a removal, or an addition of what was removed."""
     id = data.draw(st.sampled_from(sorted(known)))
     names = known[id].filter.parameters
     if id not in naive:
         naive.add([known[id]])
-        columnar.add([known[id]])
+        fast.add([known[id]])
     elif names and data.draw(st.sampled_from(["update", "remove"])) == "update":
         new: dict[str, Value | None] = data.draw(
             st.fixed_dictionaries({}, optional=dict.fromkeys(names, values | st.none()))
         )
         naive.update(id, new)
-        columnar.update(id, new)
-        assert columnar.get(id).parameters == naive.get(id).parameters
+        fast.update(id, new)
+        assert fast.get(id).parameters == naive.get(id).parameters
     else:
         naive.remove(id)
-        columnar.remove(id)
+        fast.remove(id)
 
 
-@given(st.data())
-def test_batches_agree_with_naive(data: st.DataObject) -> None:
+@every_fast_one
+@given(data=st.data())
+def test_batches_agree_with_naive(make: Callable[[], Matcher], data: st.DataObject) -> None:
     """Attributes that change their kind from event to event, absent ones, times."""
     filters = data.draw(st.lists(open_nodes.map(Filter), min_size=1, max_size=8))
     known = {
@@ -175,10 +183,10 @@ def test_batches_agree_with_naive(data: st.DataObject) -> None:
         times = st.lists(st.integers(0, 10**7), min_size=len(events), max_size=len(events))
         batch = batch.judged_at(np.array(data.draw(times), np.int64))
     with small_parts():
-        naive, columnar = both(known)
-        assert pairs(columnar, batch) == pairs(naive, batch)
-        change(data, known, naive, columnar)
-        assert pairs(columnar, batch) == pairs(naive, batch)
+        naive, fast = both(make, known)
+        assert pairs(fast, batch) == pairs(naive, batch)
+        change(data, known, naive, fast)
+        assert pairs(fast, batch) == pairs(naive, batch)
 
 
 TEMPLATES = [
@@ -217,11 +225,12 @@ def mixed_event(rng: random.Random) -> Event:
     return Event.of({name: value for name, value in event.items() if rng.random() < 0.9})
 
 
+@every_fast_one
 @pytest.mark.parametrize("seed", range(3))
-def test_thousands_with_churn_agree_with_naive(seed: int) -> None:
+def test_thousands_with_churn_agree_with_naive(make: Callable[[], Matcher], seed: int) -> None:
     """Enough subscriptions for groups, segments, bitmaps and merged parts, changed all the time."""
     rng = random.Random(seed)
-    naive, columnar = NaiveMatcher(), ColumnarMatcher()
+    naive, fast = NaiveMatcher(), make()
     alive: list[str] = []
 
     def add(count: int, start: int) -> None:
@@ -232,21 +241,21 @@ def test_thousands_with_churn_agree_with_naive(seed: int) -> None:
             new.append(Subscription(f"s{number}", filter, parameters, rng.randrange(10**6)))
             alive.append(f"s{number}")
         naive.add(new)
-        columnar.add(new)
+        fast.add(new)
 
     add(1200, 0)
     for step in range(6):
         batch = EventBatch.of_events([mixed_event(rng) for _ in range(25)])
         times = [rng.randrange(2 * 10**6) for _ in range(25)]
         batch = batch.judged_at(np.array(times))
-        assert pairs(columnar, batch) == pairs(naive, batch)
+        assert pairs(fast, batch) == pairs(naive, batch)
         for id in rng.sample(alive, 120):
             alive.remove(id)
             naive.remove(id)
-            columnar.remove(id)
+            fast.remove(id)
         for id in rng.sample(alive, 150):
             if naive.get(id).filter.parameters:
                 value = rng.random()
                 naive.update(id, {"p": value})
-                columnar.update(id, {"p": value})
+                fast.update(id, {"p": value})
         add(rng.choice([3, 400]), 10_000 * (step + 1))

@@ -77,7 +77,7 @@ def match(
     if changes is not None and event_time is None:
         raise click.UsageError("--changes needs --event-time: events are judged as of their time")
     progress = Progress(wanted=not no_progress)
-    if matcher != "naive" and is_first_run():
+    if matcher in ("columnar", "spark") and is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
     times = TimeAttributes.of_options(event_time, timestamps)

@@ -25,6 +25,7 @@ from tidegate.language.expressions import (
     Variable,
     evaluate,
     format_expression,
+    leaves,
 )
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.normal import Conjunction, NormalForm, disjuncts, plainly
@@ -38,7 +39,6 @@ from tidegate.language.syntax import (
     Operator,
     Predicate,
     Truth,
-    expression_leaves,
     map_leaves,
     map_predicates,
     predicates,
@@ -112,7 +112,14 @@ class Filter:
 
     @cached_property
     def _leaves(self) -> list[Expression]:
-        return list(expression_leaves(self.node))
+        found: list[Expression] = []
+        for predicate in predicates(self.node):
+            for operand in predicate.operands:
+                if isinstance(operand, Constant):
+                    found.append(operand)
+                else:
+                    found += leaves(operand)
+        return found
 
     @cached_property
     def shape_and_row(self) -> tuple[Shape, Row]:
@@ -193,6 +200,10 @@ class Filter:
 
     def resolved_form(self) -> NormalForm:
         """The normal form of a filter of constants; raises UnresolvedError for any other."""
+        return self._resolved_form
+
+    @cached_property
+    def _resolved_form(self) -> NormalForm:
         for leaf in self._leaves:
             if not isinstance(leaf, Constant):
                 name = format_expression(leaf)

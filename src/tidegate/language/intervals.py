@@ -131,15 +131,23 @@ class Intervals:
         kind = kind_of(value)
         first = _FIRST[kind]
         after = next_value(value)
-        spans: list[Span] = {
-            Operator.EQUAL: [(value, after)],
-            Operator.NOT_EQUAL: [(first, value), (after, END)],
-            Operator.LESS: [(first, value)],
-            Operator.LESS_EQUAL: [(first, after)],
-            Operator.GREATER: [(after, END)],
-            Operator.GREATER_EQUAL: [(value, END)],
-        }[operator]
-        return cls(kind, tuple(span for span in spans if span[0] < span[1]))
+        spans: list[Span]
+        match operator:
+            case Operator.EQUAL:
+                return cls(kind, ((value, after),))
+            case Operator.LESS:
+                spans = [(first, value)]
+            case Operator.LESS_EQUAL:
+                spans = [(first, after)]
+            case Operator.GREATER:
+                spans = [(after, END)]
+            case Operator.GREATER_EQUAL:
+                return cls(kind, ((value, END),))
+            case Operator.NOT_EQUAL:
+                spans = [(first, value), (after, END)]
+            case _:
+                raise ValueError(f"{operator.value!r} does not compare with a value")
+        return cls(kind, tuple([span for span in spans if span[0] < span[1]]))
 
     @classmethod
     def starting_with(cls, prefix: str) -> Intervals:
@@ -164,7 +172,10 @@ class Intervals:
     def intersect(self, *others: Intervals) -> Intervals:
         """The values in all of the sets."""
         if len(others) == 1:
-            return Intervals(self.kind, tuple(_common(self.spans, others[0].spans)))
+            other = others[0]
+            if not self.spans or not other.spans:
+                return self if not self.spans else other
+            return Intervals(self.kind, tuple(_common(self.spans, other.spans)))
         missing = [each.complement() for each in (self, *others)]
         return missing[0].union(*missing[1:]).complement()
 
@@ -182,6 +193,13 @@ class Intervals:
 
     def within(self, other: Intervals) -> bool:
         """Whether every value of this set is in the other."""
+        if not self.spans:
+            return True
+        if len(self.spans) == 1 == len(other.spans):  # most are; the rest of it costs more
+            (low, high), (other_low, other_high) = self.spans[0], other.spans[0]
+            return bool(other_low <= low) and (
+                other_high is END or (high is not END and bool(high <= other_high))
+            )
         return self.intersect(other) == self
 
 

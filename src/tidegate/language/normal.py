@@ -7,6 +7,7 @@ beside it as they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -16,10 +17,12 @@ from tidegate.language.expressions import Constant, Environment, Expression, eva
 from tidegate.language.intervals import (
     END,
     Intervals,
+    Point,
     Span,
     is_point,
     members,
     next_prefix,
+    next_value,
     previous_value,
 )
 from tidegate.language.like import Glob
@@ -36,13 +39,15 @@ from tidegate.language.syntax import (
     any_of,
 )
 from tidegate.language.values import Kind, Value
-from tidegate.language.valuesets import ANYTHING, ValueSet
+from tidegate.language.valuesets import ANYTHING, NOTHING, ValueSet
 
 _GROUND = Environment()
 
 
 def is_ground(expression: Expression) -> bool:
     """Whether an expression is made of constants alone."""
+    if type(expression) is Constant:
+        return True
     return all(isinstance(leaf, Constant) for leaf in leaves(expression))
 
 
@@ -60,14 +65,14 @@ class Conjunction:
     @classmethod
     def of(cls, predicates: Iterable[Predicate]) -> Conjunction:
         """Join predicates, the tightest constraint for each attribute."""
-        known: dict[str, list[ValueSet]] = {}
+        known: dict[str, list[Predicate]] = {}
         waiting: list[Predicate] = []
         for predicate in predicates:
             if all(is_ground(operand) for operand in predicate.operands):
-                known.setdefault(predicate.attribute, []).append(ground_values(predicate))
+                known.setdefault(predicate.attribute, []).append(predicate)
             else:
                 waiting.append(predicate)
-        sets = {name: values[0].intersect(*values[1:]) for name, values in known.items()}
+        sets = {name: _all_values(constraints) for name, constraints in known.items()}
         return cls(sets, tuple(dict.fromkeys(waiting)))
 
     @property
@@ -79,11 +84,13 @@ class Conjunction:
         """Whether every event that matches ``other`` surely matches this one."""
         if other.is_empty:
             return True
-        return (
-            self.sets.keys() <= other.sets.keys()
-            and set(self.open) <= set(other.open)
-            and all(other.sets[name].within(values) for name, values in self.sets.items())
-        )
+        if self.open and not set(self.open) <= set(other.open):
+            return False
+        for name, values in self.sets.items():
+            narrow = other.sets.get(name)
+            if narrow is None or not narrow.within(values):
+                return False
+        return True
 
     def meets(self, other: Conjunction) -> bool:
         """Whether some event may match both."""
@@ -130,6 +137,48 @@ class Conjunction:
         """The conjunction as the tree of a filter."""
         known = [set_to_node(name, values) for name, values in sorted(self.sets.items())]
         return all_of([*known, *self.open])
+
+
+def _all_values(constraints: list[Predicate]) -> ValueSet:
+    """The values that satisfy all of some predicates made of constants, on one attribute."""
+    between = _numbers_between(constraints)
+    if between is not None:
+        return between
+    values = [ground_values(each) for each in constraints]
+    return values[0].intersect(*values[1:])
+
+
+def _numbers_between(constraints: list[Predicate]) -> ValueSet | None:
+    """As ``_all_values``, for bounds on a number, which most constraints are; None for others."""
+    low: float = -math.inf
+    high: Point = END
+    for predicate in constraints:
+        if len(predicate.operands) != 1 or not isinstance(predicate.operands[0], Constant):
+            return None
+        value = predicate.operands[0].value
+        if type(value) is not float and type(value) is not int:
+            return None
+        match predicate.operator:
+            case Operator.LESS:
+                above: Point = value
+            case Operator.LESS_EQUAL:
+                above = next_value(value)
+            case Operator.GREATER_EQUAL:
+                low, above = max(low, value), END
+            case Operator.GREATER:
+                following = next_value(value)
+                if following is END:
+                    return None
+                low, above = max(low, following), END
+            case Operator.EQUAL:
+                low, above = max(low, value), next_value(value)
+            case _:
+                return None
+        if high is END or (above is not END and above < high):
+            high = above
+    if high is not END and low >= high:
+        return NOTHING
+    return ValueSet(numbers=Intervals(Kind.NUMBER, ((low, high),)))
 
 
 def ground_values(predicate: Predicate) -> ValueSet:

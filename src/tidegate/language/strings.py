@@ -45,6 +45,8 @@ class StringSet:
     @classmethod
     def of(cls, operator: Operator, text: str) -> StringSet:
         """The strings that satisfy an operator; raises GlobError for a bad `like` pattern."""
+        if operator is Operator.EQUAL:  # first, because most are
+            return cls(Intervals.of(operator, text))
         match operator:
             case Operator.STARTS_WITH:
                 return cls(Intervals.starting_with(text))
@@ -124,6 +126,8 @@ class StringSet:
 
     def within(self, other: StringSet) -> bool:
         """Whether every string of this set is surely in the other."""
+        if self.is_plain and other.is_plain:
+            return self.spans.within(other.spans)
         return not any(self.meets(part) for part in other._complement())
 
     def _complement(self) -> Iterator[StringSet]:

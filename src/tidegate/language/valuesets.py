@@ -59,7 +59,7 @@ class ValueSet:
 
     @classmethod
     def _one(cls, operator: Operator, operand: Value | None) -> ValueSet:
-        if operand is None or (operator in STRING_OPERATORS and not isinstance(operand, str)):
+        if operand is None:
             return NOTHING
         if isinstance(operand, str):
             try:
@@ -67,6 +67,8 @@ class ValueSet:
             except GlobError:
                 return NOTHING
             return cls(strings=() if strings.is_empty else (strings,))
+        if operator in STRING_OPERATORS:
+            return NOTHING
         values = Intervals.of(operator, operand)
         match kind_of(operand):
             case Kind.BOOLEAN:
@@ -95,7 +97,7 @@ class ValueSet:
     @property
     def is_empty(self) -> bool:
         """Whether surely no value is in the set."""
-        return self == NOTHING
+        return not (self.numbers.spans or self.strings or self.times.spans or self.booleans.spans)
 
     def contains(self, value: Value) -> bool:
         """Whether a value is in the set."""
@@ -113,16 +115,19 @@ class ValueSet:
         """The values in all of the sets."""
         if not others:
             return self
+        return ValueSet(
+            self.booleans.intersect(*[each.booleans for each in others]),
+            self.numbers.intersect(*[each.numbers for each in others]),
+            self.times.intersect(*[each.times for each in others]),
+            self._common_strings(others) if self.strings else (),
+        )
+
+    def _common_strings(self, others: tuple[ValueSet, ...]) -> tuple[StringSet, ...]:
         common = [
             strings[0].intersect(*strings[1:])
             for strings in product(self.strings, *(each.strings for each in others))
         ]
-        return ValueSet(
-            self.booleans.intersect(*(each.booleans for each in others)),
-            self.numbers.intersect(*(each.numbers for each in others)),
-            self.times.intersect(*(each.times for each in others)),
-            _joined([each for each in common if not each.is_empty]),
-        )
+        return _joined([each for each in common if not each.is_empty])
 
     def union(self, other: ValueSet) -> ValueSet:
         """The values in either set."""
@@ -140,8 +145,8 @@ class ValueSet:
     def within(self, other: ValueSet) -> bool:
         """Whether every value of this set is surely in the other."""
         return self is other or (
-            self.booleans.within(other.booleans)
-            and self.numbers.within(other.numbers)
+            self.numbers.within(other.numbers)
+            and self.booleans.within(other.booleans)
             and self.times.within(other.times)
             and all(_within_one_of(each, other.strings) for each in self.strings)
         )
@@ -153,6 +158,8 @@ class ValueSet:
 
 def _within_one_of(strings: StringSet, others: tuple[StringSet, ...]) -> bool:
     """Whether a string set lies in the union of others, each of its spans in one of them."""
+    if len(others) == 1 and strings.is_plain and others[0].is_plain:
+        return strings.spans.within(others[0].spans)
     return all(
         any(replace(strings, spans=Intervals(Kind.STRING, (span,))).within(o) for o in others)
         for span in strings.spans.spans

@@ -30,6 +30,7 @@ from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.parts import (
     NO_TIME,
 )
+from tidegate.matching.poset_matcher import PosetMatcher
 from tidegate.matching.records import (
     SubscriptionRecord,
     checked_parameters,
@@ -41,6 +42,7 @@ from tidegate.matching.subscription import Moment, Subscription
 MATCHERS: dict[str, Callable[[], Matcher]] = {
     "columnar": ColumnarMatcher,
     "naive": NaiveMatcher,
+    "poset": PosetMatcher,
 }
 """The matchers by name."""
 
@@ -72,9 +74,10 @@ class Engine:
     >>> engine.match({"symbol": "IBM", "price": 9.5})
     []
 
-    ``matcher`` names what is inside: "columnar", or "naive", the oracle. ``clock`` gives the time
-    at which subscriptions begin and events are judged that do not say; the default is the time of
-    day. A clock that gives None stops time: `t` is 0 and `now()` undefined.
+    ``matcher`` names what is inside: "columnar", "poset", the covering poset of Siena, or "naive",
+    the oracle. ``clock`` gives the time at which subscriptions begin and events are judged that do
+    not say; the default is the time of day. A clock that gives None stops time: `t` is 0 and
+    `now()` undefined.
     """
 
     def __init__(

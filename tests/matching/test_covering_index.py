@@ -1,0 +1,91 @@
+"""The index leaves out nothing that covers or is covered, and is right where it is sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import conjunctions, filters, typed_predicates
+from tidegate.language.advertisements import Advertisement, parse_advertisement
+from tidegate.language.filters import Filter, parse
+from tidegate.matching import covering_index
+from tidegate.matching.boxes import Box, box_of
+from tidegate.matching.covering_index import CoveringIndex
+from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
+from tidegate.matching.poset import T
+
+
+@pytest.fixture(params=[0, 1000], ids=["arrays", "loops"], autouse=True, scope="module")
+def size_from_which_arrays_are_used(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(covering_index, "_LOOPED_MAX", request.param)
+        patch.setattr(covering_index, "_SORTED_MIN", 1)
+        yield
+
+
+any_filter = (
+    filters | conjunctions(typed_predicates()) | conjunctions(typed_predicates(patterns=False))
+)
+
+
+def check(order: Order[T], items: Sequence[T], gone: int) -> None:
+    """With some items removed again, ask about each; those without alternatives are left out."""
+    boxes = [[box_of(each) for each in order.alternatives(item) or []] for item in items]
+    index: CoveringIndex[int] = CoveringIndex(order.more_is_narrower)
+    there = [number for number, each in enumerate(boxes) if each]
+    for number in there:
+        index.add(number, boxes[number])
+    for number in there[:gone]:
+        index.remove(number)
+    for asked in there:
+        item = items[asked]
+        wider = {n for n in there[gone:] if order.covers(items[n], item)}
+        narrower = {n for n in there[gone:] if order.covers(item, items[n])}
+        sure, maybe = index.wider(boxes[asked])
+        assert set(sure) <= wider <= {*sure, *maybe}
+        assert len({*sure, *maybe}) == len(sure) + len(maybe)
+        sure, maybe = index.narrower(boxes[asked])
+        assert set(sure) <= narrower <= {*sure, *maybe}
+        near, maybe = index.wider(boxes[asked], nearest=True)
+        assert set(near) <= wider
+        for n in wider - {*near, *maybe}:
+            assert any(order.covers(items[n], items[other]) for other in near)
+        near, maybe = index.narrower(boxes[asked], nearest=True)
+        assert set(near) <= narrower
+        for n in narrower - {*near, *maybe}:
+            assert any(order.covers(items[other], items[n]) for other in near)
+
+
+@given(st.lists(any_filter, max_size=8), st.integers(0, 3))
+def test_filters(items: list[Filter], gone: int) -> None:
+    check(FILTERS, items, gone)
+
+
+@given(st.lists(any_filter, max_size=6), st.integers(0, 2))
+def test_advertisements(items: list[Filter], gone: int) -> None:
+    found: list[Advertisement] = [parse_advertisement(str(each)) for each in items]
+    check(ADVERTISEMENTS, found, gone)
+
+
+def test_many_prices_of_many_airlines() -> None:
+    """Only the nearest of a long chain are given, for each airline one."""
+    index: CoveringIndex[str] = CoveringIndex(more_is_narrower=True)
+    texts = [f"airline = 'A{a}' and price < {p}" for a in range(5) for p in range(100)]
+    for text in texts:
+        index.add(text, [box_of(each) for each in FILTERS.alternatives(parse(text)) or []])
+
+    def boxes(text: str) -> list[Box]:
+        return [box_of(each) for each in FILTERS.alternatives(parse(text)) or []]
+
+    assert len(index.narrower(boxes("price < 50"))[0]) == 5 * 51
+    if covering_index._LOOPED_MAX == 0:
+        nearest, _ = index.narrower(boxes("price < 50"), nearest=True)
+        assert set(nearest) == {f"airline = 'A{a}' and price < 50" for a in range(5)}
+        nearest, _ = index.wider(boxes("airline = 'A3' and price < 50"), nearest=True)
+        assert nearest == ["airline = 'A3' and price < 50"]
+    for text in texts:
+        index.remove(text)
+    assert index.narrower(boxes("price < 50")) == ([], [])
