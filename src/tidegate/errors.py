@@ -11,6 +11,9 @@ TidegateError
 ├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
 ├── LogError                a log of events is not there, is damaged, or cannot be used so
 ├── StateError              the state of a stream cannot be read, or belongs to another one
+├── TopologyError           an overlay breaks a rule, or there is no such broker or link in it
+├── RoutingError            a request or a message that a broker cannot accept
+├── SimulationError         a simulation, or the trace of one, that cannot be run
 └── LateEventsError         more events are pending than a sequence matcher may hold
 
 TidegateWarning
@@ -79,6 +82,18 @@ class LogError(TidegateError):
 
 class StateError(TidegateError):
     """Files that hold the state of a stream are missing, damaged, or belong to another one."""
+
+
+class TopologyError(TidegateError):
+    """An overlay that cannot be, or a broker, link or domain that is not in it."""
+
+
+class RoutingError(TidegateError):
+    """A request of a client, or a message of another broker, that cannot be accepted."""
+
+
+class SimulationError(TidegateError):
+    """A workload, fault or trace that a simulation cannot run."""
 
 
 class LateEventsError(TidegateError):

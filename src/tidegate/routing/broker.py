@@ -1,0 +1,548 @@
+"""A broker: takes messages one by one and says what to send to whom.
+
+Rules. (1) Nothing here does I/O, sleeps, or asks for the time: messages and the time come in, and
+what is to be sent comes out. (2) Links keep the order of messages and lose none as long as they are
+up. A link that was down begins anew: both ends are told (`lost`) before anything comes over it
+again, and one of them asks to connect. (3) A message that cannot be accepted
+changes nothing.
+
+Theory of operation. Two tables, `subscriptions` and `offers`, hold who asked for what and where it
+was sent on (see `forwarding`). A request changes a table; then the table settles, and says what to
+tell the neighbours. An event is matched once, and goes to the clients among the askers of what it
+matches, and to neighbours as the strategy says. Events of one broker are numbered; what is not
+newer than the last one seen from there is a second copy, which can only come while links change,
+and is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.errors import RoutingError, TidegateError
+from tidegate.language.advertisements import Advertisement, parse_advertisement
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter
+from tidegate.language.limits import DEFAULT_LIMITS, Limits
+from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.language.values import from_micros
+from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
+from tidegate.matching.poset import Node
+from tidegate.routing import messages as m
+from tidegate.routing.domains import Architecture, Domain
+from tidegate.routing.forwarding import Forwarding, Label, OneByOne, Watcher
+from tidegate.routing.graph import Announcement
+from tidegate.routing.merging import Groups
+from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
+from tidegate.routing.moves import Moves
+from tidegate.routing.patterns import Patterns
+from tidegate.routing.sessions import Sessions
+from tidegate.routing.strategies import Arrival, Strategy, Surroundings, asked_for
+from tidegate.routing.waves import Waves
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLimits:
+    """How much a broker takes from others."""
+
+    filters: Limits = DEFAULT_LIMITS
+    per_client_max: int = 10_000
+    """Subscriptions, and advertisements, of one client."""
+    interests_max: int = 1_000_000
+    """Things that a neighbour may send in one message."""
+
+
+class Broker:
+    """One broker of an overlay.
+
+    >>> from tidegate.routing.strategies import strategy
+    >>> broker = Broker("b", strategy("subscription"))
+    >>> ann, bob = Client("ann"), Client("bob")
+    >>> broker.handle(m.Subscribe("price < 10"), ann, now_us=0)
+    []
+    >>> sent = broker.handle(m.Publish(Event.of({"price": 9.5})), bob, now_us=1)
+    >>> [(who.identity, dict(what.publication.event.attributes)) for who, what in sent]
+    [('ann', {'price': 9.5})]
+    """
+
+    def __init__(
+        self,
+        name: Peer,
+        strategy: Strategy,
+        *,
+        begun_us: int = 0,
+        only_advertised: bool | None = None,
+        merging: bool = False,
+        limits: BrokerLimits | None = None,
+    ) -> None:
+        self.name = name
+        self.strategy = strategy
+        self.around = Surroundings()
+        self.only_advertised = (
+            strategy.needs_advertisements if only_advertised is None else only_advertised
+        )
+        """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
+        self.offers: Forwarding[Advertisement] = Forwarding(ADVERTISEMENTS, self._wanted_offers)
+        self.subscriptions: Forwarding[Filter] = Forwarding(
+            FILTERS, self._wanted_filters, Groups if merging else OneByOne
+        )
+        self.sessions = Sessions()
+        self.waves = Waves(name, self.around)
+        self.moves = Moves(self)
+        self.patterns = Patterns(self)
+        self._limits = limits or BrokerLimits()
+        self._begun_us = begun_us
+        self._published = 0
+        self._seen: dict[Peer, tuple[int, int]] = {}
+        self._asked: dict[Peer, m.Connect] = {}
+        """The neighbours-to-be that have not answered yet."""
+        self.now_us = begun_us
+
+    def add_domain(self, domain: Domain) -> None:
+        """Be in a domain, with the links that it has already."""
+        self.around.domains[domain.name] = domain
+        for peer in domain.neighbours:
+            self.around.domain_of[peer] = domain
+
+    # -- what comes in ------------------------------------------------------------------------
+
+    def handle(self, message: Message, sender: Address, now_us: int) -> Outgoing:
+        """Take a message; gives what to send to whom."""
+        try:
+            self.now_us = now_us
+            sent = self._dispatch(message, sender)
+        except TidegateError as error:
+            return [(sender, m.Refused(message, str(error)))]
+        return sent + self._settled()
+
+    def _dispatch(self, message: Message, sender: Address) -> Outgoing:
+        if isinstance(sender, Client):
+            return self._request(message, sender)
+        match message:
+            case m.Connect():
+                return self._connect(message, sender)
+            case m.Accept():
+                return self._accepted(message, sender)
+            case m.Refused():
+                if self._asked.get(sender) == message.request:
+                    del self._asked[sender]
+                return []
+            case m.Disconnect():
+                return self.lost(sender, self.now_us)
+        if sender not in self.around.domain_of:
+            raise RoutingError(f"{sender!r} is not a neighbour of {self.name!r}; connect first")
+        return self._from_neighbour(message, sender)
+
+    def _request(self, message: Message, client: Client) -> Outgoing:
+        if self.sessions.is_arriving(client) and not isinstance(message, m.Suspend | m.Resume):
+            self.sessions[client].requests.append(message)
+            return []
+        match message:
+            case m.Publish(event):
+                return self._publish(event, client)
+            case m.Subscribe(wanted):
+                return self.subscribe(self._checked(wanted), client)
+            case m.Unsubscribe(wanted):
+                return self._unsubscribe(self._checked(wanted), client)
+            case m.Advertise(offered):
+                return self.advertise(self._advertisement(offered), client)
+            case m.Unadvertise(offered):
+                return self._unadvertise(self._advertisement(offered), client)
+            case m.Suspend():
+                self.sessions.suspend(client)
+            case m.Resume(home):
+                if home is None or home == self.name:
+                    return self.sessions.resume(client)
+                return self.moves.begin(client, home)
+            case m.Depart():
+                return self.dismiss(client)
+            case _:
+                raise RoutingError(f"a client cannot send {type(message).__name__}")
+        return []
+
+    def _from_neighbour(self, message: Message, peer: Peer) -> Outgoing:
+        match message:
+            case m.Notify():
+                return self._pass_on(message, peer)
+            case m.Interests():
+                self._take_interests(message, peer)
+            case m.Offers():
+                return self._take_offers(message, peer)
+            case m.NotifyChain():
+                _check_times(message.publications)
+                self.patterns.found(message, peer)
+            case m.Delegate():
+                self._check_steps(message.pattern)
+                return self.patterns.delegated(message, peer)
+            case m.Undelegate():
+                return self.patterns.undelegated(message, peer)
+            case m.Announce(announcements):
+                return self._announced(announcements, peer)
+            case m.Probe():
+                self._check_tree(message.tree, peer)
+                return self._waves_done(self.waves.probed(message, peer))
+            case m.Echo():
+                return self._waves_done(self.waves.echoed(message, peer))
+            case m.Seek():
+                self._check_tree(message.tree, peer)
+                return self.moves.sought(message, peer)
+            case m.Found():
+                return self.moves.found(message, peer)
+            case m.Release():
+                return self.moves.released(message, peer)
+            case m.HandOver():
+                return self.moves.handed_over(message)
+            case _:
+                raise RoutingError(f"a broker cannot send {type(message).__name__}")
+        return []
+
+    # -- clients ------------------------------------------------------------------------------
+
+    def subscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
+        """Enter what a client asks for."""
+        count = len(self.subscriptions.held(client)) + len(self.patterns.held(client))
+        self._check_room(count, "subscriptions", client)
+        self.sessions.begin(client)
+        if isinstance(wanted, Pattern):
+            return self.patterns.ask(client, wanted, self.now_us)
+        self.subscriptions.ask(client, wanted)
+        return []
+
+    def _unsubscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
+        if isinstance(wanted, Pattern):
+            count, sent = self.patterns.cancel(client, wanted)
+        else:
+            count, sent = self.subscriptions.cancel(client, wanted), []
+        if not count:
+            raise RoutingError(f"{client.identity!r} has no subscription that this covers")
+        return sent
+
+    def advertise(self, offered: Advertisement, client: Client) -> Outgoing:
+        """Enter what a client will publish."""
+        self._check_room(len(self.offers.held(client)), "advertisements", client)
+        self.sessions.begin(client)
+        return self._offers_changed([offered]) if self.offers.ask(client, offered) else []
+
+    def _unadvertise(self, offered: Advertisement, client: Client) -> Outgoing:
+        if not self.offers.cancel(client, offered):
+            raise RoutingError(f"{client.identity!r} has no advertisement that this covers")
+        return self._offers_changed([offered])
+
+    def _publish(self, event: Event, client: Client) -> Outgoing:
+        if self.only_advertised and not any(
+            node.item.allows(event) for node in self.offers.held(client)
+        ):
+            raise RoutingError(f"{client.identity!r} has not advertised such an event")
+        if event.time is None:
+            event = Event(event.attributes, from_micros(self.now_us))
+        self._published += 1
+        stamp = m.Stamp(self.name, self._begun_us, self._published)
+        publication = m.Publication(event, stamp, client.identity)
+        return self._route(Arrival(publication, None, None, None))
+
+    def dismiss(self, client: Client) -> Outgoing:
+        """Forget a client and all that it has asked for."""
+        for node in self.subscriptions.held(client):
+            self.subscriptions.cancel(client, node.item)
+        offered = [node.item for node in self.offers.held(client)]
+        for offer in offered:
+            self.offers.cancel(client, offer)
+        self.sessions.end(client)
+        return self.patterns.dismiss(client) + self._offers_changed(offered)
+
+    def _checked(self, wanted: Filter | Pattern | str) -> Filter | Pattern:
+        if isinstance(wanted, str):
+            wanted = parse_pattern(wanted, self._limits.filters)
+        if isinstance(wanted, Pattern) and len(wanted.steps) == 1:
+            wanted = wanted.steps[0]
+        if isinstance(wanted, Pattern):
+            self._check_steps(wanted)
+        else:
+            _check_filter(wanted)
+        return wanted
+
+    def _check_steps(self, pattern: Pattern) -> None:
+        steps_max = self._limits.filters.pattern_steps_max
+        if not 1 <= len(pattern.steps) <= steps_max:
+            raise RoutingError(
+                f"a pattern has between 1 and {steps_max} steps, not {len(pattern.steps)}"
+            )
+        for step in pattern.steps:
+            _check_filter(step)
+
+    def _advertisement(self, offered: object) -> Advertisement:
+        if isinstance(offered, str):
+            offered = parse_advertisement(offered, self._limits.filters)
+        if not isinstance(offered, Advertisement):
+            raise RoutingError(f"an advertisement is needed, not {type(offered).__name__}")
+        return offered
+
+    def _check_room(self, count: int, what: str, client: Client) -> None:
+        if count >= self._limits.per_client_max:
+            raise RoutingError(f"{client.identity!r} has {count} {what}, which is the most")
+
+    # -- events -------------------------------------------------------------------------------
+
+    def _pass_on(self, message: m.Notify, peer: Peer) -> Outgoing:
+        self._check_tree(message.tree, peer)
+        _check_times([message.publication])
+        broker, begun, number = message.publication.stamp
+        if self._seen.get(broker, (0, 0)) >= (begun, number) or broker == self.name:
+            return []
+        self._seen[broker] = (begun, number)
+        arrival = Arrival(message.publication, peer, message.tree, message.destinations)
+        return self._route(arrival)
+
+    def last_seen(self) -> tuple[m.Stamp, ...]:
+        """The last event of each broker that has come here."""
+        own = m.Stamp(self.name, self._begun_us, self._published)
+        return own, *(m.Stamp(broker, *last) for broker, last in self._seen.items())
+
+    def _route(self, arrival: Arrival) -> Outgoing:
+        """Deliver an event here and send it on."""
+        for_others = arrival.destinations is not None and self.name not in arrival.destinations
+        matched: list[Node[Filter]] = []
+        if not for_others:
+            matched = self.subscriptions.poset.matching(arrival.publication.event)
+        sent: Outgoing = []
+        askers = dict.fromkeys(asker for node in matched for asker in node.subscribers)
+        for asker in askers:
+            if isinstance(asker, Client):
+                sent += self.sessions.deliver(asker, m.Deliver(arrival.publication))
+            elif isinstance(asker, Watcher):
+                self.patterns.heard(asker, arrival.publication)
+        sent += self.strategy.hops(arrival, asked_for(matched, self.around), self.around)
+        return sent
+
+    # -- tables -------------------------------------------------------------------------------
+
+    def _take_interests(self, message: m.Interests, peer: Peer) -> None:
+        added = [key for key, _ in message.wanted]
+        self._check_keys(self.subscriptions, peer, message.unwanted, added)
+        for _, wanted in message.wanted:
+            _check_filter(wanted)
+        for key, wanted in message.wanted:
+            self.subscriptions.put(peer, key, wanted)
+        self.subscriptions.take_back(peer, message.unwanted)
+
+    def _take_offers(self, message: m.Offers, peer: Peer) -> Outgoing:
+        added = [key for key, _ in message.offered]
+        self._check_keys(self.offers, peer, message.withdrawn, added)
+        for _, offered in message.offered:
+            self._advertisement(offered)
+        changed = [self.offers.item(peer, key) for key in message.withdrawn]
+        for key, offered in message.offered:
+            self.offers.put(peer, key, offered)
+            changed.append(offered)
+        self.offers.take_back(peer, message.withdrawn)
+        return self._offers_changed(changed)
+
+    def _check_keys(
+        self, table: Forwarding[Any], peer: Peer, dropped: Iterable[m.Key], added: list[m.Key]
+    ) -> None:
+        most = self._limits.interests_max
+        if len(added) > most:
+            raise RoutingError(f"{len(added)} at once; at most {most} are taken")
+        for key in added:
+            self._check_tree(key.tree, peer)
+        for key in dropped:
+            if not table.holds(peer, key):
+                raise RoutingError(f"{peer!r} takes back {key}, which it has not sent")
+
+    def _check_tree(self, tree: Peer | None, peer: Peer) -> None:
+        domain = self.around.domain_of[peer]
+        if (tree is not None) != domain.tree_per_source:
+            needed = "a tree for each source" if domain.tree_per_source else "one tree only"
+            raise RoutingError(f"the domain {domain.name!r} has {needed}; {tree!r} does not fit")
+
+    def _offers_changed(self, changed: list[Advertisement]) -> Outgoing:
+        """See where subscriptions are to be sent, now that other advertisements are there."""
+        if not self.strategy.needs_advertisements or not changed:
+            return []
+        for node in self.subscriptions.poset:
+            if any(each.overlaps(node.item) for each in changed):
+                self.subscriptions.mark(node)
+        return self.patterns.factor_anew()
+
+    def _wanted_filters(self, node: Node[Filter]) -> Iterable[Label]:
+        return self.strategy.wanted(node, self.around, self.offers)
+
+    def _wanted_offers(self, node: Node[Advertisement]) -> Iterable[Label]:
+        if not self.strategy.needs_advertisements:
+            return ()
+        return self.around.away_from(node.subscribers)
+
+    def _settled(self) -> Outgoing:
+        """What to tell the neighbours."""
+        sent: Outgoing = []
+        for peer, offers in self.offers.settle().items():
+            sent.append((peer, m.Offers(tuple(offers.added), tuple(offers.dropped))))
+        for peer, wants in self.subscriptions.settle().items():
+            sent.append((peer, m.Interests(tuple(wants.added), tuple(wants.dropped))))
+        return sent
+
+    # -- neighbours ---------------------------------------------------------------------------
+
+    def join(self, peer: Peer, domain: str, cost_us: int, *, as_client: bool = False) -> Outgoing:
+        """Ask another broker to be a neighbour; ``as_client`` takes it for the master."""
+        here = self._domain(domain)
+        if self.knows(peer):
+            raise RoutingError(f"{peer!r} is a neighbour of {self.name!r} already, or was asked")
+        if as_client:
+            self._check_no_master(here)
+        request = m.Connect(domain, cost_us, as_client, here.known())
+        self._asked[peer] = request
+        return [(peer, request)]
+
+    def _check_no_master(self, domain: Domain) -> None:
+        asked = (
+            peer
+            for peer, request in self._asked.items()
+            if request.master and request.domain == domain.name
+        )
+        master = domain.master or next(asked, None)
+        if master is not None:
+            raise RoutingError(f"{self.name!r} has a master already, or has asked one, {master!r}")
+
+    def knows(self, peer: Peer) -> bool:
+        """Whether a broker is a neighbour, or was asked to be one."""
+        return peer in self.around.domain_of or peer in self._asked
+
+    def leave(self, peer: Peer, now_us: int) -> Outgoing:
+        """Be a neighbour no longer."""
+        if peer not in self.around.domain_of:
+            raise RoutingError(f"{peer!r} is not a neighbour of {self.name!r}")
+        return [(peer, m.Disconnect()), *self.lost(peer, now_us)]
+
+    def lost(self, peer: Peer, now_us: int) -> Outgoing:
+        """Take note that a link is down: what came over it, and was sent, is void."""
+        domain = self.around.domain_of.pop(peer, None)
+        self._asked.pop(peer, None)
+        if domain is None:
+            return []
+        domain.unlink(peer)
+        sent = self._announce(domain, [domain.announcement(now_us)], None)
+        sent += self._forget(peer)
+        sent += self.moves.lost(peer)  # before the waves that they wait for
+        sent += self._waves_done(self.waves.lost(peer))
+        return sent + self._settled()
+
+    def _forget(self, peer: Peer) -> Outgoing:
+        offered = [node.item for node in self.offers.held_by(peer)]
+        self.offers.forget(peer)
+        self.subscriptions.forget(peer)
+        return self.patterns.lost(peer) + self._offers_changed(offered)
+
+    def _connect(self, request: m.Connect, peer: Peer) -> Outgoing:
+        domain = self._domain(request.domain)
+        if peer == self.name:
+            raise RoutingError(f"{peer!r} cannot be a neighbour of itself")
+        if peer in self.around.domain_of:
+            raise RoutingError(f"{peer!r} is a neighbour of {self.name!r} already")
+        if request.cost_us < 0:
+            raise RoutingError(f"the cost of a link is not negative, as {request.cost_us} is")
+        if request.master != (domain.architecture is Architecture.HIERARCHICAL):
+            raise RoutingError(
+                f"the domain {domain.name!r} is {domain.architecture.value}, "
+                f"so a broker that asks has {'no' if request.master else 'a'} master"
+            )
+        if domain.closes_cycle(peer, request.announcements):
+            raise RoutingError(
+                f"there is a way from {self.name!r} to {peer!r} in the domain {domain.name!r} "
+                f"already; it is {domain.architecture.value}, so another would close a cycle"
+            )
+        answer = m.Accept(domain.name, request.cost_us, domain.known())
+        sent: Outgoing = [(peer, answer)]
+        return sent + self._linked(domain, peer, request.cost_us, request.announcements)
+
+    def _accepted(self, answer: m.Accept, peer: Peer) -> Outgoing:
+        request = self._asked.get(peer)
+        if request is None or request.domain != answer.domain:
+            raise RoutingError(f"{peer!r} was not asked to be a neighbour in {answer.domain!r}")
+        del self._asked[peer]
+        domain = self._domain(answer.domain)
+        if request.master:
+            domain.master = peer
+        sent = self._linked(domain, peer, request.cost_us, answer.announcements)
+        # what was learned since the request
+        return [*sent, (peer, m.Announce(domain.known()))]
+
+    def _linked(
+        self,
+        domain: Domain,
+        peer: Peer,
+        cost_us: int,
+        announcements: Iterable[Announcement],
+    ) -> Outgoing:
+        """Have a new neighbour: all know of it, and it gets what it should have."""
+        domain.link(peer, cost_us)
+        self.around.domain_of[peer] = domain
+        news = domain.learn(announcements)
+        news.append(domain.announcement(self.now_us))
+        self._mark_everything()
+        return self._announce(domain, news, None)
+
+    def _announced(self, said: Iterable[Announcement], peer: Peer) -> Outgoing:
+        domain = self.around.domain_of[peer]
+        news = domain.learn(said)
+        if not news:
+            return []
+        if domain.tree_per_source:
+            self._mark_everything()
+        return self._announce(domain, news, peer)
+
+    def _announce(
+        self, domain: Domain, news: Iterable[Announcement], sender: Peer | None
+    ) -> Outgoing:
+        message = m.Announce(tuple(news))
+        return [(peer, message) for peer in domain.neighbours if peer != sender]
+
+    def _mark_everything(self) -> None:
+        self.offers.mark_all()
+        self.subscriptions.mark_all()
+
+    def _domain(self, name: str) -> Domain:
+        domain = self.around.domains.get(name)
+        if domain is None:
+            known = ", ".join(self.around.domains) or "none"
+            raise RoutingError(f"{self.name!r} is not in the domain {name!r}, but in: {known}")
+        return domain
+
+    # -- time ---------------------------------------------------------------------------------
+
+    @property
+    def due_us(self) -> int | None:
+        """When `wake` has something to do; None if it has nothing."""
+        return self.patterns.due_us
+
+    def wake(self, now_us: int) -> Outgoing:
+        """Do what was to be done by a time."""
+        self.now_us = now_us
+        return self.patterns.wake(now_us)
+
+    # -- waves --------------------------------------------------------------------------------
+
+    def start_wave(self, done: Callable[[], Outgoing]) -> Outgoing:
+        """Have something done when all brokers have taken in all that was sent so far."""
+        return self._settled() + self._waves_done(self.waves.start(done))
+
+    def _waves_done(self, result: tuple[Outgoing, list[Callable[[], Outgoing]]]) -> Outgoing:
+        sent, done = result
+        for action in done:
+            sent = sent + action()
+        return sent
+
+
+def _check_filter(wanted: object) -> None:
+    if not isinstance(wanted, Filter):
+        raise RoutingError(f"a subscription has a filter, not {type(wanted).__name__}")
+    if wanted.parameters or wanted.variables or wanted.evolves:
+        raise RoutingError(
+            f"brokers route filters whose values are all known, which `{wanted}` is not"
+        )
+
+
+def _check_times(publications: Iterable[m.Publication]) -> None:
+    if any(each.event.time is None for each in publications):
+        raise RoutingError("an event between brokers has its time of publication")

@@ -1,0 +1,87 @@
+"""Perfect merging: filters that go to the same place are sent as one where that is exact.
+
+`price < 5` and `price between 5 and 9` are sent as `price <= 9`. Only what loses nothing is merged,
+so no event goes further because of it; what it saves is entries in the tables of other brokers.
+
+Theory of operation. The filters for one place are in groups, each of which has a merged filter. A
+new one joins the first group with which it can be merged, and the result is tried with the others
+again. When one goes, its group is given up, and the rest of it is placed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidegate.language.filters import Filter
+from tidegate.matching.poset import Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Filters, and one that matches what any of them does."""
+
+    merged: Filter
+    members: tuple[Node[Filter], ...]
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(sorted(self.merged.attributes))
+
+
+class Groups:
+    """The filters that go to one place."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, _Group] = {}
+        self._group_of: dict[Node[Filter], int] = {}
+        self._alike: dict[tuple[str, ...], dict[int, None]] = {}
+        """The groups by the attributes that they constrain: only such can be merged."""
+        self._made = 0
+
+    def change(
+        self, gone: Iterable[Node[Filter]], new: Iterable[Node[Filter]]
+    ) -> tuple[list[int], list[tuple[int, Filter]]]:
+        """Take filters out and in; gives the groups that are no more, and those that are new."""
+        before = set(self._groups)
+        to_place = dict.fromkeys(new)
+        for node in gone:
+            number = self._group_of.get(node)
+            if number is not None:
+                to_place.update(dict.fromkeys(self._give_up(number).members))
+            to_place.pop(node, None)
+        for node in to_place:
+            self._place(_Group(node.item, (node,)))
+        dropped = [number for number in before if number not in self._groups]
+        added = [
+            (number, group.merged) for number, group in self._groups.items() if number not in before
+        ]
+        return sorted(dropped), added
+
+    def _place(self, group: _Group) -> None:
+        """Merge a group with all that it can be merged with."""
+        while (found := self._mergeable(group)) is not None:
+            number, merged = found
+            group = _Group(merged, self._give_up(number).members + group.members)
+        self._made += 1
+        self._groups[self._made] = group
+        self._alike.setdefault(group.attributes, {})[self._made] = None
+        for node in group.members:
+            self._group_of[node] = self._made
+
+    def _mergeable(self, group: _Group) -> tuple[int, Filter] | None:
+        for number in self._alike.get(group.attributes, ()):
+            merged = self._groups[number].merged.merge(group.merged)
+            if merged.exact:
+                return number, merged.filter
+        return None
+
+    def _give_up(self, number: int) -> _Group:
+        group = self._groups.pop(number)
+        alike = self._alike[group.attributes]
+        del alike[number]
+        if not alike:
+            del self._alike[group.attributes]
+        for node in group.members:
+            del self._group_of[node]
+        return group

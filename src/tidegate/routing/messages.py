@@ -1,0 +1,302 @@
+"""What brokers and clients say to each other; each message is a small value.
+
+A client speaks for its identity: it publishes, subscribes and advertises (Siena, 3). Brokers tell
+each other what they want and what they can give (`Interests`, `Offers`), pass events on (`Notify`),
+and join and leave (`Connect`, `Disconnect`). A request that cannot be met is `Refused`, and nothing
+has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidegate.language.advertisements import Advertisement
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter
+from tidegate.language.patterns import Pattern
+from tidegate.routing.graph import Announcement
+
+
+class Client(NamedTuple):
+    """The identity of a client; where it can be reached is the runtime's business."""
+
+    identity: str
+
+
+Peer = str
+"""A broker, by its name."""
+Address = Client | Peer
+
+
+# -- from clients -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Have all events that match, from now on; or all sequences of events, for a pattern."""
+
+    wanted: Filter | Pattern | str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Cancel all subscriptions of this client that are covered."""
+
+    wanted: Filter | Pattern | str
+
+
+@dataclass(frozen=True, slots=True)
+class Advertise:
+    """Say which events will be published."""
+
+    offered: Advertisement | str
+
+
+@dataclass(frozen=True, slots=True)
+class Unadvertise:
+    """Cancel all advertisements of this client that are covered."""
+
+    offered: Advertisement | str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Give an event to all who want it."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Keep what comes for this client until it resumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Go on, here; and fetch what another broker has kept, if the client was there before."""
+
+    home: Peer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Depart:
+    """Leave for good: cancel all subscriptions and advertisements of this client."""
+
+
+# -- to clients ---------------------------------------------------------------------------------
+
+
+class Stamp(NamedTuple):
+    """Tells an event from all others; those of one broker are in the order of publication."""
+
+    broker: Peer
+    begun: int
+    """When the broker began, in microseconds: after a restart it counts anew."""
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """An event on its way, and who published it."""
+
+    event: Event
+    stamp: Stamp
+    publisher: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """An event for a client, which has a subscription that it matches."""
+
+    publication: Publication
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverSequence:
+    """Events that together match a pattern to which a client has subscribed."""
+
+    pattern: Pattern
+    publications: tuple[Publication, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """So many deliveries could not be kept while a client was suspended."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that cannot be met, and why."""
+
+    request: Message
+    reason: str
+
+
+# -- between brokers ----------------------------------------------------------------------------
+
+
+class Key(NamedTuple):
+    """What a broker calls something that it has sent to a neighbour, and for which tree."""
+
+    number: int
+    tree: Peer | None
+    """The broker at the root of the spanning tree that it follows; None where there is one tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interests:
+    """What a broker wants from now on, and no longer wants, from a neighbour; takes hold at once,
+    so that nothing is missed when something wide is replaced by something narrow."""
+
+    wanted: tuple[tuple[Key, Filter], ...] = ()
+    unwanted: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What publishers behind a broker may publish from now on, and no longer publish."""
+
+    offered: tuple[tuple[Key, Advertisement], ...] = ()
+    withdrawn: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """An event on its way along a tree."""
+
+    publication: Publication
+    tree: Peer | None = None
+    destinations: frozenset[Peer] | None = None
+    """The brokers it is for, where the first one has found that out (match-first)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delegate:
+    """Find all chains of events for a pattern (see `chains`)."""
+
+    number: int
+    pattern: Pattern
+    levels: int
+    """How often the receiver may delegate parts of it, in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undelegate:
+    """Find them no longer."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyChain:
+    """Events that satisfy the steps of a pattern that was delegated."""
+
+    number: int
+    publications: tuple[Publication, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Ask to be a neighbour in a domain."""
+
+    domain: str
+    cost_us: int
+    master: bool = False
+    """Whether the broker that is asked becomes the master of the one that asks."""
+    announcements: tuple[Announcement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The answer to `Connect`: yes."""
+
+    domain: str
+    cost_us: int
+    announcements: tuple[Announcement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """The sender is no longer a neighbour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """What is new of the links of a domain."""
+
+    announcements: tuple[Announcement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Asks all brokers down a tree to answer when they have done all that came before."""
+
+    origin: Peer
+    number: int
+    tree: Peer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """All brokers down the tree from here have done what came before a probe."""
+
+    origin: Peer
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seek:
+    """Asks all brokers down a tree for a client that resumes at the origin."""
+
+    origin: Peer
+    number: int
+    client: Client
+    home: Peer
+    tree: Peer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Whether a client was at this broker or further down, and what it had asked for."""
+
+    origin: Peer
+    number: int
+    is_here: bool
+    wanted: tuple[Filter | Pattern, ...] = ()
+    offered: tuple[Advertisement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is published from now on comes to the new broker of a client."""
+
+    origin: Peer
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What was kept for a client at its old broker."""
+
+    origin: Peer
+    number: int
+    kept: tuple[Deliver | DeliverSequence, ...]
+    missed: int = 0
+    """How many deliveries could not be kept."""
+    seen: tuple[Stamp, ...] = ()
+    """The last event of each broker that has come there: the client had what is not in ``kept``."""
+
+
+ClientRequest = (
+    Subscribe | Unsubscribe | Advertise | Unadvertise | Publish | Suspend | Resume | Depart
+)
+PeerMessage = (
+    Interests | Offers | Notify | Connect | Accept | Disconnect | Announce
+    | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | Found | Release | HandOver
+)  # fmt: skip
+Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | Missed | Refused
+Outgoing = list[tuple[Address, Message]]
+"""Who gets what, in this order."""

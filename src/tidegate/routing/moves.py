@@ -1,0 +1,237 @@
+"""Clients that move from one broker to another and miss nothing (Siena, 3.1: identity and handler).
+
+The client has been suspended at its old broker, which keeps what comes for it, and resumes at the
+new one:
+
+1. The new broker seeks the old one: `Seek` goes down its tree, and `Found` comes back from
+   everywhere as the echo of a wave, from the old broker with all that the client has asked for.
+2. The new broker asks for the same, keeps what comes, and starts a wave. When the wave is back,
+   every event that is published from then on comes here: `Release` goes to the old broker.
+3. The old broker starts a wave too. When that is back, whatever was on its way before has come, and
+   what came since has come to both: `HandOver` brings all that was kept, and the client is gone.
+4. The new broker delivers what was kept there and then what was kept here, each event once and
+   those of one publisher in their order. What has come to the old broker and was not kept there the
+   client had before it left; on another way it may come here later.
+
+If a link on the way goes down meanwhile, the client goes on at the new broker with what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidegate.errors import RoutingError
+from tidegate.language.filters import Filter
+from tidegate.language.patterns import Pattern
+from tidegate.routing.messages import (
+    Client,
+    Deliver,
+    Found,
+    HandOver,
+    Outgoing,
+    Peer,
+    Release,
+    Seek,
+    Stamp,
+)
+from tidegate.routing.sessions import Delivery
+
+if TYPE_CHECKING:
+    from tidegate.routing.broker import Broker
+
+
+_NONE_OF_ANY = Stamp("", 0, 0)
+
+
+class _Name(NamedTuple):
+    """Tells a move from all others."""
+
+    origin: Peer
+    number: int
+
+
+@dataclass(slots=True)
+class _Way:
+    """A move as a broker on the way sees it."""
+
+    client: Client
+    back: Peer | None
+    """The neighbour towards the new broker; None at the new broker itself."""
+    pending: set[Peer] = field(default_factory=set)
+    """The neighbours that have not answered yet."""
+    answer: Found | None = None
+    on: Peer | None = None
+    """The neighbour towards the old broker; None at the old broker itself, or not yet known."""
+
+
+class Moves:
+    """The moves that begin, end or pass at a broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._started = 0
+        self._ways: dict[_Name, _Way] = {}
+        self._next: dict[Client, tuple[Seek, Peer]] = {}
+        """Those who are asked for by a third broker before they have arrived here."""
+
+    def __len__(self) -> int:
+        return len(self._ways) + len(self._next)
+
+    def begin(self, client: Client, home: Peer) -> Outgoing:
+        """Fetch a client from its old broker."""
+        broker = self._broker
+        if client in broker.sessions:
+            raise RoutingError(f"{client.identity!r} is at {broker.name!r} already")
+        broker.sessions.begin(client)
+        broker.sessions[client].is_arriving = True
+        self._started += 1
+        return self._seek(Seek(broker.name, self._started, client, home), None)
+
+    def sought(self, message: Seek, peer: Peer) -> Outgoing:
+        """Answer if this is the old broker, or ask on."""
+        broker, client = self._broker, message.client
+        if message.home != broker.name or client not in broker.sessions:
+            return self._seek(message, peer)
+        broker.sessions.suspend(client)
+        if broker.sessions[client].is_arriving:
+            self._next[client] = message, peer  # it moves on before all has come
+            return []
+        wanted: list[Filter | Pattern] = [node.item for node in broker.subscriptions.held(client)]
+        wanted += broker.patterns.held(client)
+        offered = tuple(node.item for node in broker.offers.held(client))
+        answer = Found(message.origin, message.number, True, tuple(wanted), offered)
+        self._ways[_Name(message.origin, message.number)] = _Way(client, peer, answer=answer)
+        return [(peer, answer)]
+
+    def _seek(self, message: Seek, sender: Peer | None) -> Outgoing:
+        name = _Name(message.origin, message.number)
+        way = self._ways[name] = _Way(message.client, sender)
+        sent: Outgoing = []
+        for domain, tree, source in self._broker.around.ways_of(sender, message.tree):
+            for peer in domain.onward(tree, source):
+                way.pending.add(peer)
+                sent.append((peer, Seek(*name, message.client, message.home, tree)))
+        return sent if way.pending else self._answered(name, way)
+
+    def found(self, message: Found, peer: Peer) -> Outgoing:
+        """Take the answer of a neighbour; when all have answered, do what follows."""
+        name = _Name(message.origin, message.number)
+        way = self._way(name)
+        way.pending.discard(peer)
+        if message.is_here:
+            way.answer, way.on = message, peer
+        return [] if way.pending else self._answered(name, way)
+
+    def _answered(self, name: _Name, way: _Way) -> Outgoing:
+        if way.back is not None:
+            if way.answer is None:
+                del self._ways[name]
+            return [(way.back, way.answer or Found(*name, False))]
+        broker = self._broker
+        if way.answer is None or way.on is None:
+            del self._ways[name]
+            return self._arrived(way.client)  # it is known nowhere, and begins here
+        sent: Outgoing = []
+        for wanted in way.answer.wanted:
+            sent += broker.subscribe(wanted, way.client)
+        for offered in way.answer.offered:
+            sent += broker.advertise(offered, way.client)
+        return sent + broker.start_wave(lambda: self._release(name))
+
+    def _release(self, name: _Name) -> Outgoing:
+        way = self._ways.get(name)
+        if way is None or way.on is None:
+            return []  # the neighbour was lost meanwhile
+        return [(way.on, Release(*name))]
+
+    def lost(self, peer: Peer) -> Outgoing:
+        """Go on without a neighbour that is gone."""
+        sent: Outgoing = []
+        for name, way in list(self._ways.items()):
+            if way.back == peer:
+                del self._ways[name]
+            elif way.on == peer:
+                sent += self.handed_over(HandOver(*name, ()))
+            elif peer in way.pending:
+                sent += self.found(Found(*name, False), peer)
+        for client, (_, back) in list(self._next.items()):
+            if back == peer:
+                del self._next[client]
+        return sent
+
+    def released(self, message: Release, peer: Peer) -> Outgoing:
+        """Pass it on, or let the client go."""
+        name = _Name(message.origin, message.number)
+        way = self._way(name)
+        if way.on is not None:
+            return [(way.on, message)]
+        return self._broker.start_wave(lambda: self._hand_over(name, peer))
+
+    def _hand_over(self, name: _Name, peer: Peer) -> Outgoing:
+        way = self._ways.pop(name, None)
+        if way is None:
+            return []  # the neighbour was lost meanwhile
+        if way.client not in self._broker.sessions:
+            return [(peer, HandOver(*name, ()))]  # it has departed here meanwhile
+        session = self._broker.sessions[way.client]
+        seen = self._broker.last_seen()
+        hand_over = HandOver(*name, tuple(session.kept), session.missed, seen)
+        return [*self._broker.dismiss(way.client), (peer, hand_over)]
+
+    def handed_over(self, message: HandOver) -> Outgoing:
+        """Pass it back, or deliver what was kept."""
+        name = _Name(message.origin, message.number)
+        way = self._way(name)
+        del self._ways[name]
+        if way.back is not None:
+            return [(way.back, message)]
+        session = self._broker.sessions[way.client]
+        merged = _merged([*message.kept, *_unseen(session.kept, message.seen)])
+        session.kept.clear()
+        session.kept.extend(merged)
+        session.missed += message.missed
+        return self._arrived(way.client)
+
+    def _arrived(self, client: Client) -> Outgoing:
+        broker = self._broker
+        requests = broker.sessions[client].requests
+        sent = broker.sessions.arrived(client)
+        while requests:
+            sent += broker.handle(requests.popleft(), client, broker.now_us)
+        following = self._next.pop(client, None)
+        return sent if following is None else sent + self.sought(*following)
+
+    def _way(self, name: _Name) -> _Way:
+        way = self._ways.get(name)
+        if way is None:
+            raise RoutingError(f"no client moves by the name of {tuple(name)}")
+        return way
+
+
+def _unseen(kept: Iterable[Delivery], seen: Iterable[Stamp]) -> list[Delivery]:
+    """Deliveries without the events that have come to another broker."""
+    last = {stamp.broker: stamp for stamp in seen}
+    return [
+        each
+        for each in kept
+        if not isinstance(each, Deliver)
+        or (stamp := each.publication.stamp) > last.get(stamp.broker, _NONE_OF_ANY)
+    ]
+
+
+def _merged(kept: Iterable[Delivery]) -> list[Delivery]:
+    """Deliveries without the second copies, those of one publisher in order."""
+    events: dict[Stamp, Delivery] = {}
+    others: list[Delivery] = []
+    for each in kept:
+        if isinstance(each, Deliver):
+            events.setdefault(each.publication.stamp, each)
+        else:
+            others.append(each)
+    places: dict[tuple[Peer, int], list[Stamp]] = {}
+    for stamp in events:
+        places.setdefault((stamp.broker, stamp.begun), []).append(stamp)
+    in_order = {source: iter(sorted(stamps)) for source, stamps in places.items()}
+    return [events[next(in_order[stamp.broker, stamp.begun])] for stamp in events] + others

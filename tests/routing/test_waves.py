@@ -1,0 +1,101 @@
+"""When a wave is back, everyone has done what was sent before it."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_network import Network
+from tidegate.routing.domains import Architecture
+from tidegate.routing.messages import Echo, Outgoing, Probe
+
+TREE = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
+RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]
+
+
+def start(network: Network, broker: str, news: list[str]) -> None:
+    """Start a wave; it says in the news that it is back."""
+
+    def back() -> Outgoing:
+        news.append(broker)
+        return []
+
+    network.take(broker, network.brokers[broker].start_wave(back))
+
+
+def is_wanted_everywhere(network: Network) -> bool:
+    return all(len(broker.subscriptions.poset) == 1 for broker in network.brokers.values())
+
+
+@pytest.mark.parametrize(
+    ("links", "architecture"), [(TREE, Architecture.ACYCLIC), (RING, Architecture.GENERAL)]
+)
+@given(seed=st.integers(0, 2**32))
+def test_what_was_sent_before_is_in_force_when_the_wave_is_back(
+    links: list[tuple[str, str]], architecture: Architecture, seed: int
+) -> None:
+    random = Random(seed)
+    network = Network(links, architecture=architecture)
+    news: list[str] = []
+    network.subscribe("a", "ann", "x > 1")
+    start(network, "a", news)
+    while not news:
+        assert network.step(random)
+    assert is_wanted_everywhere(network)
+    network.run()
+    assert news == ["a"]
+    assert all(len(broker.waves) == 0 for broker in network.brokers.values())
+
+
+def test_a_broker_alone_is_done_at_once() -> None:
+    network = Network([])
+    network.add("a")
+    news: list[str] = []
+    start(network, "a", news)
+    assert news == ["a"]
+
+
+def test_waves_of_several_brokers_do_not_mix() -> None:
+    network = Network(TREE)
+    news: list[str] = []
+    for name in ("a", "e", "a"):
+        start(network, name, news)
+    network.run(Random(5))
+    assert sorted(news) == ["a", "a", "e"]
+
+
+def test_nobody_waits_for_a_neighbour_that_is_gone() -> None:
+    network = Network(TREE)
+    news: list[str] = []
+    start(network, "a", news)
+    network.step()  # b has it, and has passed it on
+    network.cut("b", "d")
+    network.run()
+    assert news == ["a"]
+    assert all(len(broker.waves) == 0 for broker in network.brokers.values())
+
+
+def test_a_wave_whose_sender_is_gone_is_forgotten() -> None:
+    network = Network(TREE)
+    news: list[str] = []
+    start(network, "a", news)
+    network.step()
+    network.cut("a", "b")
+    network.run()
+    assert news == ["a"]  # nobody is left to wait for
+    assert all(len(broker.waves) == 0 for broker in network.brokers.values())
+
+
+def test_an_echo_that_nobody_waits_for_changes_nothing() -> None:
+    network = Network(TREE)
+    broker = network.brokers["b"]
+    assert broker.handle(Echo("a", 77), "c", 1) == []
+    assert len(broker.waves) == 0
+
+
+def test_the_last_broker_answers_at_once() -> None:
+    network = Network(TREE)
+    assert network.brokers["c"].handle(Probe("a", 1), "b", 1) == [("b", Echo("a", 1))]
