@@ -45,8 +45,9 @@ format: $(STAMP) ## format the code and apply the safe fixes
 bench: $(STAMP) ## measure the speed of this machine
 	$(BIN)/tidegate bench $(ARGS)
 
-soak: $(STAMP) ## run the property tests with a hundred times the examples
+soak: $(STAMP) ## run the property tests with a hundred times the examples, and 100,000 random overlays
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "hypothesis or soak" $(ARGS)
+	$(BIN)/tidegate simulate --verify --runs 100000 --jobs 0
 
 lock: ## write constraints.txt anew from pyproject.toml
 	bash tools/lock.sh

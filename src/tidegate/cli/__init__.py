@@ -10,7 +10,17 @@ import click
 import tidegate
 from tidegate.errors import TidegateError
 
-COMMANDS = ("backtest", "bench", "check", "demo", "explain", "match", "pipeline")
+COMMANDS = (
+    "backtest",
+    "bench",
+    "check",
+    "demo",
+    "explain",
+    "match",
+    "pipeline",
+    "simulate",
+    "topology",
+)
 
 
 class CommandGroup(click.Group):

@@ -124,6 +124,72 @@ def bench_matching(
         sys.exit(1)
 
 
+@bench.command("poset")
+@click.option(
+    "--workload", type=click.Choice(["market", "airlines"]), help="One of them instead of both."
+)
+@click.option(
+    "--filters",
+    type=click.IntRange(min=10),
+    multiple=True,
+    help="How many; may be repeated. 1,000, 10,000 and 100,000 if not said.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
+def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -> None:
+    """What it costs to put filters into the covering poset and to take them out.
+
+    Beside it, up to 10,000 filters, what comparing with each of them would cost.
+    """
+    from tidegate.experiments import poset
+
+    if not as_json:
+        click.echo(
+            f"{'workload':<10}{'filters':>9}{'nodes':>9}{'roots':>9}{'edges':>9}"
+            f"{'insert µs':>11}{'p99':>8}{'remove µs':>11}{'p99':>8}{'plain µs':>10}"
+        )
+    for name in [workload] if workload else poset.WORKLOAD_TEXTS:
+        for size in filters or poset.SIZES:
+            speed = poset.measure(name, size, progress=_tell)
+            if as_json:
+                click.echo(json.dumps(asdict(speed)))
+                continue
+            plain = "" if speed.plain_p50_us is None else f"{speed.plain_p50_us:,.0f}"
+            click.echo(
+                f"{speed.workload:<10}{speed.filters:>9,}{speed.nodes:>9,}{speed.roots:>9,}"
+                f"{speed.edges:>9,}{speed.insert_p50_us:>11,.0f}{speed.insert_p99_us:>8,.0f}"
+                f"{speed.remove_p50_us:>11,.0f}{speed.remove_p99_us:>8,.0f}{plain:>10}"
+            )
+
+
+@bench.command("simulation")
+@click.option(
+    "--brokers",
+    type=click.IntRange(min=1),
+    help="Only the cases of at most so many; the largest have 10,000 and take some minutes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
+def bench_simulation(brokers: int | None, as_json: bool) -> None:
+    """Messages that the simulated world carries in a second."""
+    from tidegate.experiments import simulation
+
+    if not as_json:
+        click.echo(
+            f"{'topology':<14}{'brokers':>8}  {'routing':<14}{'subscribers':>11}{'events':>9}"
+            f"{'messages':>11}{'seconds':>9}{'messages/s':>12}{'MB':>7}"
+        )
+    for case in simulation.CASES:
+        if brokers is not None and case.brokers > brokers:
+            continue
+        _tell(f"{case.topology}, {case.brokers:,} brokers, {case.routing}")
+        speed = simulation.measure_apart(case)
+        line = (
+            f"{speed.topology:<14}{speed.brokers:>8,}  {speed.routing:<14}{speed.subscribers:>11,}"
+            f"{speed.events:>9,}{speed.messages:>11,}{speed.wall_s:>9.1f}"
+            f"{speed.messages_per_s:>12,.0f}{speed.peak_mb:>7,.0f}"
+        )
+        _print(speed, [line], as_json)
+
+
 @bench.command("spark")
 @click.option(
     "--subscriptions",

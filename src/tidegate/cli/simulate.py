@@ -1,0 +1,334 @@
+"""`tidegate simulate`: brokers and clients in a simulated world, or a check of the routing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from tidegate.cli.progress import Progress
+from tidegate.cli.topology import check_output
+from tidegate.errors import BadValueError, SimulationError
+from tidegate.language.durations import parse_duration
+from tidegate.routing.strategies import STRATEGIES
+from tidegate.simulation.faults import parse_crash, parse_cut
+from tidegate.simulation.generators import generate
+from tidegate.simulation.loads import loads_from_json
+from tidegate.simulation.overlay_file import read_overlay
+from tidegate.simulation.report import Report
+from tidegate.simulation.scenario import (
+    ROUTINGS,
+    SLICES,
+    Scenario,
+    Simulation,
+    Slowness,
+    strategy_name,
+)
+from tidegate.simulation.topology import Topology
+from tidegate.simulation.trace import Difference, Trace, replay
+from tidegate.simulation.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
+from tidegate.simulation.workloads import WORKLOADS, Demand
+
+Options = dict[str, Any]
+
+RUN_ONLY = (
+    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "slow", "crash",
+    "cut", "trace", "loads", "picture",
+)  # fmt: skip
+VERIFY_ONLY = ("seeds", "runs", "jobs")
+PROBLEMS_SHOWN = 5
+
+
+def _describe_workloads() -> str:
+    lines = [f"  {name:<10} {workload.summary}" for name, workload in WORKLOADS.items()]
+    return "\b\nWorkloads:\n" + "\n".join(lines)
+
+
+class _Seeds(click.ParamType[range]):
+    """A range of seeds, both ends included."""
+
+    name = "FROM-TO"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> range:
+        first, sign, last = str(value).partition("-")
+        if not (sign and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+            self.fail(f"{value!r} is no range of seeds; write it as 0-99", param, ctx)
+        return range(int(first), int(last) + 1)
+
+
+class _Micros(click.ParamType[int]):
+    """A duration such as 20ms."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return round(parse_duration(str(value)).total_seconds() * 1e6)
+        except BadValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Slow(click.ParamType[Slowness]):
+    """How many subscribers are slow, and how long they take for a delivery."""
+
+    name = "N@DURATION"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Slowness:
+        count, sign, duration = str(value).partition("@")
+        if not (sign and count.isdecimal()):
+            self.fail(f"{value!r} is not as 3@20ms", param, ctx)
+        return Slowness(int(count), _Micros().convert(duration, param, ctx))
+
+
+@click.command(epilog=_describe_workloads())
+@click.option("--topology", metavar="NAME", help="A generated overlay; see tidegate topology.")
+@click.option("--overlay", metavar="FILE", help="An overlay of your own, as JSON.")
+@click.option("--brokers", type=int, metavar="N", help="How many brokers to generate.")
+@click.option("--routing", type=click.Choice(ROUTINGS), help="[default: subscription]")
+@click.option("--workload", type=click.Choice(list(WORKLOADS)), help="[default: zipf]")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N",
+              help="Another seed, another overlay and another run.  [default: 0]")  # fmt: skip
+@click.option("--publishers", type=int, metavar="N", help="[default: 10]")
+@click.option("--subscribers", type=int, metavar="N", help="[default: 100]")
+@click.option("--rate", type=float, metavar="N",
+              help="Events in a second, of all publishers together.  [default: 100]")  # fmt: skip
+@click.option("--duration", type=_Micros(), help="How long events are published.  [default: 10s]")
+@click.option("--processor-us", type=click.IntRange(min=0), metavar="N",
+              help="Microseconds that a broker takes for each message.  [default: 0]")  # fmt: skip
+@click.option("--slow", type=_Slow(), help="Subscribers that take a while for each delivery.")
+@click.option("--crash", multiple=True, metavar="B@FROM..TO",
+              help="A broker that is down for a while, as b3@2s..4s; may be repeated.")  # fmt: skip
+@click.option("--cut", multiple=True, metavar="A-B@FROM..TO",
+              help="A link that is down for a while; may be repeated.")  # fmt: skip
+@click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write every message as a line of JSON.")  # fmt: skip
+@click.option("--replay", metavar="FILE", help="Run what a trace says, and compare the messages.")
+@click.option("--loads", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Write the messages of links and brokers, for tidegate topology.")  # fmt: skip
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Draw the overlay with its loads; the name ends in .svg or .png.")  # fmt: skip
+@click.option("--verify", is_flag=True, help="Compare random runs with what should be.")
+@click.option("--seeds", type=_Seeds(), help="With --verify: these seeds.")
+@click.option("--runs", type=click.IntRange(min=1), metavar="N",
+              help="With --verify: so many runs, with seeds from --seed on.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=0), metavar="N",
+              help="With --verify: processes; 0 for one on each core.  [default: 1]")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def simulate(as_json: bool, **options: Any) -> None:
+    """Run brokers and clients in a simulated world, where one seed is one run.
+
+    With --verify, clients do random things while brokers and links fail, and every delivery is
+    compared with what it should be; without --topology and --routing on all architectures with all
+    routings. Whatever is wrong is printed with the command that shows it again; the exit code is 1.
+
+    \b
+    Examples:
+      tidegate simulate --topology gryphon --workload regional --routing subscription
+      tidegate simulate --topology random-tree --crash b3@2s..4s --slow 3@20ms --loads loads.json
+      tidegate simulate --topology chain --trace trace.jsonl
+      tidegate simulate --replay trace.jsonl
+      tidegate simulate --verify --routing advertisement --runs 1000 --jobs 0
+    """
+    given = {
+        name: value
+        for name, value in options.items()
+        if value is not None and value is not False and value != ()
+    }
+    if "replay" in given:
+        _refuse(given, set(given) - {"replay"}, "--replay takes all from the trace")
+        _replay(given["replay"], as_json)
+    elif "verify" in given:
+        _refuse(given, RUN_ONLY, "--verify has a workload of its own")
+        _verify(given, as_json)
+    else:
+        _refuse(given, VERIFY_ONLY, "it goes with --verify")
+        _run(given, as_json)
+
+
+def _refuse(given: Options, names: Any, why: str) -> None:
+    for name in given:
+        if name in names:
+            raise click.UsageError(f"--{name.replace('_', '-')}: {why}")
+
+
+def _topology(given: Options) -> Topology:
+    if ("topology" in given) == ("overlay" in given):
+        raise click.UsageError("give one of --topology and --overlay")
+    if "overlay" in given:
+        if "brokers" in given:
+            raise click.UsageError("--brokers is for --topology; a file says it all")
+        return read_overlay(given["overlay"])
+    return generate(given["topology"], given.get("brokers"), given.get("seed", 0))
+
+
+# -- a run --------------------------------------------------------------------------------------
+
+
+def _run(given: Options, as_json: bool) -> None:
+    if "picture" in given:
+        check_output(given["picture"], "--picture")
+    scenario = _scenario(given)
+    with _written(given.get("trace")) as file:
+        trace = None if file is None else Trace(file.write)
+        simulation = Simulation(scenario, trace)
+        if trace is not None:
+            trace.begin(simulation.world, _told(scenario))
+        with Progress(wanted=True).steps("simulating", SLICES) as advance:
+            report = simulation.run(advance)
+    _write_loads(report, given, scenario.topology)
+    click.echo(report.to_json() if as_json else "\n".join(report.lines()))
+
+
+def _scenario(given: Options) -> Scenario:
+    topology = _topology(given)
+    chosen = {
+        "publishers": given.get("publishers"),
+        "subscribers": given.get("subscribers"),
+        "rate_per_s": given.get("rate"),
+        "duration_s": given["duration"] / 1e6 if "duration" in given else None,
+    }
+    demand = Demand(**{name: value for name, value in chosen.items() if value is not None})
+    faults = [parse_crash(text, topology) for text in given.get("crash", ())]
+    faults += [parse_cut(text, topology) for text in given.get("cut", ())]
+    same = ("routing", "workload", "seed", "processor_us", "slow")
+    more = {name: given[name] for name in same if name in given}
+    return Scenario(topology, demand=demand, faults=tuple(faults), **more)
+
+
+def _told(scenario: Scenario) -> Options:
+    """What a reader of a trace may want to know."""
+    return {"workload": scenario.workload, "demand": asdict(scenario.demand)}
+
+
+@contextmanager
+def _written(path: Path | None) -> Iterator[IO[str] | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _write_loads(report: Report, given: Options, topology: Topology) -> None:
+    with _written(given.get("loads")) as file:
+        if file is not None:
+            file.write(report.loads_json())
+    if "picture" in given:
+        from tidegate.simulation.drawing import draw_overlay
+
+        draw_overlay(topology, given["picture"], loads_from_json(report.loads_json(), topology))
+        click.echo(f"drew {given['picture']}", err=True)
+
+
+# -- replay -------------------------------------------------------------------------------------
+
+
+def _replay(name: str, as_json: bool) -> None:
+    try:
+        with open(name, encoding="utf-8") as file:
+            replayed = replay(file)
+    except OSError as error:
+        raise SimulationError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise SimulationError(f"{name}: this is not UTF-8") from None
+    except SimulationError as error:
+        raise SimulationError(f"{name}: {error}") from None
+    if as_json:
+        click.echo(json.dumps(asdict(replayed)))
+    else:
+        click.echo(f"{replayed.messages:,} messages are the same, byte for byte")
+        if replayed.difference is not None:
+            click.echo("\n".join(_difference_lines(name, replayed.difference)))
+    if replayed.difference is not None:
+        sys.exit(1)
+
+
+def _difference_lines(name: str, difference: Difference) -> Iterator[str]:
+    yield f"{name}, line {difference.line}, is another message now:"
+    yield f"  traced  {(difference.traced or 'nothing more').rstrip()}"
+    yield f"  now     {(difference.now or 'nothing more').rstrip()}"
+
+
+# -- verification -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Verdict:
+    runs: int = 0
+    failed: int = 0
+
+
+def _verify(given: Options, as_json: bool) -> None:
+    chosen, count = _cases(given)
+    verdict = _Verdict()
+    tell: Callable[[Case, list[str]], None] = _tell_json if as_json else _tell_lines
+    with Progress(wanted=True).steps("verifying", count) as advance:
+        for case, problems in outcomes(chosen, given.get("jobs", 1) or os.cpu_count() or 1):
+            verdict.runs += 1
+            if problems:
+                verdict.failed += 1
+                tell(case, problems)
+            advance(1)
+    if as_json:
+        click.echo(json.dumps(asdict(verdict)))
+    else:
+        click.echo(f"{verdict.runs:,} runs, {verdict.failed:,} with problems")
+    if verdict.failed:
+        sys.exit(1)
+
+
+def _cases(given: Options) -> tuple[Iterator[Case], int]:
+    """The runs that are asked for, and how many those are."""
+    if sum(name in given for name in ("seeds", "runs")) == 2 or {"seed", "seeds"} <= set(given):
+        raise click.UsageError("--seeds says which seeds; --seed and --runs do not go with it")
+    first, runs = given.get("seed", 0), given.get("runs")
+    seeds = given.get("seeds") or range(first, first + (runs or 1))
+    routings = [given["routing"]] if "routing" in given else list(STRATEGIES)
+    if "overlay" in given:
+        read_overlay(given["overlay"])  # its errors are those of the user
+        every: Iterator[Case] = (
+            Case(routing, seed, overlay=given["overlay"]) for seed in seeds for routing in routings
+        )
+        width = len(routings)
+    else:
+        topologies = [given["topology"]] if "topology" in given else list(VERIFIED_TOPOLOGIES)
+        for topology in topologies:
+            _check_case(topology, routings, given)
+        every = cases(seeds, topologies, routings, given.get("brokers"))
+        width = len(topologies) * len(routings)
+    count = min(runs or width * len(seeds), width * len(seeds))
+    return islice(every, count), count
+
+
+def _check_case(topology: str, routings: Sequence[str], given: Options) -> None:
+    """See that there are such overlays; what is wrong is said before anything is run."""
+    overlay = generate(topology, given.get("brokers") if "topology" in given else None)
+    for routing in routings:
+        strategy_name(routing, overlay)
+
+
+def _tell_lines(case: Case, problems: list[str]) -> None:
+    for problem in problems[:PROBLEMS_SHOWN]:
+        click.echo(problem)
+    if len(problems) > PROBLEMS_SHOWN:
+        click.echo(f"and {len(problems) - PROBLEMS_SHOWN:,} more")
+    click.echo(f"  {case.command}")
+
+
+def _tell_json(case: Case, problems: list[str]) -> None:
+    click.echo(json.dumps({"command": case.command, "problems": problems}))

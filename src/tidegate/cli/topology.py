@@ -1,0 +1,122 @@
+"""`tidegate topology`: an overlay of brokers in figures, as a picture, or as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tidegate.errors import TidegateError, TopologyError
+from tidegate.simulation.generators import TOPOLOGIES, generate
+from tidegate.simulation.loads import Loads, loads_from_json
+from tidegate.simulation.overlay_file import FILE_BYTES_MAX, read_overlay, to_json
+from tidegate.simulation.overlay_summary import summarize
+from tidegate.simulation.topology import Topology
+
+
+def _describe_topologies() -> str:
+    lines = [
+        f"  {name:<26} {generator.summary} ({generator.brokers:,})"
+        for name, generator in TOPOLOGIES.items()
+    ]
+    return "\b\nTopologies, and how many brokers they have if not told otherwise:\n" + "\n".join(
+        lines
+    )
+
+
+@click.command(epilog=_describe_topologies())
+@click.option("--topology", "name", metavar="NAME", help="An overlay to generate, by its name.")
+@click.option("--file", metavar="FILE", help="An overlay of your own, as JSON.")
+@click.option("--brokers", type=int, metavar="N", help="How many brokers to generate.")
+@click.option("--seed", type=int, metavar="N", help="Another seed, another overlay.  [default: 0]")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Draw the overlay; the name ends in .svg or .png.")  # fmt: skip
+@click.option("--loads", metavar="FILE", help="Messages of links and brokers, for the picture.")
+@click.option("--json", "as_json", is_flag=True, help="Print the overlay as --file reads it.")
+def topology(
+    name: str | None,
+    file: str | None,
+    brokers: int | None,
+    seed: int | None,
+    output: Path | None,
+    loads: str | None,
+    as_json: bool,
+) -> None:
+    """Show, draw or write an overlay of brokers.
+
+    \b
+    Examples:
+      tidegate topology --topology transit-stub --brokers 100 --seed 3 --output overlay.svg
+      tidegate topology --topology gryphon --json > overlay.json
+      tidegate topology --file overlay.json --loads loads.json --output overlay.png
+    """
+    _check_usage(name, file, brokers, seed, output, loads)
+    overlay = _overlay(name, file, brokers, seed or 0)
+    drawn = None if loads is None else _loads(loads, overlay)
+    if as_json:
+        click.echo(to_json(overlay), nl=False)
+    else:
+        click.echo("\n".join(summarize(overlay).lines()))
+    if output is not None:
+        _draw(overlay, output, drawn)
+
+
+def _check_usage(
+    name: str | None,
+    file: str | None,
+    brokers: int | None,
+    seed: int | None,
+    output: Path | None,
+    loads: str | None,
+) -> None:
+    if (name is None) == (file is None):
+        raise click.UsageError("give one of --topology and --file")
+    if file is not None and (brokers is not None or seed is not None):
+        raise click.UsageError("--brokers and --seed are for --topology; a file says it all")
+    if loads is not None and output is None:
+        raise click.UsageError("--loads needs --output: it is for the picture")
+    if output is not None:
+        check_output(output, "--output")
+
+
+def check_output(output: Path, option: str) -> None:
+    """See that a picture can be drawn into a file; raises what click prints."""
+    try:
+        from tidegate.simulation.drawing import FORMATS
+    except ImportError as error:
+        raise click.ClickException(f"{option} needs the extra `bench`: {error}") from error
+    if output.suffix.lower() not in FORMATS:
+        raise click.UsageError(
+            f"{option} takes a file of {', '.join(FORMATS)}, not {output.name!r}"
+        )
+    if not output.parent.is_dir():
+        raise click.UsageError(f"{option}: there is no folder {str(output.parent)!r}")
+
+
+def _overlay(name: str | None, file: str | None, brokers: int | None, seed: int) -> Topology:
+    return generate(name or "", brokers, seed) if file is None else read_overlay(file)
+
+
+def _loads(file: str, overlay: Topology) -> Loads:
+    try:
+        return loads_from_json(_read(file), overlay)
+    except TopologyError as error:
+        raise TopologyError(f"{file}: {error}") from None
+
+
+def _read(file: str) -> bytes:
+    try:
+        with open(file, "rb") as stream:
+            return stream.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise TidegateError(f"{file}: cannot be read: {error.strerror or error}") from None
+
+
+def _draw(overlay: Topology, output: Path, loads: Loads | None) -> None:
+    from tidegate.simulation.drawing import draw_overlay
+
+    try:
+        draw_overlay(overlay, output, loads)
+    except OSError as error:
+        raise click.ClickException(f"{output}: cannot be written: {error.strerror}") from None
+    click.echo(f"drew {output}", err=True)

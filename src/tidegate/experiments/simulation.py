@@ -1,0 +1,90 @@
+"""How many messages of brokers the simulated world carries in a second, by size and routing.
+
+A case is an overlay, a routing, and so many subscribers and events of the workload `zipf`. Each is
+run in a process of its own, so that its memory is that of nothing else.
+"""
+
+from __future__ import annotations
+
+import resource
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import perf_counter
+
+from tidegate.simulation.generators import generate
+from tidegate.simulation.scenario import Scenario, Simulation
+from tidegate.simulation.workloads import Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is simulated."""
+
+    topology: str
+    brokers: int
+    routing: str
+    subscribers: int
+    events: int
+
+
+CASES = (
+    Case("tree", 10_000, "subscription", subscribers=30, events=60_000),
+    Case("hierarchy", 10_000, "hierarchy", subscribers=200, events=5_000),
+    Case("random-graph", 100, "subscription", subscribers=300, events=10_000),
+    Case("random-graph", 1_000, "subscription", subscribers=100, events=10_000),
+    Case("transit-stub", 100, "advertisement", subscribers=300, events=10_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSpeed:
+    """How fast one case went."""
+
+    topology: str
+    brokers: int
+    routing: str
+    subscribers: int
+    events: int
+    build_s: float
+    messages: int
+    wall_s: float
+    messages_per_s: float
+    delivered: int
+    wanted: int
+    peak_mb: float
+
+
+def measure(case: Case, seed: int = 1) -> SimulationSpeed:
+    """Run one case."""
+    begun = perf_counter()
+    demand = Demand(
+        publishers=min(100, case.brokers),
+        subscribers=case.subscribers,
+        rate_per_s=1_000.0,
+        duration_s=case.events / 1_000.0,
+    )
+    topology = generate(case.topology, case.brokers, seed)
+    simulation = Simulation(Scenario(topology, case.routing, "zipf", seed, demand))
+    built = perf_counter()
+    report = simulation.run()
+    return SimulationSpeed(
+        case.topology,
+        case.brokers,
+        case.routing,
+        case.subscribers,
+        report.published,
+        built - begun,
+        report.messages,
+        report.wall_s,
+        report.messages_per_s,
+        report.delivered,
+        report.wanted,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+
+
+def measure_apart(case: Case) -> SimulationSpeed:
+    """Run one case in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, case).result()

@@ -1,0 +1,407 @@
+"""Random runs of an overlay, compared with what every client should have got.
+
+Theory of operation. A run has rounds. In a round clients subscribe, cancel, advertise, are
+suspended, move and leave; brokers and links fail and come back; and events are published all the
+while. When nothing more happens, the state of every broker is checked, and some events are
+published into the quiet, whose deliveries must be exactly those that the oracle says: the naive
+matcher at each client, as if every event were flooded. Of the events that were published before
+that, no client may get one twice, out of order or without ever having asked for it; and in a round
+without failures a client whose subscriptions stay as they were, wherever it moves, misses none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from tidegate.language.advertisements import Advertisement
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter
+from tidegate.language.sequences import SequenceMatcher
+from tidegate.language.values import from_micros
+from tidegate.routing import messages as m
+from tidegate.routing.messages import Client, Message, Peer, Stamp
+from tidegate.simulation.interests import (
+    random_advertisement,
+    random_event,
+    random_filter,
+    random_pattern,
+)
+from tidegate.simulation.invariants import broken_rules
+from tidegate.simulation.topology import Topology
+from tidegate.simulation.world import Weather, World
+
+ROUND_US = 2_000_000
+
+
+@dataclass(slots=True)
+class Actor:
+    """A client of the run, with what it should have and what it got."""
+
+    client: Client
+    filters: list[Filter] = field(default_factory=list)
+    advertisements: list[Advertisement] = field(default_factory=list)
+    ever: list[Filter] = field(default_factory=list)
+    """All filters of this round and those it began with."""
+    is_known: bool = False
+    """Whether its broker knows of it."""
+    is_suspended: bool = False
+    is_stable: bool = True
+    """Whether its subscriptions have stayed as they were in this round."""
+    received: list[m.Publication] = field(default_factory=list)
+    sequences: list[tuple[Event, ...]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def receive(self, message: Message, now_us: int) -> None:  # noqa: ARG002 - time is of no matter
+        """Take what comes from the broker."""
+        match message:
+            case m.Deliver(publication):
+                self.received.append(publication)
+            case m.DeliverSequence(_, publications):
+                self.sequences.append(tuple(each.event for each in publications))
+            case m.Refused(_, reason):
+                self.refused.append(reason)
+
+    def wants(self, event: Event) -> bool:
+        """Whether it should get an event."""
+        return any(each.matches(event) for each in self.filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What happens in a run."""
+
+    clients: int = 8
+    rounds: int = 4
+    actions: int = 25
+    """In a round, events published on the way included."""
+    probes: int = 12
+    """Events that are published into the quiet at the end of a round."""
+    failures: bool = True
+    merging: bool = False
+    moves: bool = True
+
+
+class Run:
+    """One random run; the same seed is the same run."""
+
+    def __init__(self, topology: Topology, routing: str, seed: int, mix: Mix | None = None) -> None:
+        self.mix = mix or Mix()
+        weather = Weather(extra_delay_us_max=20_000, duplicated=0.05)
+        self.world = World(topology, routing, seed, weather=weather, merging=self.mix.merging)
+        self.random = Random(f"actions {seed}")
+        self.needs_advertisements = routing == "advertisement"
+        self.actors: dict[Client, Actor] = {}
+        self._stormy = False
+        self._weights = [8, 6, 3, self.random.choice((3, 6)), 1, self.random.choice((1, 8)), 0.5]
+        """How often each kind of action is taken, in the order of `_calm_action`."""
+        self._expected: list[tuple[Event, frozenset[Client]]] = []
+        """Events on the way, and who must get them."""
+        for number in range(self.mix.clients):
+            actor = Actor(Client(f"c{number}"))
+            self.actors[actor.client] = actor
+            self.world.admit(actor.client, actor, self.random.choice(topology.brokers))
+
+    def problems(self) -> list[str]:
+        """Run; gives all that was not as it should be."""
+        for number in range(self.mix.rounds):
+            stormy = self.mix.failures and number % 2 == 1
+            found = self._round(stormy)
+            if found:
+                return [f"round {number}: {each}" for each in found]
+        return []
+
+    # -- a round ------------------------------------------------------------------------------
+
+    def _round(self, stormy: bool) -> list[str]:
+        self._stormy = stormy
+        for actor in self.actors.values():
+            actor.is_stable = True
+            actor.ever = list(actor.filters)
+            actor.received.clear()
+        self._expected.clear()
+        begun = self.world.now_us
+        times = sorted(self.random.randrange(ROUND_US) for _ in range(self.mix.actions))
+        for time in times:
+            self.world.at(begun + time, self._stormy_action if stormy else self._calm_action)
+        self.world.run()
+        if stormy:
+            self._heal()
+        found = broken_rules(self.world)
+        found += self._problems_on_the_way(exact=not stormy)
+        return found or self._problems_in_the_quiet() or self._problems_with_patterns()
+
+    def _heal(self) -> None:
+        """Bring up most of what is down, and sometimes leave it so."""
+        if self.random.random() < 0.2:
+            return
+        for _ in range(3):  # a connection may be refused while news of another is on its way
+            for name, site in self.world.sites.items():
+                if not site.is_up:
+                    self.world.restart(name)
+            for a, b in list(self.world.lines):
+                if a < b:
+                    self.world.mend(a, b)
+            self.world.run()
+
+    def _calm_action(self) -> None:
+        actor = self.random.choice(list(self.actors.values()))
+        home = self.world.home[actor.client]
+        if not self.world.sites[home].is_up:
+            self._go_elsewhere(actor)
+            return
+        self.random.choices(
+            (self._publish, self._subscribe, self._unsubscribe, self._advertise, self._unadvertise,
+             self._suspend_or_move, self._depart),
+            self._weights,
+        )[0](actor)  # fmt: skip
+
+    def _stormy_action(self) -> None:
+        if self.random.random() < 0.75:
+            self._calm_action()
+            return
+        world = self.world
+        what = self.random.randrange(4)
+        broker = self.random.choice(world.topology.brokers)
+        if what == 0 and world.sites[broker].is_up:
+            world.crash(broker)
+            for actor in self.actors.values():
+                if world.home[actor.client] == broker:
+                    _forgotten(actor)
+        elif what == 1:
+            world.restart(broker)
+        elif world.lines:
+            a, b = self.random.choice(list(world.lines))
+            if what == 2:
+                world.cut(a, b)
+            else:
+                world.mend(a, b)
+
+    def _go_elsewhere(self, actor: Actor) -> None:
+        """Be a client of another broker; the one it had is down."""
+        up = [name for name, site in self.world.sites.items() if site.is_up]
+        if up:
+            self.world.home[actor.client] = self.random.choice(up)
+
+    # -- what clients do ----------------------------------------------------------------------
+
+    def _publish(self, actor: Actor) -> None:
+        event = self._event_of(actor)
+        if not self._may_publish(actor, event):
+            self.world.request(actor.client, m.Publish(event))
+            return
+        near = self._reachable(self.world.home[actor.client])
+        must = frozenset(
+            each.client
+            for each in self.actors.values()
+            if each.is_stable
+            and self.world.home[each.client] in near
+            and each.wants(event)
+            and self._is_settled(actor)
+        )
+        self._expected.append((event, must))
+        self.world.request(actor.client, m.Publish(event))
+
+    def _is_settled(self, publisher: Actor) -> bool:
+        return not self.needs_advertisements or publisher.is_stable
+
+    def _subscribe(self, actor: Actor) -> None:
+        wanted = random_filter(self.random)
+        actor.is_known, actor.is_stable = True, False
+        actor.ever.append(wanted)
+        if not any(each.covers(wanted) for each in actor.filters):
+            actor.filters = [each for each in actor.filters if not wanted.covers(each)] + [wanted]
+        self.world.request(actor.client, m.Subscribe(wanted))
+
+    def _unsubscribe(self, actor: Actor) -> None:
+        held = self.random.choice(actor.filters) if actor.filters else None
+        wanted = held if held and self.random.random() < 0.7 else random_filter(self.random)
+        actor.is_stable = False
+        actor.filters = [each for each in actor.filters if not wanted.covers(each)]
+        self.world.request(actor.client, m.Unsubscribe(wanted))
+
+    def _advertise(self, actor: Actor) -> None:
+        offered = random_advertisement(self.random)
+        actor.is_known, actor.is_stable = True, False
+        if not any(each.covers(offered) for each in actor.advertisements):
+            actor.advertisements = [
+                each for each in actor.advertisements if not offered.covers(each)
+            ] + [offered]
+        self.world.request(actor.client, m.Advertise(offered))
+
+    def _unadvertise(self, actor: Actor) -> None:
+        if not actor.advertisements:
+            return
+        offered = self.random.choice(actor.advertisements)
+        actor.is_stable = False
+        actor.advertisements = [each for each in actor.advertisements if not offered.covers(each)]
+        self.world.request(actor.client, m.Unadvertise(offered))
+
+    def _suspend_or_move(self, actor: Actor) -> None:
+        if not actor.is_known:
+            return
+        if not actor.is_suspended:
+            actor.is_suspended = True
+            self.world.request(actor.client, m.Suspend())
+            return
+        actor.is_suspended = False
+        home = self.world.home[actor.client]
+        target = self.random.choice(sorted(self._reachable(home)))
+        if not self.mix.moves or target == home or self._stormy:
+            self.world.request(actor.client, m.Resume())
+            return
+        self.world.home[actor.client] = target
+        self.world.request(actor.client, m.Resume(home))
+
+    def _depart(self, actor: Actor) -> None:
+        self.world.request(actor.client, m.Depart())
+        _forgotten(actor)
+
+    # -- what should be -----------------------------------------------------------------------
+
+    def _problems_on_the_way(self, *, exact: bool) -> list[str]:
+        found: list[str] = []
+        for actor in self.actors.values():
+            found += _disorder(actor)
+            for each in actor.received:
+                if not any(wanted.matches(each.event) for wanted in actor.ever):
+                    found.append(f"{actor.client.identity} never asked for {_shown(each.event)}")
+        if exact:
+            for event, must in self._expected:
+                for client in sorted(must):
+                    actor = self.actors[client]
+                    if actor.is_stable and not actor.is_suspended and not _has(actor, event):
+                        found.append(f"{client.identity} has missed {_shown(event)}")
+        return found
+
+    def _problems_in_the_quiet(self) -> list[str]:
+        world = self.world
+        for actor in self.actors.values():
+            if actor.is_suspended and world.sites[world.home[actor.client]].is_up:
+                actor.is_suspended = False
+                world.request(actor.client, m.Resume())
+            elif not world.sites[world.home[actor.client]].is_up:
+                _forgotten(actor)
+        world.run()
+        found: list[str] = []
+        for _ in range(self.mix.probes):
+            publisher = self.random.choice(list(self.actors.values()))
+            if not world.sites[world.home[publisher.client]].is_up:
+                continue
+            event = self._event_of(publisher)
+            wanted = self._oracle(publisher, event)
+            for actor in self.actors.values():
+                actor.received.clear()
+            world.request(publisher.client, m.Publish(event))
+            world.run()
+            for actor in self.actors.values():
+                got, should = len(actor.received), int(actor.client in wanted)
+                if got != should:
+                    found.append(
+                        f"{actor.client.identity} at {world.home[actor.client]} got "
+                        f"{_shown(event)} of {publisher.client.identity} at "
+                        f"{world.home[publisher.client]} {got} times, not {should}"
+                    )
+        return found
+
+    def _problems_with_patterns(self) -> list[str]:
+        """Ask for patterns, publish, and compare with the embedded matcher."""
+        world, random = self.world, self.random
+        there = [
+            actor for actor in self.actors.values() if world.sites[world.home[actor.client]].is_up
+        ]
+        if not there:
+            return []
+        asked = {
+            actor.client: random_pattern(random)
+            for actor in random.sample(there, min(2, len(there)))
+        }
+        for client, pattern in asked.items():
+            world.request(client, m.Subscribe(pattern))
+        world.run()
+        oracles = {client: SequenceMatcher(pattern) for client, pattern in asked.items()}
+        wanted: dict[Client, list[tuple[Event, ...]]] = {client: [] for client in asked}
+        begun = world.now_us
+        for actor in there:
+            actor.sequences.clear()
+        for number in range(self.mix.probes):
+            publisher = random.choice(there)
+            time_us = begun + (number + 1) * 100_000
+            event = Event(self._event_of(publisher).attributes, from_micros(time_us))
+            world.at(time_us, partial(world.request, publisher.client, m.Publish(event)))
+            if self._may_publish(publisher, event):
+                near = self._reachable(world.home[publisher.client])
+                for client in asked:
+                    if world.home[client] in near:
+                        wanted[client] += oracles[client].feed(event)
+        world.run()
+        found = [
+            f"{client.identity} at {world.home[client]} got {len(self.actors[client].sequences)} "
+            f"sequences for {asked[client]}, not {len(wanted[client])}"
+            for client in asked
+            if self.actors[client].sequences != wanted[client]
+        ]
+        for client, pattern in asked.items():
+            world.request(client, m.Unsubscribe(pattern))
+        world.run()
+        left = [name for name, site in world.sites.items() if len(site.broker.patterns)]
+        return found + [f"{name} still looks for patterns" for name in left]
+
+    def _event_of(self, publisher: Actor) -> Event:
+        """An event, most often one that the publisher may publish."""
+        for _ in range(10):
+            event = random_event(self.random)
+            if self._may_publish(publisher, event):
+                break
+        return event
+
+    def _may_publish(self, publisher: Actor, event: Event) -> bool:
+        return not self.needs_advertisements or any(
+            each.allows(event) for each in publisher.advertisements
+        )
+
+    def _oracle(self, publisher: Actor, event: Event) -> set[Client]:
+        if not self._may_publish(publisher, event):
+            return set()
+        near = self._reachable(self.world.home[publisher.client])
+        return {
+            actor.client
+            for actor in self.actors.values()
+            if self.world.home[actor.client] in near and actor.wants(event)
+        }
+
+    def _reachable(self, broker: Peer) -> set[Peer]:
+        seen = {broker}
+        waiting = [broker]
+        for each in waiting:
+            for near in self.world.topology.neighbours(each):
+                if near not in seen and self.world.lines[each, near].is_up:
+                    seen.add(near)
+                    waiting.append(near)
+        return seen
+
+
+def _forgotten(actor: Actor) -> None:
+    """Be as if new: the broker has forgotten the client."""
+    actor.filters, actor.advertisements = [], []
+    actor.is_known = actor.is_suspended = actor.is_stable = False
+
+
+def _has(actor: Actor, event: Event) -> bool:
+    return any(each.event.attributes is event.attributes for each in actor.received)
+
+
+def _disorder(actor: Actor) -> Iterable[str]:
+    last: dict[tuple[Peer, int], Stamp] = {}
+    for each in actor.received:
+        source = each.stamp.broker, each.stamp.begun
+        before = last.get(source)
+        if before is not None and before >= each.stamp:
+            yield f"{actor.client.identity} got {tuple(each.stamp)} after {tuple(before)}"
+        last[source] = each.stamp
+
+
+def _shown(event: Event) -> str:
+    return str(dict(event.attributes))

@@ -1,0 +1,104 @@
+"""Faults at given times: `b3@2.5s..4s` for a broker that crashes and comes back, `a-b@1s..2s` for a
+link that is cut and mended. Without an end they stay down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from tidegate.errors import BadValueError, SimulationError
+from tidegate.language.durations import parse_duration
+from tidegate.routing.messages import Peer
+from tidegate.simulation.topology import Topology
+from tidegate.simulation.world import World
+
+MENDED_AGAIN_US = (0, 500_000, 1_000_000)
+"""A connection may be refused while news of another one is on its way, so it is tried again."""
+
+
+class Step(Enum):
+    """What is done to a broker or a link."""
+
+    CRASH = "crash"
+    RESTART = "restart"
+    CUT = "cut"
+    MEND = "mend"
+
+    def apply(self, world: World, names: tuple[Peer, ...]) -> None:
+        """Do it."""
+        match self:
+            case Step.CRASH:
+                if world.sites[names[0]].is_up:
+                    world.crash(names[0])
+            case Step.RESTART:
+                world.restart(names[0])
+            case Step.CUT:
+                world.cut(*names)
+            case Step.MEND:
+                world.mend(*names)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A broker or a link that is down for a while."""
+
+    names: tuple[Peer, ...]
+    """One broker, or the two ends of a link."""
+    begin_us: int
+    end_us: int | None = None
+
+    def steps(self, topology: Topology) -> Iterator[tuple[int, Step, tuple[Peer, ...]]]:
+        """What happens when, counted from the beginning."""
+        is_link = len(self.names) == 2
+        yield self.begin_us, Step.CUT if is_link else Step.CRASH, self.names
+        if self.end_us is None:
+            return
+        if not is_link:
+            yield self.end_us, Step.RESTART, self.names
+        for wait_us in MENDED_AGAIN_US:
+            if is_link:
+                yield self.end_us + wait_us, Step.MEND, self.names
+            elif wait_us:
+                for peer in topology.neighbours(self.names[0]):
+                    yield self.end_us + wait_us, Step.MEND, (self.names[0], peer)
+
+
+def parse_crash(text: str, topology: Topology) -> Fault:
+    """Read the crash of a broker.
+
+    >>> from tidegate.simulation.generators import generate
+    >>> parse_crash("b3@2.5s..4s", generate("chain"))
+    Fault(names=('b3',), begin_us=2500000, end_us=4000000)
+    """
+    name, begin_us, end_us = _parts(text, "b3@2.5s..4s")
+    topology.links_of(name)  # raises if there is no such broker
+    return Fault((name,), begin_us, end_us)
+
+
+def parse_cut(text: str, topology: Topology) -> Fault:
+    """Read the cut of a link; its ends are named in either order."""
+    name, begin_us, end_us = _parts(text, "a-b@1s..2s")
+    for link in topology.links:
+        if name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}"):
+            return Fault((link.a, link.b), begin_us, end_us)
+    raise SimulationError(f"there is no link {name!r} in {topology.name!r}")
+
+
+def _parts(text: str, example: str) -> tuple[str, int, int | None]:
+    name, sign, times = text.rpartition("@")
+    begin, _, end = times.partition("..")
+    if not sign or not name:
+        raise SimulationError(f"{text!r} does not say when; write it as {example}")
+    try:
+        begin_us = _micros(begin)
+        end_us = _micros(end) if end else None
+    except BadValueError as error:
+        raise SimulationError(f"{text!r}: {error}") from None
+    if end_us is not None and end_us <= begin_us:
+        raise SimulationError(f"{text!r} ends before it begins; write it as {example}")
+    return name, begin_us, end_us
+
+
+def _micros(text: str) -> int:
+    return round(parse_duration(text).total_seconds() * 1e6)

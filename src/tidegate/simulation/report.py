@@ -1,0 +1,165 @@
+"""What came out of a simulation, for readers and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from tidegate.simulation.clients import Tally
+from tidegate.simulation.world import World
+
+SHOWN = 5
+"""So many of the busiest links and brokers are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLoad:
+    """What went over a link, both ways."""
+
+    a: str
+    b: str
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """What a broker had to do."""
+
+    name: str
+    handled: int
+    queue_max: int
+    busy_share: float
+    """The part of the simulated time in which its processor was busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """From publication to delivery, in milliseconds."""
+
+    median_ms: float
+    p99_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The figures of one run; those of `Tally` are explained there."""
+
+    topology: str
+    brokers: int
+    routing: str
+    workload: str
+    seed: int
+    published: int
+    wanted: int
+    delivered: int
+    spurious: int
+    refused: int
+    unheard: int
+    delays: Delays | None
+    backlog_max: int
+    messages: int
+    """All that arrived, at brokers and clients."""
+    kinds: Mapping[str, int]
+    link_messages: int
+    link_bytes: int
+    in_vain: int
+    """Events that a broker got from another one and had no use for."""
+    links: Sequence[LinkLoad]
+    """Most messages first."""
+    loads: Sequence[BrokerLoad]
+    """Most messages first."""
+    simulated_s: float
+    wall_s: float
+    messages_per_s: float
+    """Of simulated messages in a second of the computer that simulates."""
+
+    def lines(self) -> Iterator[str]:
+        """The figures for a reader."""
+        for name, text in self._rows():
+            yield f"{name:<14}{text}"
+
+    def to_json(self) -> str:
+        """All of it, in one line."""
+        return json.dumps(asdict(self))
+
+    def loads_json(self) -> str:
+        """Messages of links and brokers, as `tidegate topology --loads` reads them."""
+        links = {f"{each.a}-{each.b}": each.messages for each in self.links if each.messages}
+        brokers = {each.name: each.handled for each in self.loads if each.handled}
+        return json.dumps({"links": links, "brokers": brokers}, indent=1) + "\n"
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "overlay", f"{self.topology}, {self.brokers:,} brokers, {len(self.links):,} links"
+        yield "run", f"{self.routing} routing, {self.workload} workload, seed {self.seed}"
+        yield "published", f"{self.published:,} events"
+        yield (
+            "delivered",
+            f"{self.delivered:,} of {self.wanted:,} wanted, {self.spurious:,} spurious",
+        )
+        if self.delays is not None:
+            delays = self.delays
+            yield (
+                "delay",
+                f"median {delays.median_ms:,.1f} ms, p99 {delays.p99_ms:,.1f} ms, "
+                f"max {delays.max_ms:,.1f} ms",
+            )
+        if self.backlog_max:
+            yield "backlog", f"up to {self.backlog_max:,} deliveries before one slow subscriber"
+        if self.refused or self.unheard:
+            yield (
+                "requests",
+                f"{self.refused:,} refused, {self.unheard:,} to brokers that were down",
+            )
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
+        yield "messages", f"{self.messages:,}: {kinds}"
+        yield "on links", f"{self.link_messages:,} messages, {self.link_bytes:,} bytes"
+        yield "in vain", f"{self.in_vain:,} events that a broker had no use for"
+        busy = (f"{each.a}-{each.b} {each.messages:,}" for each in self.links[:SHOWN])
+        yield "busiest links", ", ".join(busy) or "none"
+        yield "and brokers", ", ".join(_broker_text(each) for each in self.loads[:SHOWN])
+        yield (
+            "simulated",
+            f"{self.simulated_s:,.1f} s in {self.wall_s:,.1f} s, "
+            f"{self.messages_per_s:,.0f} messages/s",
+        )
+
+
+def _broker_text(load: BrokerLoad) -> str:
+    text = f"{load.name} {load.handled:,}"
+    if load.busy_share:
+        text += f" (queue {load.queue_max:,}, busy {load.busy_share:.0%})"
+    return text
+
+
+def delays_of(tally: Tally) -> Delays | None:
+    """The delays of all deliveries; None if there was none."""
+    ordered = sorted(tally.delays_us)
+    if not ordered:
+        return None
+    last = len(ordered) - 1
+    median, p99 = ordered[last // 2], ordered[round(0.99 * last)]
+    return Delays(median / 1000, p99 / 1000, ordered[-1] / 1000)
+
+
+def link_loads(world: World) -> list[LinkLoad]:
+    """The links of a world, most messages first."""
+    loads = []
+    for link in world.topology.links:
+        there, back = world.lines[link.a, link.b], world.lines[link.b, link.a]
+        loads.append(
+            LinkLoad(link.a, link.b, there.messages + back.messages, there.bytes + back.bytes)
+        )
+    return sorted(loads, key=lambda each: -each.messages)
+
+
+def broker_loads(world: World) -> list[BrokerLoad]:
+    """The brokers of a world, most messages first."""
+    elapsed_us = max(1, world.now_us)
+    loads = [
+        BrokerLoad(name, site.handled, site.waiting_max, site.busy_us / elapsed_us)
+        for name, site in world.sites.items()
+    ]
+    return sorted(loads, key=lambda each: -each.handled)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from command_line import Folder
+from tidegate.simulation.equivalence import Run
+from tidegate.simulation.generators import generate
+from tidegate.simulation.overlay_file import to_json
+from tidegate.simulation.workloads import WORKLOADS
+
+SMALL = ("--topology", "chain", "--brokers", "3", "--subscribers", "20", "--duration", "1s")
+
+
+def test_a_report(folder: Folder) -> None:
+    ran = folder.run("simulate", *SMALL)
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == "overlay       chain, 3 brokers, 2 links"
+    assert lines[1] == "run           subscription routing, zipf workload, seed 0"
+
+
+def test_json_and_options(folder: Folder) -> None:
+    ran = folder.run(
+        "simulate", *SMALL, "--json", "--seed", "5", "--workload", "bursts", "--routing",
+        "flooding", "--rate", "200", "--publishers", "3", "--processor-us", "100",
+    )  # fmt: skip
+    made = json.loads(ran.out)
+    assert (made["workload"], made["routing"], made["seed"]) == ("bursts", "flooding", 5)
+    assert made["wanted"] == made["delivered"]
+    assert made["loads"][0]["busy_share"] > 0
+
+
+def test_none_of_something_is_not_the_default(folder: Folder) -> None:
+    made = json.loads(folder.run("simulate", *SMALL, "--json", "--publishers", "0").out)
+    assert made["published"] == 0
+
+
+def test_an_overlay_from_a_file(folder: Folder) -> None:
+    folder.write("mine.json", [to_json(generate("hierarchy", 4))])
+    ran = folder.run(
+        "simulate", "--overlay", "mine.json", "--routing", "hierarchy", "--duration", "1s"
+    )
+    assert ran.code == 0
+    assert "hierarchy routing" in ran.out
+
+
+def test_faults_and_slow_subscribers(folder: Folder) -> None:
+    ran = folder.run(
+        "simulate", *SMALL, "--json", "--crash", "b1@100ms..300ms", "--cut", "b0-b1@500ms..700ms",
+        "--slow", "20@100ms",
+    )  # fmt: skip
+    made = json.loads(ran.out)
+    assert made["delivered"] < made["wanted"]
+    assert made["unheard"] > 0
+    assert made["backlog_max"] > 1
+
+
+def test_a_trace_and_its_replay(folder: Folder) -> None:
+    assert folder.run("simulate", *SMALL, "--trace", "t.jsonl").code == 0
+    ran = folder.run("simulate", "--replay", "t.jsonl")
+    assert ran.code == 0
+    assert ran.out.endswith(" messages are the same, byte for byte\n")
+    assert json.loads(folder.run("simulate", "--replay", "t.jsonl", "--json").out)["messages"] > 9
+
+
+def test_a_replay_that_is_not_the_same(folder: Folder) -> None:
+    folder.run("simulate", *SMALL, "--trace", "t.jsonl")
+    lines = folder.read("t.jsonl").splitlines()
+    folder.write("t.jsonl", lines[:-1])
+    ran = folder.run("simulate", "--replay", "t.jsonl")
+    assert ran.code == 1
+    assert "is another message now:\n  traced  nothing more\n  now     {" in ran.out
+
+
+def test_loads_for_pictures(folder: Folder) -> None:
+    ran = folder.run("simulate", *SMALL, "--loads", "loads.json", "--picture", "loads.svg")
+    assert (ran.code, ran.err) == (0, "drew loads.svg\n")
+    ran = folder.run(
+        "topology", "--topology", "chain", "--brokers", "3", "--loads", "loads.json", "--output",
+        "x.svg",
+    )  # fmt: skip
+    assert ran.code == 0
+
+
+def test_verification(folder: Folder) -> None:
+    ran = folder.run("simulate", "--verify", "--topology", "random-tree", "--seeds", "0-1")
+    assert (ran.code, ran.err, ran.out) == (0, "", "8 runs, 0 with problems\n")
+    ran = folder.run("simulate", "--verify", "--runs", "5", "--json")
+    assert json.loads(ran.out) == {"runs": 5, "failed": 0}
+    folder.write("mine.json", [to_json(generate("chain", 2))])
+    ran = folder.run("simulate", "--verify", "--overlay", "mine.json", "--routing", "flooding")
+    assert ran.out == "1 runs, 0 with problems\n"
+
+
+def test_a_failing_seed_is_told_with_its_command(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "problems", lambda run: ["bad"] * 7 if run.world.seed == 12 else [])
+    arguments = ("simulate", "--verify", "--routing", "flooding", "--topology", "random-tree")
+    ran = folder.run(*arguments, "--seeds", "10-13")
+    assert ran.code == 1
+    assert ran.out == (
+        "bad\n" * 5 + "and 2 more\n"
+        "  tidegate simulate --verify --topology random-tree --brokers 3 --routing flooding "
+        "--seed 12\n"
+        "4 runs, 1 with problems\n"
+    )
+    ran = folder.run(*arguments, "--seed", "12", "--json")
+    failed, verdict = map(json.loads, ran.out.splitlines())
+    assert (len(failed["problems"]), verdict) == (7, {"runs": 1, "failed": 1})
+
+
+def test_help_names_all_workloads(folder: Folder) -> None:
+    assert all(f"  {name} " in folder.run("simulate", "--help").out for name in WORKLOADS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((), "give one of --topology and --overlay"),
+        (("--topology", "chain", "--overlay", "x"), "give one of --topology and --overlay"),
+        (("--overlay", "x", "--brokers", "3"), "--brokers is for --topology"),
+        (("--overlay", "none.json"), "none.json: cannot be read: No such file"),
+        (("--topology", "mesh"), "there is no topology 'mesh'"),
+        (("--topology", "tree", "--routing", "hierarchy"), "needs a hierarchical overlay; 'tree'"),
+        (("--topology", "tree", "--workload", "regional"), "has no regions"),
+        (("--topology", "tree", "--rate", "-1"), "a rate of -1.0"),
+        (("--topology", "tree", "--duration", "soon"), "'soon' is no duration"),
+        (("--topology", "tree", "--slow", "many"), "'many' is not as 3@20ms"),
+        (("--topology", "tree", "--crash", "b1"), "'b1' does not say when"),
+        (("--topology", "tree", "--cut", "b1-b9@1s"), "there is no link 'b1-b9'"),
+        (("--topology", "tree", "--picture", "x.gif"), "--picture takes a file of .svg, .png"),
+        (("--topology", "tree", "--runs", "3"), "--runs: it goes with --verify"),
+        (("--verify", "--rate", "3"), "--rate: --verify has a workload of its own"),
+        (("--verify", "--seeds", "3"), "'3' is no range of seeds; write it as 0-99"),
+        (("--verify", "--seeds", "1-3", "--seed", "2"), "--seeds says which seeds"),
+        (("--verify", "--topology", "mesh"), "there is no topology 'mesh'"),
+        (
+            ("--verify", "--topology", "tree", "--routing", "hierarchy"),
+            "needs a hierarchical overlay",
+        ),
+        (("--replay", "t", "--seed", "1"), "--seed: --replay takes all from the trace"),
+        (("--replay", "none"), "none: cannot be read: No such file"),
+    ],
+)
+def test_what_is_refused(folder: Folder, arguments: tuple[str, ...], reason: str) -> None:
+    assert reason in folder.refused("simulate", *arguments)
+
+
+def test_what_is_no_trace(folder: Folder) -> None:
+    folder.write("t.jsonl", ["{}"])
+    said = folder.refused("simulate", "--replay", "t.jsonl")
+    assert said == "error: t.jsonl: line 1: this is no trace of version 1\n"
+    folder.write("t.jsonl", [b"\xff"])
+    assert "this is not UTF-8" in folder.refused("simulate", "--replay", "t.jsonl")
+
+
+def test_a_trace_that_cannot_be_written(folder: Folder) -> None:
+    ran = folder.run("simulate", *SMALL, "--trace", "no/t.jsonl")
+    assert (ran.code, ran.err) == (
+        1,
+        "Error: no/t.jsonl: cannot be written: No such file or directory\n",
+    )

@@ -1,0 +1,143 @@
+"""Every routing on every architecture delivers what the oracle says, whatever happens.
+
+A failing seed prints the command that runs it again. `make soak` has 100,000 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter
+from tidegate.matching.poset import Node, Poset
+from tidegate.routing.broker import Broker
+from tidegate.routing.forwarding import Asker, Forwarding
+from tidegate.routing.messages import Client, Notify, Outgoing, Peer
+from tidegate.routing.sessions import Delivery, Sessions
+from tidegate.routing.strategies import STRATEGIES, Arrival, Asked, Strategy, Surroundings
+from tidegate.simulation.equivalence import Mix, Run
+from tidegate.simulation.generators import generate
+from tidegate.simulation.verification import VERIFIED_TOPOLOGIES, Case, cases
+
+SEEDS_EACH = 7
+BATCHES = [(first, first + SEEDS_EACH) for first in range(0, 21, SEEDS_EACH)]
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=lambda batch: f"seeds-{batch[0]}-{batch[1] - 1}")
+@pytest.mark.parametrize("routing", STRATEGIES)
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+def test_deliveries_are_those_of_the_oracle(
+    topology: str, routing: str, batch: tuple[int, int]
+) -> None:
+    for case in cases(range(*batch), [topology], [routing]):
+        problems = case.problems()
+        assert not problems, "\n".join([*problems, case.command])
+
+
+def test_at_least_500_runs() -> None:
+    assert len(BATCHES) * SEEDS_EACH * len(STRATEGIES) * len(VERIFIED_TOPOLOGIES) >= 500
+
+
+@pytest.mark.parametrize("routing", ["subscription", "advertisement"])
+@pytest.mark.parametrize("topology", ["random-tree", "random-graph", "hierarchy"])
+def test_merged_filters_deliver_the_same(topology: str, routing: str) -> None:
+    for seed in range(5):
+        run = Run(generate(topology, 1 + seed * 2, seed), routing, seed, Mix(merging=True))
+        assert run.problems() == [], (topology, routing, seed)
+
+
+def test_one_seed_is_one_run() -> None:
+    def state(run: Run) -> object:
+        run.problems()
+        return run.world.now_us, dict(run.world.kinds), run.random.random()
+
+    runs = [Run(generate("random-graph", 6, 3), "subscription", 3) for _ in range(2)]
+    assert state(runs[0]) == state(runs[1])
+
+
+# -- a check that cannot fail is worth nothing: broken brokers are found out ---------------------
+
+
+def found(routing: str, topology: str, seeds: int = 30) -> list[str]:
+    """The problems of the first seed that has some."""
+    for seed in range(seeds):
+        problems = Case(routing, seed, topology, 6).problems()
+        if problems:
+            return problems
+    return []
+
+
+def test_a_broker_that_does_not_unhide_what_was_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def let_go(table: Forwarding[object], asker: Asker, node: Node[object]) -> None:
+        marked = dict(table._marked)
+        right(table, asker, node)
+        if node not in table.poset:
+            table._marked = {each: None for each in marked if each in table.poset}
+
+    right: Callable[..., None] = Forwarding._let_go
+    monkeypatch.setattr(Forwarding, "_let_go", let_go)
+    assert any("was sent to" in each for each in found("subscription", "random-tree"))
+
+
+def test_a_broker_that_sends_events_down_the_wrong_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    def astray(arrival: Arrival, asked: Asked, around: Surroundings) -> list[tuple[Peer, Notify]]:
+        hops = right(arrival, asked, around)
+        return [(peer, Notify(notify.publication, "b0")) for peer, notify in hops]
+
+    right = STRATEGIES["subscription"].hops
+    monkeypatch.setitem(dict_of_strategies(), "subscription", Strategy(astray))
+    assert any("0 times, not 1" in each for each in found("subscription", "random-graph"))
+
+
+def test_a_broker_that_drops_some_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_but_the_last(
+        arrival: Arrival, asked: Asked, around: Surroundings
+    ) -> list[tuple[Peer, Notify]]:
+        hops = right(arrival, asked, around)
+        return hops[:-1] if len(hops) > 2 else hops
+
+    right = STRATEGIES["subscription"].hops
+    lossy = Strategy(all_but_the_last)
+    monkeypatch.setitem(dict_of_strategies(), "subscription", lossy)
+    assert any("0 times, not 1" in each for each in found("subscription", "random-tree"))
+
+
+def dict_of_strategies() -> dict[str, Strategy]:
+    assert isinstance(STRATEGIES, dict)
+    return STRATEGIES
+
+
+def test_a_broker_that_delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(sessions: Sessions, client: Client, delivery: Delivery) -> Outgoing:
+        return right(sessions, client, delivery) * 2
+
+    right: Callable[..., Outgoing] = Sessions.deliver
+    monkeypatch.setattr(Sessions, "deliver", twice)
+    assert any(" after " in each for each in found("subscription", "random-tree"))
+
+
+def test_a_broker_that_delivers_to_those_who_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def to_all(poset: Poset[Filter], _event: Event) -> list[Node[Filter]]:
+        return list(poset)
+
+    monkeypatch.setattr(Poset, "matching", to_all)
+    assert any("never asked for" in each for each in found("subscription", "random-tree"))
+
+
+def test_a_broker_that_keeps_what_a_client_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dismiss(broker: Broker, client: Client) -> Outgoing:
+        broker.sessions.end(client)
+        return []
+
+    monkeypatch.setattr(Broker, "dismiss", dismiss)
+    assert any("still asks here" in each for each in found("subscription", "random-tree"))
+
+
+def test_a_run_that_breaks_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_broker: Broker, _client: Client) -> Outgoing:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(Broker, "dismiss", broken)
+    assert found("flooding", "random-tree")[0].startswith("ZeroDivisionError: by zero (broken, ")

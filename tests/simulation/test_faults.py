@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tidegate.errors import TidegateError
+from tidegate.simulation.faults import Fault, Step, parse_crash, parse_cut
+from tidegate.simulation.generators import generate
+from tidegate.simulation.world import World
+
+CHAIN = generate("chain", 4)
+
+
+def test_a_link_is_named_in_either_order() -> None:
+    assert parse_cut("b1-b0@1s..2s", CHAIN) == Fault(("b0", "b1"), 1_000_000, 2_000_000)
+
+
+def test_without_an_end_it_stays_down() -> None:
+    fault = parse_crash("b1@500ms", CHAIN)
+    assert list(fault.steps(CHAIN)) == [(500_000, Step.CRASH, ("b1",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("b1", "'b1' does not say when; write it as b3@2.5s..4s"),
+        ("@1s", "does not say when"),
+        ("b9@1s", "there is no broker 'b9' in 'chain'"),
+        ("b1@x", "'b1@x': 'x' is no duration"),
+        ("b1@2s..1s", "ends before it begins"),
+    ],
+)
+def test_what_is_no_crash(text: str, reason: str) -> None:
+    with pytest.raises(TidegateError, match=re.escape(reason)):
+        parse_crash(text, CHAIN)
+
+
+def test_what_is_no_link() -> None:
+    with pytest.raises(TidegateError, match="there is no link 'b0-b2' in 'chain'"):
+        parse_cut("b0-b2@1s", CHAIN)
+
+
+@pytest.mark.parametrize("text", ["b1@1s..2s", "b1-b2@1s..2s"])
+def test_in_the_end_all_are_connected_again(text: str) -> None:
+    world = World(CHAIN, "subscription")
+    fault = parse_cut(text, CHAIN) if "-" in text else parse_crash(text, CHAIN)
+    for time_us, step, names in fault.steps(CHAIN):
+        world.at(time_us, lambda step=step, names=names: step.apply(world, names))  # type: ignore[misc]
+    world.run(1_500_000)
+    assert "b1" not in world.sites["b2"].broker.around.domain_of
+    world.run()
+    for link in CHAIN.links:
+        assert link.b in world.sites[link.a].broker.around.domain_of
+        assert link.a in world.sites[link.b].broker.around.domain_of

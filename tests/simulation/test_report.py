@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from tidegate.simulation.clients import Tally
+from tidegate.simulation.generators import generate
+from tidegate.simulation.loads import loads_from_json
+from tidegate.simulation.report import Delays, delays_of
+from tidegate.simulation.scenario import Scenario, Simulation, Slowness
+from tidegate.simulation.workloads import Demand
+
+CHAIN = generate("chain", 3)
+SCENARIO = Scenario(
+    CHAIN,
+    demand=Demand(publishers=2, subscribers=40, duration_s=1.0),
+    processor_us=500,
+    slow=Slowness(40, 50_000),
+)
+REPORT = Simulation(SCENARIO).run()
+
+
+def test_lines_for_a_reader() -> None:
+    lines = dict(line.split(maxsplit=1) for line in REPORT.lines())
+    assert lines["overlay"] == "chain, 3 brokers, 2 links"
+    assert lines["run"] == "subscription routing, zipf workload, seed 0"
+    assert lines["delivered"].endswith(f" of {REPORT.wanted:,} wanted, 0 spurious")
+    assert lines["backlog"].startswith("up to ")
+    assert "(queue " in lines["and"]
+    assert "requests" not in lines
+    hurt = replace(REPORT, unheard=3)
+    assert any("0 refused, 3 to brokers that were down" in line for line in hurt.lines())
+
+
+def test_json_has_it_all() -> None:
+    made = json.loads(REPORT.to_json())
+    assert made["kinds"]["Publish"] == made["published"] == REPORT.published
+    assert [each["name"] for each in made["loads"]] == [each.name for each in REPORT.loads]
+    assert set(made["delays"]) == {"median_ms", "p99_ms", "max_ms"}
+
+
+def test_loads_are_what_pictures_read() -> None:
+    loads = loads_from_json(REPORT.loads_json(), CHAIN)
+    assert sum(loads.links.values()) == REPORT.link_messages
+    assert sum(loads.brokers.values()) == sum(each.handled for each in REPORT.loads)
+
+
+def test_delays() -> None:
+    tally = Tally()
+    assert delays_of(tally) is None
+    tally.delays_us.extend([*range(1_000, 100_000, 1_000), 500_000])
+    assert delays_of(tally) == Delays(50.0, 99.0, 500.0)

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from tidegate.errors import SimulationError
+from tidegate.language.events import Event
+from tidegate.routing import messages as m
+from tidegate.routing.messages import Client, Key
+from tidegate.simulation.faults import Fault
+from tidegate.simulation.generators import generate
+from tidegate.simulation.scenario import Scenario, Simulation
+from tidegate.simulation.trace import CONTENT_CHARS_MAX, Trace, content, replay
+from tidegate.simulation.workloads import Demand
+
+DEMAND = Demand(publishers=4, subscribers=20, rate_per_s=50.0, duration_s=3.0)
+
+
+def traced(routing: str, topology: str = "random-graph") -> list[str]:
+    """The lines of the trace of a run in which much happens."""
+    lines: list[str] = []
+    overlay = generate(topology, 8, 4)
+    link = overlay.links[0]
+    faults = (
+        Fault((overlay.brokers[1],), 500_000, 1_500_000),
+        Fault((link.a, link.b), 200_000, 2_000_000),
+    )
+    scenario = Scenario(overlay, routing, "churn", 4, DEMAND, processor_us=300, faults=faults)
+    trace = Trace(lines.append)
+    simulation = Simulation(scenario, trace)
+    trace.begin(simulation.world, {"workload": "churn"})
+    simulation.run()
+    return lines
+
+
+LINES = traced("subscription")
+
+
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize("topology", ["random-graph", "graphs-in-tree"])
+def test_a_replay_gives_the_same_messages(routing: str, topology: str) -> None:
+    lines = traced(routing, topology)
+    replayed = replay(io.StringIO("".join(lines)))
+    assert replayed.difference is None
+    assert replayed.messages == sum('"kind"' in line for line in lines) > 500
+
+
+def test_a_trace_is_the_same_each_time() -> None:
+    assert traced("subscription") == LINES
+
+
+def test_each_line_says_when_from_whom_to_whom_and_what() -> None:
+    header, *records = map(json.loads, LINES)
+    assert header["tidegate_trace"] == 1
+    assert header["overlay"]["name"] == "random-graph"
+    kinds = {record.get("kind") for record in records}
+    assert {"Notify", "Interests", "Deliver", "Announce", "Connect", "Accept"} <= kinds
+    times = [record["us"] for record in records]
+    assert times == sorted(times)
+    message = next(record for record in records if record.get("kind") == "Notify")
+    assert set(message) == {"us", "from", "to", "kind", "content"}
+
+
+def first(kind: str) -> int:
+    return next(index for index, line in enumerate(LINES) if kind in line)
+
+
+def test_another_message_is_found() -> None:
+    index = first('"Notify"')
+    changed = LINES[index].replace("'level': ", "'level': 1")
+    replayed = replay(io.StringIO("".join([*LINES[:index], changed, *LINES[index + 1 :]])))
+    assert replayed.difference is not None
+    assert (replayed.difference.line, replayed.difference.traced) == (index + 1, changed)
+    assert replayed.difference.now == LINES[index]
+
+
+def test_a_message_that_is_missing_or_too_much_is_found() -> None:
+    last = len(LINES) - 1
+    assert '"kind"' in LINES[last]
+    short = replay(io.StringIO("".join(LINES[:last]))).difference
+    assert short is not None
+    assert (short.traced, short.now) == (None, LINES[last])
+    more = replay(io.StringIO("".join([*LINES, LINES[last]]))).difference
+    assert more is not None
+    assert (more.line, more.now) == (last + 2, None)
+
+
+def test_another_request_gives_other_messages() -> None:
+    index = first('"do": "publish"')
+    record = json.loads(LINES[index])
+    record["event"]["level"] += 1
+    lines = [*LINES[:index], json.dumps(record) + "\n", *LINES[index + 1 :]]
+    assert replay(io.StringIO("".join(lines))).difference is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([""], "line 1: this is not a JSON object"),
+        (["{}"], "line 1: this is no trace of version 1"),
+        (['{"tidegate_trace": 1}'], "line 1: 'overlay' is missing"),
+        ([LINES[0].replace('"subscription"', '"pigeons"')], "line 1: there is no routing 'pigeo"),
+        ([LINES[0], "[]"], "line 2: this is not a JSON object"),
+        ([LINES[0], '{"us": 0}'], "line 2: 'client' is missing"),
+        ([LINES[0], '{"us": 0, "admit": "s0", "broker": "b99"}'], "line 2: there is no broker"),
+        ([LINES[0], '{"us": 0, "fault": "burn", "names": []}'], "line 2: 'burn' is not a valid"),
+        ([LINES[0], '{"us": 0, "client": "x", "do": "subscribe", "filter": "x"}'], "not admitted"),
+        ([LINES[0], '{"us": 0, "client": "x", "do": "sing"}'], "line 2: there is no request 'si"),
+        (
+            [LINES[0], '{"us": 0, "client": "x", "do": "publish", "event": 3, "time_us": null}'],
+            "line 2: an event is a mapping",
+        ),
+    ],
+)
+def test_what_is_no_trace(lines: list[str], reason: str) -> None:
+    with pytest.raises(SimulationError, match=reason):
+        replay(io.StringIO("\n".join(line.rstrip("\n") for line in lines)))
+
+
+def test_long_content_is_cut_and_still_told_apart() -> None:
+    def line(last: str) -> str:
+        lines: list[str] = []
+        event = Event.of({"text": "x" * 500 + last})
+        message = m.Deliver(m.Publication(event, m.Stamp("b", 0, 1), "p"))
+        Trace(lines.append)(0, "b", Client("s"), message)
+        return lines[0]
+
+    assert len(line("a")) < CONTENT_CHARS_MAX + 150
+    assert line("a") != line("b")
+
+
+def test_contents() -> None:
+    offers = m.Offers((), (Key(3, "b1"), Key(4, None)))
+    assert content(offers) == "-3@b1; -4"
+    assert content(m.Refused(m.Suspend(), "no")) == "Suspend: no"
+    publication = m.Publication(Event.of({"x": 1}), m.Stamp("b", 0, 1), "p")
+    notify = m.Notify(publication, "b", frozenset(["d", "c"]))
+    assert content(notify) == "b:0:1 {'x': 1} on b for c, d"
+    assert content(m.Echo("b", 1)) == "Echo(origin='b', number=1)"
+
+
+def test_a_request_that_a_trace_cannot_hold() -> None:
+    with pytest.raises(SimulationError, match="a trace cannot hold the request Depart"):
+        Trace(str)(0, Client("s"), "b", m.Depart())
+
+
+def test_all_requests_can_be_held() -> None:
+    lines: list[str] = [LINES[0], '{"us": 0, "admit": "ann", "broker": "b0"}\n']
+    trace = Trace(lines.append)
+    for request in (
+        m.Advertise("x = 1"),
+        m.Unadvertise("x = 1"),
+        m.Subscribe("x = 1"),
+        m.Unsubscribe("x = 1"),
+        m.Publish(Event.of({"x": 1})),
+    ):
+        trace(5, Client("ann"), "b0", request)
+    replayed = replay(io.StringIO("".join(lines)))
+    assert replayed.messages == 0
+    assert replayed.difference is not None  # the messages were left out

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tidegate.errors import TopologyError
+from tidegate.language.events import Event
+from tidegate.routing import messages as m
+from tidegate.routing.domains import Architecture
+from tidegate.routing.messages import Client, Message
+from tidegate.simulation.costs import Costs
+from tidegate.simulation.generators import generate
+from tidegate.simulation.topology import Link, Topology
+from tidegate.simulation.world import Weather, World
+
+ANN, BOB = Client("ann"), Client("bob")
+
+
+class Inbox:
+    """A client that keeps what it gets, with the times."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[int, Message]] = []
+
+    def receive(self, message: Message, now_us: int) -> None:
+        self.got.append((now_us, message))
+
+    @property
+    def deliveries(self) -> list[tuple[int, object]]:
+        """The times and the number in each event."""
+        return [
+            (time, message.publication.event.attributes["x"])
+            for time, message in self.got
+            if isinstance(message, m.Deliver)
+        ]
+
+
+def world_of(world: World, *, ann: str = "b0", bob: str = "b1") -> Inbox:
+    """Have Ann, who wants everything with an x, and Bob, who publishes; gives what Ann gets."""
+    inbox = Inbox()
+    world.admit(ANN, inbox, ann)
+    world.admit(BOB, Inbox(), bob)
+    world.request(ANN, m.Subscribe("x is not null"))
+    world.run()
+    return inbox
+
+
+def publish(world: World, x: int) -> Callable[[], None]:
+    return lambda: world.request(BOB, m.Publish(Event.of({"x": x})))
+
+
+def overlay(bandwidth: float | None = None) -> Topology:
+    link = Link("b0", "b1", 0.010, "all", bandwidth)
+    return Topology("two", ("b0", "b1"), (link,), {"all": Architecture.ACYCLIC})
+
+
+def test_a_message_takes_the_delay_of_its_link() -> None:
+    world = World(overlay(), "subscription")
+    inbox = world_of(world)
+    world.at(1_000_000, publish(world, 1))
+    world.run()
+    assert inbox.deliveries == [(1_010_000, 1)]
+    assert world.kinds == {m.Subscribe: 1, m.Interests: 1, m.Publish: 1, m.Notify: 1, m.Deliver: 1}
+    assert world.arrived == 5
+
+
+def test_bytes_take_time_one_message_after_the_other() -> None:
+    world = World(overlay(bandwidth=4_000.0), "flooding")  # 40 bytes take 10 ms
+    inbox = world_of(world)
+    for x in (1, 2):
+        world.at(1_000_000, publish(world, x))
+    world.run()
+    assert inbox.deliveries == [(1_020_000, 1), (1_030_000, 2)]
+    assert world.lines["b1", "b0"].bytes == 80
+
+
+def test_a_broker_takes_one_message_after_the_other() -> None:
+    costs = Costs(by_type_us={m.Notify: 3_000})
+    world = World(overlay(), "flooding", costs=costs)
+    inbox = world_of(world)
+    for x in (1, 2, 3):
+        world.at(1_000_000, publish(world, x))
+    world.run()
+    assert inbox.deliveries == [(1_013_000, 1), (1_016_000, 2), (1_019_000, 3)]
+    site = world.sites["b0"]
+    assert (site.waiting, site.waiting_max, site.busy_us) == (0, 3, 9_000)
+
+
+def test_what_comes_from_outside_is_before_the_messages_of_that_time() -> None:
+    """Whenever it was scheduled: so a trace of requests and times says it all."""
+    world = World(overlay(), "flooding")
+    order: list[str] = []
+    world.watcher = lambda _now, _from, _to, message: order.append(type(message).__name__)
+    world_of(world)
+    order.clear()
+    world.at(1_000_000, publish(world, 1))
+    world.run(1_005_000)
+    world.at(1_010_000, publish(world, 2))  # the first event arrives then
+    world.run(1_010_000)
+    assert order == ["Publish", "Publish", "Notify", "Deliver"]
+
+
+def test_copies_of_the_transport_are_dropped_and_order_is_kept() -> None:
+    weather = Weather(extra_delay_us_max=50_000, duplicated=1.0)
+    world = World(overlay(), "flooding", seed=3, weather=weather)
+    inbox = world_of(world)
+    for x in range(50):
+        world.at(1_000_000 + x * 1_000, publish(world, x))
+    world.run()
+    assert [x for _, x in inbox.deliveries] == list(range(50))
+
+
+def test_events_that_a_broker_has_no_use_for_are_counted() -> None:
+    world = World(generate("star", 4), "flooding")
+    world_of(world, ann="b0", bob="b1")
+    publish(world, 1)()
+    world.run()
+    assert {name: site.in_vain for name, site in world.sites.items()} == {
+        "b0": 0, "b1": 0, "b2": 1, "b3": 1,
+    }  # fmt: skip
+
+
+def test_what_is_on_a_link_that_goes_down_is_lost() -> None:
+    world = World(overlay(), "flooding")
+    inbox = world_of(world)
+    world.at(1_000_000, publish(world, 1))
+    world.at(1_005_000, lambda: world.cut("b0", "b1"))
+    world.at(2_000_000, publish(world, 2))
+    world.at(3_000_000, lambda: world.mend("b0", "b1"))
+    world.at(4_000_000, publish(world, 3))
+    world.run()
+    assert [x for _, x in inbox.deliveries] == [3]
+
+
+def test_a_broker_that_crashes_forgets_and_its_neighbours_too() -> None:
+    world = World(generate("chain", 3), "subscription")
+    inbox = world_of(world, ann="b0", bob="b2")
+    world.crash("b0")
+    world.run()
+    assert not len(world.sites["b2"].broker.subscriptions.poset)
+    publish(world, 1)()
+    world.request(ANN, m.Subscribe("x = 2"))  # nobody hears it
+    world.restart("b0")
+    world.run()
+    assert not len(world.sites["b2"].broker.subscriptions.poset)
+    world.request(ANN, m.Subscribe("x = 3"))
+    world.run()
+    publish(world, 3)()
+    world.run()
+    assert [x for _, x in inbox.deliveries] == [3]
+
+
+def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
+    world = World(overlay(), "flooding", costs=Costs(by_type_us={m.Notify: 50_000}))
+    inbox = world_of(world)
+    world.at(1_000_000, publish(world, 1))
+    world.at(1_030_000, lambda: world.crash("b0"))
+    world.at(1_031_000, lambda: world.restart("b0"))
+    world.run()
+    assert inbox.deliveries == []
+    assert world.sites["b0"].waiting == 0
+
+
+def test_a_restart_of_what_is_up_does_nothing() -> None:
+    world = World(overlay(), "subscription")
+    inbox = world_of(world)
+    world.restart("b0")
+    publish(world, 1)()
+    world.run()
+    assert len(inbox.deliveries) == 1
+
+
+def test_a_client_gets_nothing_from_a_broker_that_it_has_left() -> None:
+    world = World(overlay(), "subscription")
+    inbox = world_of(world)
+    world.home[ANN] = "b1"
+    publish(world, 1)()
+    world.run()
+    assert inbox.deliveries == []
+
+
+def test_monitors_of_patterns_are_woken() -> None:
+    world = World(overlay(), "subscription")
+    inbox = world_of(world)
+    world.request(ANN, m.Subscribe("x = 1 then x = 2"))
+    world.run()
+    for x in (1, 2):
+        world.at(world.now_us + x * 1_000, publish(world, x))
+    world.run()
+    (found,) = [each for _, each in inbox.got if isinstance(each, m.DeliverSequence)]
+    assert [each.event.attributes["x"] for each in found.publications] == [1, 2]
+
+
+def test_a_link_that_there_is_not() -> None:
+    with pytest.raises(TopologyError, match="there is no link from 'b0' to 'b9'"):
+        World(overlay(), "subscription").cut("b0", "b9")
+
+
+def test_one_seed_is_one_run() -> None:
+    def trace(seed: int) -> list[tuple[int, str]]:
+        seen: list[tuple[int, str]] = []
+        world = World(
+            generate("random-graph", 8, 2),
+            "subscription",
+            seed,
+            weather=Weather(extra_delay_us_max=9_000),
+            watcher=lambda now, _from, to, message: seen.append((now, f"{to} {message}")),
+        )
+        world_of(world, ann="b3", bob="b5")
+        publish(world, 1)()
+        world.run()
+        return seen
+
+    assert trace(1) == trace(1) != trace(2)
