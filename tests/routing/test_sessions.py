@@ -4,7 +4,7 @@ import pytest
 
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
-from tidegate.routing.messages import Client, Deliver, Missed, Publication, Stamp
+from tidegate.routing.messages import Client, Deliver, Depart, Missed, Publication, Stamp
 from tidegate.routing.sessions import Sessions
 
 ANN = Client("ann")
@@ -76,3 +76,13 @@ def test_who_has_left_is_unknown() -> None:
     for ask in (sessions.suspend, sessions.resume, sessions.arrived):
         with pytest.raises(RoutingError, match="'ann' is not known here"):
             ask(ANN)
+
+
+def test_requests_of_who_is_arriving_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.routing.sessions.REQUESTS_MAX", 2)
+    sessions = known()
+    for _ in range(2):
+        sessions.postpone(ANN, Depart())
+    with pytest.raises(RoutingError, match="'ann' is still on its way here and has 2 requests"):
+        sessions.postpone(ANN, Depart())
+    assert len(sessions[ANN].requests) == 2

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate.errors import TopologyError
+from tidegate.errors import SimulationError, TopologyError
 from tidegate.language.events import Event
 from tidegate.routing import messages as m
 from tidegate.routing.domains import Architecture
@@ -213,3 +213,14 @@ def test_one_seed_is_one_run() -> None:
         return seen
 
     assert trace(1) == trace(1) != trace(2)
+
+
+def test_what_never_comes_to_rest_is_said() -> None:
+    world = World(generate("centralized"), "flooding")
+
+    def again() -> None:
+        world.at(world.now_us + 1, again)
+
+    again()
+    with pytest.raises(SimulationError, match="not come to rest after 1,000 actions"):
+        world.run(actions_max=1_000)

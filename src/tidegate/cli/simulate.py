@@ -40,8 +40,8 @@ from tidegate.simulation.workloads import WORKLOADS, Demand
 Options = dict[str, Any]
 
 RUN_ONLY = (
-    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "slow", "crash",
-    "cut", "trace", "loads", "picture",
+    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging", "slow",
+    "crash", "cut", "trace", "loads", "picture",
 )  # fmt: skip
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
@@ -107,6 +107,7 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--duration", type=_Micros(), help="How long events are published.  [default: 10s]")
 @click.option("--processor-us", type=click.IntRange(min=0), metavar="N",
               help="Microseconds that a broker takes for each message.  [default: 0]")  # fmt: skip
+@click.option("--merging", is_flag=True, help="Send filters merged where that is exact.")
 @click.option("--slow", type=_Slow(), help="Subscribers that take a while for each delivery.")
 @click.option("--crash", multiple=True, metavar="B@FROM..TO",
               help="A broker that is down for a while, as b3@2s..4s; may be repeated.")  # fmt: skip
@@ -202,7 +203,7 @@ def _scenario(given: Options) -> Scenario:
     demand = Demand(**{name: value for name, value in chosen.items() if value is not None})
     faults = [parse_crash(text, topology) for text in given.get("crash", ())]
     faults += [parse_cut(text, topology) for text in given.get("cut", ())]
-    same = ("routing", "workload", "seed", "processor_us", "slow")
+    same = ("routing", "workload", "seed", "processor_us", "merging", "slow")
     more = {name: given[name] for name in same if name in given}
     return Scenario(topology, demand=demand, faults=tuple(faults), **more)
 

@@ -136,7 +136,7 @@ class Broker:
 
     def _request(self, message: Message, client: Client) -> Outgoing:
         if self.sessions.is_arriving(client) and not isinstance(message, m.Suspend | m.Resume):
-            self.sessions[client].requests.append(message)
+            self.sessions.postpone(client, message)
             return []
         match message:
             case m.Publish(event):

@@ -322,7 +322,7 @@ class Patterns:
 
 def _name(monitor: Monitor, part: Part) -> int:
     """What a part is called when it is delegated."""
-    return monitor.number << 16 | part.first_step << 8 | part.next_step
+    return monitor.number << 32 | part.first_step << 16 | part.next_step
 
 
 def _position(publication: Publication) -> Position:

@@ -11,6 +11,9 @@ from tidegate.routing.messages import Client, Deliver, DeliverSequence, Message,
 KEPT_MAX = 100_000
 """So many deliveries are kept for a client that is suspended; after that the oldest go."""
 
+REQUESTS_MAX = 1_000
+"""So many requests of a client wait until it has arrived."""
+
 Delivery = Deliver | DeliverSequence
 
 
@@ -56,6 +59,16 @@ class Sessions:
         """Whether a client is on its way here from another broker."""
         session = self._sessions.get(client)
         return session is not None and session.is_arriving
+
+    def postpone(self, client: Client, request: Message) -> None:
+        """Keep what a client asks for until it has arrived."""
+        requests = self[client].requests
+        if len(requests) >= REQUESTS_MAX:
+            raise RoutingError(
+                f"{client.identity!r} is still on its way here and has {REQUESTS_MAX} requests "
+                "waiting, which is the most"
+            )
+        requests.append(request)
 
     def suspend(self, client: Client) -> None:
         """Keep what comes for a client from now on."""

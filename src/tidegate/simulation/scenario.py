@@ -53,6 +53,8 @@ class Scenario:
     demand: Demand = field(default_factory=Demand)
     processor_us: int = 0
     """How long a broker takes for each message."""
+    merging: bool = False
+    """Whether brokers send filters merged where that is exact."""
     slow: Slowness | None = None
     faults: tuple[Fault, ...] = ()
 
@@ -91,6 +93,7 @@ class Simulation:
             strategy_name(scenario.routing, scenario.topology),
             scenario.seed,
             costs=Costs(base_us=scenario.processor_us),
+            merging=scenario.merging,
             watcher=trace,
         )
         self.tally = Tally()

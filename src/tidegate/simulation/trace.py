@@ -44,6 +44,7 @@ class Trace:
             "routing": world.routing,
             "seed": world.seed,
             "processor_us": world.costs.base_us,
+            "merging": world.merging,
             **more,
             "overlay": json.loads(to_json(world.topology)),
         }
@@ -249,6 +250,7 @@ def _world_of(header: _Record) -> World:
             header["routing"],
             header["seed"],
             costs=Costs(base_us=header["processor_us"]),
+            merging=header["merging"],
         )
 
 

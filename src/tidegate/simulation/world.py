@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from tidegate.errors import TopologyError
+from tidegate.errors import SimulationError, TopologyError
 from tidegate.routing.broker import Broker
 from tidegate.routing.domains import Architecture, Domain, Plan
 from tidegate.routing.graph import Announcement, Graph
@@ -191,12 +191,19 @@ class World:
         self._scheduled += 1
         heapq.heappush(self._agenda, (time_us, _INSIDE + self._scheduled, action))
 
-    def run(self, until_us: int | None = None) -> None:
-        """Let time pass until nothing more happens, or until a time."""
+    def run(self, until_us: int | None = None, *, actions_max: int | None = None) -> None:
+        """Let time pass until nothing more happens, or until a time.
+
+        Raises SimulationError if more happens than may.
+        """
         agenda = self._agenda
+        done = 0
         while agenda and (until_us is None or agenda[0][0] <= until_us):
             self.now_us, _, action = heapq.heappop(agenda)
             action()
+            done += 1
+            if done == actions_max:
+                raise SimulationError(f"the world has not come to rest after {done:,} actions")
         if until_us is not None:
             self.now_us = max(self.now_us, until_us)
 
