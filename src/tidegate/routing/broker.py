@@ -21,15 +21,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.errors import RoutingError, TidegateError
-from tidegate.language.advertisements import Advertisement, parse_advertisement
+from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.language.patterns import Pattern
 from tidegate.language.values import from_micros
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
 from tidegate.matching.poset import Node
 from tidegate.routing import messages as m
+from tidegate.routing.checks import (
+    check_filter,
+    check_pattern,
+    check_times,
+    checked_advertisement,
+    checked_subscription,
+)
 from tidegate.routing.domains import Architecture, Domain
 from tidegate.routing.forwarding import Forwarding, Label, OneByOne, Watcher
 from tidegate.routing.graph import Announcement
@@ -142,13 +149,15 @@ class Broker:
             case m.Publish(event):
                 return self._publish(event, client)
             case m.Subscribe(wanted):
-                return self.subscribe(self._checked(wanted), client)
+                return self.subscribe(checked_subscription(wanted, self._limits.filters), client)
             case m.Unsubscribe(wanted):
-                return self._unsubscribe(self._checked(wanted), client)
+                return self._unsubscribe(checked_subscription(wanted, self._limits.filters), client)
             case m.Advertise(offered):
-                return self.advertise(self._advertisement(offered), client)
+                return self.advertise(checked_advertisement(offered, self._limits.filters), client)
             case m.Unadvertise(offered):
-                return self._unadvertise(self._advertisement(offered), client)
+                return self._unadvertise(
+                    checked_advertisement(offered, self._limits.filters), client
+                )
             case m.Suspend():
                 self.sessions.suspend(client)
             case m.Resume(home):
@@ -170,10 +179,10 @@ class Broker:
             case m.Offers():
                 return self._take_offers(message, peer)
             case m.NotifyChain():
-                _check_times(message.publications)
+                check_times(message.publications)
                 self.patterns.found(message, peer)
             case m.Delegate():
-                self._check_steps(message.pattern)
+                check_pattern(message.pattern, self._limits.filters)
                 return self.patterns.delegated(message, peer)
             case m.Undelegate():
                 return self.patterns.undelegated(message, peer)
@@ -251,33 +260,6 @@ class Broker:
         self.sessions.end(client)
         return self.patterns.dismiss(client) + self._offers_changed(offered)
 
-    def _checked(self, wanted: Filter | Pattern | str) -> Filter | Pattern:
-        if isinstance(wanted, str):
-            wanted = parse_pattern(wanted, self._limits.filters)
-        if isinstance(wanted, Pattern) and len(wanted.steps) == 1:
-            wanted = wanted.steps[0]
-        if isinstance(wanted, Pattern):
-            self._check_steps(wanted)
-        else:
-            _check_filter(wanted)
-        return wanted
-
-    def _check_steps(self, pattern: Pattern) -> None:
-        steps_max = self._limits.filters.pattern_steps_max
-        if not 1 <= len(pattern.steps) <= steps_max:
-            raise RoutingError(
-                f"a pattern has between 1 and {steps_max} steps, not {len(pattern.steps)}"
-            )
-        for step in pattern.steps:
-            _check_filter(step)
-
-    def _advertisement(self, offered: object) -> Advertisement:
-        if isinstance(offered, str):
-            offered = parse_advertisement(offered, self._limits.filters)
-        if not isinstance(offered, Advertisement):
-            raise RoutingError(f"an advertisement is needed, not {type(offered).__name__}")
-        return offered
-
     def _check_room(self, count: int, what: str, client: Client) -> None:
         if count >= self._limits.per_client_max:
             raise RoutingError(f"{client.identity!r} has {count} {what}, which is the most")
@@ -286,7 +268,7 @@ class Broker:
 
     def _pass_on(self, message: m.Notify, peer: Peer) -> Outgoing:
         self._check_tree(message.tree, peer)
-        _check_times([message.publication])
+        check_times([message.publication])
         broker, begun, number = message.publication.stamp
         if self._seen.get(broker, (0, 0)) >= (begun, number) or broker == self.name:
             return []
@@ -321,7 +303,7 @@ class Broker:
         added = [key for key, _ in message.wanted]
         self._check_keys(self.subscriptions, peer, message.unwanted, added)
         for _, wanted in message.wanted:
-            _check_filter(wanted)
+            check_filter(wanted)
         for key, wanted in message.wanted:
             self.subscriptions.put(peer, key, wanted)
         self.subscriptions.take_back(peer, message.unwanted)
@@ -330,7 +312,7 @@ class Broker:
         added = [key for key, _ in message.offered]
         self._check_keys(self.offers, peer, message.withdrawn, added)
         for _, offered in message.offered:
-            self._advertisement(offered)
+            checked_advertisement(offered, self._limits.filters)
         changed = [self.offers.item(peer, key) for key in message.withdrawn]
         for key, offered in message.offered:
             self.offers.put(peer, key, offered)
@@ -532,17 +514,3 @@ class Broker:
         for action in done:
             sent = sent + action()
         return sent
-
-
-def _check_filter(wanted: object) -> None:
-    if not isinstance(wanted, Filter):
-        raise RoutingError(f"a subscription has a filter, not {type(wanted).__name__}")
-    if wanted.parameters or wanted.variables or wanted.evolves:
-        raise RoutingError(
-            f"brokers route filters whose values are all known, which `{wanted}` is not"
-        )
-
-
-def _check_times(publications: Iterable[m.Publication]) -> None:
-    if any(each.event.time is None for each in publications):
-        raise RoutingError("an event between brokers has its time of publication")
