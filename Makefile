@@ -16,7 +16,7 @@ PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format bench soak lock clean
+.PHONY: help setup run test coverage lint format bench soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,10 @@ $(STAMP): pyproject.toml constraints.txt
 run: $(STAMP) ## run the demo
 	$(BIN)/tidegate demo $(ARGS)
 
-test: $(STAMP) ## run the whole test suite and report coverage
+test: $(STAMP) ## run the whole test suite
+	$(PYTEST) $(ARGS)
+
+coverage: $(STAMP) ## run the whole test suite and report what it covers, which takes longer
 	$(PYTEST) --cov --cov-report=term:skip-covered $(ARGS)
 
 lint: $(STAMP) ## check style, format, types and layers
