@@ -7,6 +7,7 @@ its compiler takes a while to import.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tidegate.adapting.policies import Cached, Lazy, Periodic
 from tidegate.errors import (
     BadValueError,
     ConnectorError,
@@ -43,6 +44,7 @@ __all__ = [
     "Advertisement",
     "BadValueError",
     "BulkParser",
+    "Cached",
     "ConnectorError",
     "Engine",
     "Event",
@@ -52,10 +54,12 @@ __all__ = [
     "FilterError",
     "FilterLimitError",
     "LateEventsError",
+    "Lazy",
     "Limits",
     "LogError",
     "NeverMatchesWarning",
     "Pattern",
+    "Periodic",
     "SequenceMatcher",
     "Shape",
     "SnapshotError",

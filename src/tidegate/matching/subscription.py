@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from tidegate.adapting.policies import Evolve
 from tidegate.errors import UnresolvedError
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
@@ -45,6 +46,8 @@ class Subscription:
     subscriber: str | None = None
     until: int | None = None
     origin: int | None = None
+    evolve: Evolve | None = None
+    """When the filter is evaluated, if it moves; None is as good as `Lazy()`."""
 
     def lives(self, moment: Moment) -> bool:
         """Whether the subscription is there at a moment; without times it always is."""
