@@ -14,6 +14,7 @@ from enum import Enum
 from random import Random
 from types import FunctionType, MethodType
 
+from tidegate.adapting.moving import Standing
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
@@ -208,12 +209,12 @@ class Ledger:
     """What a neighbour holds from a broker, by the names under which it was sent."""
 
     def __init__(self) -> None:
-        self.held: dict[Key, Filter | Advertisement] = {}
+        self.held: dict[Key, Standing | Advertisement] = {}
 
     def take(self, message: Message) -> tuple[list[str], list[str]]:
         """Apply a message; gives the texts of what is new and of what is taken back."""
         if isinstance(message, Interests):
-            added: list[tuple[Key, Filter | Advertisement]] = [*message.wanted]
+            added: list[tuple[Key, Standing | Advertisement]] = [*message.wanted]
             dropped = message.unwanted
         else:
             assert isinstance(message, Offers)
@@ -286,7 +287,7 @@ class Around:
         return {str(node.item): sets_of(node) for node in self.broker.subscriptions.poset}
 
 
-def sets_of(node: Node[Filter]) -> tuple[set[str], set[str]]:
+def sets_of(node: Node[Standing]) -> tuple[set[str], set[str]]:
     """The subscribers and the forwards of a filter, by name."""
     return set(map(_name, node.subscribers)), set(map(_name, node.forwards))
 

@@ -14,8 +14,9 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.routing.broker import Broker
 from tidegate.routing.domains import Architecture, Domain
-from tidegate.routing.forwarding import Entry, Label, Watcher
+from tidegate.routing.forwarding import Entry, Watcher
 from tidegate.routing.messages import Client, Interests, Key, Notify, Unsubscribe
+from tidegate.routing.outbox import Label
 from tidegate.routing.strategies import STRATEGIES, Surroundings, strategy
 
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]

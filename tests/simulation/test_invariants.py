@@ -6,8 +6,9 @@ import pytest
 
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
-from tidegate.routing.forwarding import Entry, Label
+from tidegate.routing.forwarding import Entry
 from tidegate.routing.messages import Client, Key, Message
+from tidegate.routing.outbox import Label
 from tidegate.simulation.generators import generate
 from tidegate.simulation.invariants import broken_rules
 from tidegate.simulation.world import World

@@ -198,6 +198,15 @@ class Filter:
 
         return Filter(map_predicates(self.node, fixed))
 
+    def relaxed(self, *, keep_parameters: bool = False) -> Filter:
+        """A filter that matches whatever this one does, whatever parameters and variables may be.
+
+        >>> print(parse("x between :a and 9 and y < @limit").relaxed())
+        x is not null and x <= 9 and y is not null
+        """
+        unknown = Variable if keep_parameters else Parameter | Variable
+        return Filter(evolution.relaxed(self.node, unknown))
+
     def resolved_form(self) -> NormalForm:
         """The normal form of a filter of constants; raises UnresolvedError for any other."""
         return self._resolved_form

@@ -20,32 +20,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.adapting.moving import Standing, widest
 from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns import Pattern
-from tidegate.language.values import from_micros
+from tidegate.language.values import Value, from_micros
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
 from tidegate.matching.poset import Node
 from tidegate.routing import messages as m
+from tidegate.routing.alterations import altered, differing_cells, structure
 from tidegate.routing.checks import (
-    check_filter,
     check_pattern,
+    check_standing,
     check_times,
     checked_advertisement,
+    checked_named,
     checked_subscription,
 )
+from tidegate.routing.claims import Claims
 from tidegate.routing.domains import Architecture, Domain
-from tidegate.routing.forwarding import Forwarding, Label, OneByOne, Watcher
+from tidegate.routing.forwarding import Claim, Forwarding, Watcher
 from tidegate.routing.graph import Announcement
 from tidegate.routing.merging import Groups
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.moves import Moves
+from tidegate.routing.outbox import Label, OneByOne
 from tidegate.routing.patterns import Patterns
 from tidegate.routing.sessions import Sessions
 from tidegate.routing.strategies import Arrival, Strategy, Surroundings, asked_for
+from tidegate.routing.substrates import substrate as make_substrate
 from tidegate.routing.waves import Waves
 
 
@@ -81,6 +87,7 @@ class Broker:
         begun_us: int = 0,
         only_advertised: bool | None = None,
         merging: bool = False,
+        substrate: str = "poset",
         limits: BrokerLimits | None = None,
     ) -> None:
         self.name = name
@@ -91,14 +98,22 @@ class Broker:
         )
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.offers: Forwarding[Advertisement] = Forwarding(ADVERTISEMENTS, self._wanted_offers)
-        self.subscriptions: Forwarding[Filter] = Forwarding(
-            FILTERS, self._wanted_filters, Groups if merging else OneByOne
+        self.subscriptions: Forwarding[Standing] = Forwarding(
+            FILTERS,
+            self._wanted_filters,
+            Groups if merging else OneByOne,
+            structure=structure,
         )
+        self.substrate = make_substrate(substrate)(self.subscriptions.poset)
+        self.subscriptions.listener = self.substrate
+        self.claims = Claims(self)
+        self.variables: dict[str, Value] = {}
+        """What the subscriptions of own clients see as `@name`."""
         self.sessions = Sessions()
         self.waves = Waves(name, self.around)
         self.moves = Moves(self)
         self.patterns = Patterns(self)
-        self._limits = limits or BrokerLimits()
+        self.limits = limits or BrokerLimits()
         self._begun_us = begun_us
         self._published = 0
         self._seen: dict[Peer, tuple[int, int]] = {}
@@ -148,15 +163,22 @@ class Broker:
         match message:
             case m.Publish(event):
                 return self._publish(event, client)
-            case m.Subscribe(wanted):
-                return self.subscribe(checked_subscription(wanted, self._limits.filters), client)
+            case m.Subscribe(wanted, name=None):
+                return self.subscribe(checked_subscription(wanted, self.limits.filters), client)
+            case m.Subscribe():
+                return self._subscribe_by_name(message, client)
+            case m.Update(name, version, confirm=confirm):
+                self.claims.update(client, message)
+                return self._confirmed(Claim(client, name), version) if confirm else []
+            case m.Cancel(name):
+                self.claims.cancel(client, name)
             case m.Unsubscribe(wanted):
-                return self._unsubscribe(checked_subscription(wanted, self._limits.filters), client)
+                return self._unsubscribe(checked_subscription(wanted, self.limits.filters), client)
             case m.Advertise(offered):
-                return self.advertise(checked_advertisement(offered, self._limits.filters), client)
+                return self.advertise(checked_advertisement(offered, self.limits.filters), client)
             case m.Unadvertise(offered):
                 return self._unadvertise(
-                    checked_advertisement(offered, self._limits.filters), client
+                    checked_advertisement(offered, self.limits.filters), client
                 )
             case m.Suspend():
                 self.sessions.suspend(client)
@@ -182,7 +204,7 @@ class Broker:
                 check_times(message.publications)
                 self.patterns.found(message, peer)
             case m.Delegate():
-                check_pattern(message.pattern, self._limits.filters)
+                check_pattern(message.pattern, self.limits.filters)
                 return self.patterns.delegated(message, peer)
             case m.Undelegate():
                 return self.patterns.undelegated(message, peer)
@@ -210,19 +232,40 @@ class Broker:
 
     def subscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
         """Enter what a client asks for."""
-        count = len(self.subscriptions.held(client)) + len(self.patterns.held(client))
-        self._check_room(count, "subscriptions", client)
+        self._check_room(self._subscribed(client), "subscriptions", client)
         self.sessions.begin(client)
         if isinstance(wanted, Pattern):
             return self.patterns.ask(client, wanted, self.now_us)
         self.subscriptions.ask(client, wanted)
         return []
 
+    def _subscribed(self, client: Client) -> int:
+        others = len(self.patterns.held(client)) + self.claims.count(client)
+        return len(self.subscriptions.held(client)) + others
+
+    def _subscribe_by_name(self, message: m.Subscribe, client: Client) -> Outgoing:
+        named = checked_named(message, self.now_us, self.limits.filters)
+        self.enter(named, client)
+        claim = Claim(client, named.subscription.id)
+        return self._confirmed(claim, named.version) if message.confirm else []
+
+    def enter(self, named: m.Named, client: Client) -> None:
+        """Enter what a client asks for by a name."""
+        self._check_room(self._subscribed(client), "subscriptions", client)
+        self.sessions.begin(client)
+        self.claims.subscribe(client, named)
+
+    def _confirmed(self, claim: Claim, version: int) -> Outgoing:
+        if not self.strategy.sends_subscriptions:
+            return [(claim.client, m.InForce(claim.name, version))]
+        return self.claims.confirm(claim, version)
+
     def _unsubscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
         if isinstance(wanted, Pattern):
             count, sent = self.patterns.cancel(client, wanted)
         else:
             count, sent = self.subscriptions.cancel(client, wanted), []
+            count += self.claims.cancel_covered(client, wanted)
         if not count:
             raise RoutingError(f"{client.identity!r} has no subscription that this covers")
         return sent
@@ -257,11 +300,12 @@ class Broker:
         offered = [node.item for node in self.offers.held(client)]
         for offer in offered:
             self.offers.cancel(client, offer)
+        self.claims.dismiss(client)
         self.sessions.end(client)
         return self.patterns.dismiss(client) + self._offers_changed(offered)
 
     def _check_room(self, count: int, what: str, client: Client) -> None:
-        if count >= self._limits.per_client_max:
+        if count >= self.limits.per_client_max:
             raise RoutingError(f"{client.identity!r} has {count} {what}, which is the most")
 
     # -- events -------------------------------------------------------------------------------
@@ -284,35 +328,53 @@ class Broker:
     def _route(self, arrival: Arrival) -> Outgoing:
         """Deliver an event here and send it on."""
         for_others = arrival.destinations is not None and self.name not in arrival.destinations
-        matched: list[Node[Filter]] = []
+        matched: list[Node[Standing]] = []
         if not for_others:
-            matched = self.subscriptions.poset.matching(arrival.publication.event)
-        sent: Outgoing = []
-        askers = dict.fromkeys(asker for node in matched for asker in node.subscribers)
-        for asker in askers:
-            if isinstance(asker, Client):
-                sent += self.sessions.deliver(asker, m.Deliver(arrival.publication))
-            elif isinstance(asker, Watcher):
-                self.patterns.heard(asker, arrival.publication)
+            matched = self.substrate.matching(arrival.publication.event)
+        sent = self._deliver(arrival.publication, matched)
         sent += self.strategy.hops(arrival, asked_for(matched, self.around), self.around)
+        return sent
+
+    def _deliver(self, publication: m.Publication, matched: Iterable[Node[Standing]]) -> Outgoing:
+        """Give an event to all here who ask for what it matches."""
+        matches: dict[Client, list[m.Match]] = {}
+        unnamed: dict[Client, None] = {}
+        for asker in dict.fromkeys(asker for node in matched for asker in node.subscribers):
+            if isinstance(asker, Client):
+                unnamed[asker] = None
+            elif isinstance(asker, Claim):
+                match = self.claims.judge(asker, publication.event)
+                if match is not None:
+                    matches.setdefault(asker.client, []).append(match)
+            elif isinstance(asker, Watcher):
+                self.patterns.heard(asker, publication)
+        sent: Outgoing = []
+        for client in {**unnamed, **dict.fromkeys(matches)}:
+            names = tuple(matches.get(client, ()))
+            delivery = m.Deliver(publication, names, unnamed=client in unnamed)
+            sent += self.sessions.deliver(client, delivery)
         return sent
 
     # -- tables -------------------------------------------------------------------------------
 
     def _take_interests(self, message: m.Interests, peer: Peer) -> None:
         added = [key for key, _ in message.wanted]
-        self._check_keys(self.subscriptions, peer, message.unwanted, added)
-        for _, wanted in message.wanted:
-            check_filter(wanted)
-        for key, wanted in message.wanted:
-            self.subscriptions.put(peer, key, wanted)
+        changed = [key for key, _ in message.altered]
+        self._check_keys(self.subscriptions, peer, [*message.unwanted, *changed], added)
+        wanted = list(message.wanted)
+        for key, cells in message.altered:
+            wanted.append((key, altered(self.subscriptions.item(peer, key), cells)))
+        for _, each in wanted:
+            check_standing(each)
+        for key, each in wanted:
+            self.subscriptions.put(peer, key, each)
         self.subscriptions.take_back(peer, message.unwanted)
 
     def _take_offers(self, message: m.Offers, peer: Peer) -> Outgoing:
         added = [key for key, _ in message.offered]
         self._check_keys(self.offers, peer, message.withdrawn, added)
         for _, offered in message.offered:
-            checked_advertisement(offered, self._limits.filters)
+            checked_advertisement(offered, self.limits.filters)
         changed = [self.offers.item(peer, key) for key in message.withdrawn]
         for key, offered in message.offered:
             self.offers.put(peer, key, offered)
@@ -323,14 +385,14 @@ class Broker:
     def _check_keys(
         self, table: Forwarding[Any], peer: Peer, dropped: Iterable[m.Key], added: list[m.Key]
     ) -> None:
-        most = self._limits.interests_max
+        most = self.limits.interests_max
         if len(added) > most:
             raise RoutingError(f"{len(added)} at once; at most {most} are taken")
         for key in added:
             self._check_tree(key.tree, peer)
         for key in dropped:
             if not table.holds(peer, key):
-                raise RoutingError(f"{peer!r} takes back {key}, which it has not sent")
+                raise RoutingError(f"{peer!r} takes back or changes {key}, which it has not sent")
 
     def _check_tree(self, tree: Peer | None, peer: Peer) -> None:
         domain = self.around.domain_of[peer]
@@ -343,11 +405,11 @@ class Broker:
         if not self.strategy.needs_advertisements or not changed:
             return []
         for node in self.subscriptions.poset:
-            if any(each.overlaps(node.item) for each in changed):
+            if any(each.overlaps(widest(node.item)) for each in changed):
                 self.subscriptions.mark(node)
         return self.patterns.factor_anew()
 
-    def _wanted_filters(self, node: Node[Filter]) -> Iterable[Label]:
+    def _wanted_filters(self, node: Node[Standing]) -> Iterable[Label]:
         return self.strategy.wanted(node, self.around, self.offers)
 
     def _wanted_offers(self, node: Node[Advertisement]) -> Iterable[Label]:
@@ -361,7 +423,11 @@ class Broker:
         for peer, offers in self.offers.settle().items():
             sent.append((peer, m.Offers(tuple(offers.added), tuple(offers.dropped))))
         for peer, wants in self.subscriptions.settle().items():
-            sent.append((peer, m.Interests(tuple(wants.added), tuple(wants.dropped))))
+            cells = [(key, differing_cells(old, new)) for key, old, new in wants.altered]
+            differing = tuple(each for each in cells if each[1])
+            if wants.added or wants.dropped or differing:
+                wanted, unwanted = tuple(wants.added), tuple(wants.dropped)
+                sent.append((peer, m.Interests(wanted, unwanted, differing)))
         return sent
 
     # -- neighbours ---------------------------------------------------------------------------

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from tidegate.adapting.moving import Moving
+from tidegate.adapting.policies import Evolve
 from tidegate.errors import RoutingError
 from tidegate.language.advertisements import Advertisement, parse_advertisement
-from tidegate.language.filters import Filter
+from tidegate.language.filters import Filter, check_values
 from tidegate.language.limits import Limits
+from tidegate.language.parser import parse_filter
 from tidegate.language.patterns import Pattern, parse_pattern
-from tidegate.routing.messages import Publication
+from tidegate.language.values import INT_MAX
+from tidegate.matching.records import checked_parameters
+from tidegate.matching.subscription import Subscription
+from tidegate.routing.messages import Named, Publication, Subscribe, Update
+
+NAME_CHARS_MAX = 200
 
 
 def checked_subscription(wanted: Filter | Pattern | str, limits: Limits) -> Filter | Pattern:
@@ -46,13 +55,71 @@ def check_pattern(pattern: Pattern, limits: Limits) -> None:
 
 
 def check_filter(wanted: object) -> None:
-    """See that something is a filter that can be routed."""
+    """See that something is a filter that stands still."""
     if not isinstance(wanted, Filter):
         raise RoutingError(f"a subscription has a filter, not {type(wanted).__name__}")
-    if wanted.parameters or wanted.variables or wanted.evolves:
+    if wanted.parameters or wanted.evolves:
         raise RoutingError(
-            f"brokers route filters whose values are all known, which `{wanted}` is not"
+            f"`{wanted}` has values that change; a subscription with such a filter has a name, "
+            "and steps of patterns have none"
         )
+
+
+def check_standing(wanted: object) -> None:
+    """See that something can stand in the tables of brokers: all but the time is known."""
+    if isinstance(wanted, Moving):
+        if wanted.filter.parameters or wanted.filter.variables:
+            raise RoutingError(
+                f"`{wanted.filter}` has parameters or variables, which no other broker knows"
+            )
+        if not isinstance(wanted.origin_us, int) or not isinstance(wanted.evolve, Evolve | None):
+            raise RoutingError(f"`{wanted.filter}` does not say since when and how it moves")
+    elif not isinstance(wanted, Filter) or wanted.parameters or wanted.evolves:
+        raise RoutingError(
+            f"a broker asks another for filters whose values are known, not for {wanted}"
+        )
+
+
+def checked_named(message: Subscribe, now_us: int, limits: Limits) -> Named:
+    """A subscription that a client gives a name."""
+    name, wanted = message.name, message.wanted
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
+        raise RoutingError(f"a name has from 1 to {NAME_CHARS_MAX} characters")
+    filter = checked_filter(wanted, limits)
+    values = checked_parameters(filter.parameters, message.parameters)
+    known = {name: value for name, value in values.items() if value is not None}
+    if not isinstance(message.evolve, Evolve | None):
+        raise RoutingError(f"{message.evolve!r} does not say when a filter evolves")
+    origin_us = now_us if message.origin_us is None else message.origin_us
+    if not isinstance(origin_us, int) or abs(origin_us) > INT_MAX:
+        raise RoutingError(f"{origin_us!r} is no time in microseconds")
+    since = origin_us if filter.evolves else None
+    subscription = Subscription(
+        name, filter, known, since=since, origin=origin_us, evolve=message.evolve
+    )
+    return Named(subscription, message.version)
+
+
+def checked_filter(wanted: object, limits: Limits) -> Filter:
+    """The filter of a subscription that has a name; it may have parameters, and move."""
+    if isinstance(wanted, str):
+        wanted = Filter(parse_filter(wanted, limits))
+    if not isinstance(wanted, Filter):
+        raise RoutingError(f"a subscription with a name has a filter, not {type(wanted).__name__}")
+    return wanted
+
+
+def updated(subscription: Subscription, message: Update, limits: Limits) -> Subscription:
+    """A subscription after a change; raises where that cannot be made."""
+    values = check_values("parameter :", message.parameters)
+    if message.filter is None:
+        return subscription.updated(values)
+    filter = checked_filter(message.filter, limits)
+    kept = {
+        name: value for name, value in subscription.parameters.items() if name in filter.parameters
+    }
+    since = subscription.origin if filter.evolves else None
+    return replace(subscription, filter=filter, parameters=kept, since=since).updated(values)
 
 
 def check_times(publications: Iterable[Publication]) -> None:

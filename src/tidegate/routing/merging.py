@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter
 from tidegate.matching.poset import Node
 
@@ -21,8 +22,8 @@ from tidegate.matching.poset import Node
 class _Group:
     """Filters, and one that matches what any of them does."""
 
-    merged: Filter
-    members: tuple[Node[Filter], ...]
+    merged: Standing
+    members: tuple[Node[Standing], ...]
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -34,17 +35,24 @@ class Groups:
 
     def __init__(self) -> None:
         self._groups: dict[int, _Group] = {}
-        self._group_of: dict[Node[Filter], int] = {}
+        self._group_of: dict[Node[Standing], int] = {}
         self._alike: dict[tuple[str, ...], dict[int, None]] = {}
         """The groups by the attributes that they constrain: only such can be merged."""
         self._made = 0
 
     def change(
-        self, gone: Iterable[Node[Filter]], new: Iterable[Node[Filter]]
-    ) -> tuple[list[int], list[tuple[int, Filter]]]:
+        self,
+        gone: Iterable[Node[Standing]],
+        new: Iterable[Node[Standing]],
+        altered: Iterable[Node[Standing]],
+    ) -> tuple[list[int], list[tuple[int, Standing]]]:
         """Take filters out and in; gives the groups that are no more, and those that are new."""
         before = set(self._groups)
         to_place = dict.fromkeys(new)
+        for node in altered:
+            number = self._group_of.get(node)
+            if number is not None:
+                to_place.update(dict.fromkeys(self._give_up(number).members))
         for node in gone:
             number = self._group_of.get(node)
             if number is not None:
@@ -70,9 +78,11 @@ class Groups:
             self._group_of[node] = self._made
 
     def _mergeable(self, group: _Group) -> tuple[int, Filter] | None:
+        if not isinstance(group.merged, Filter):
+            return None  # what moves is sent as it is
         for number in self._alike.get(group.attributes, ()):
-            merged = self._groups[number].merged.merge(group.merged)
-            if merged.exact:
+            other = self._groups[number].merged
+            if isinstance(other, Filter) and (merged := other.merge(group.merged)).exact:
                 return number, merged.filter
         return None
 

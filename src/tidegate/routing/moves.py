@@ -98,10 +98,12 @@ class Moves:
         if broker.sessions[client].is_arriving:
             self._next[client] = message, peer  # it moves on before all has come
             return []
-        wanted: list[Filter | Pattern] = [node.item for node in broker.subscriptions.held(client)]
+        held = [node.item for node in broker.subscriptions.held(client)]
+        wanted: list[Filter | Pattern] = [each for each in held if isinstance(each, Filter)]
         wanted += broker.patterns.held(client)
         offered = tuple(node.item for node in broker.offers.held(client))
-        answer = Found(message.origin, message.number, True, tuple(wanted), offered)
+        named = tuple(broker.claims.held(client))
+        answer = Found(message.origin, message.number, True, tuple(wanted), offered, named)
         self._ways[_Name(message.origin, message.number)] = _Way(client, peer, answer=answer)
         return [(peer, answer)]
 
@@ -138,6 +140,8 @@ class Moves:
             sent += broker.subscribe(wanted, way.client)
         for offered in way.answer.offered:
             sent += broker.advertise(offered, way.client)
+        for named in way.answer.named:
+            broker.enter(named, way.client)
         return sent + broker.start_wave(lambda: self._release(name))
 
     def _release(self, name: _Name) -> Outgoing:

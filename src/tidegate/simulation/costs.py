@@ -35,9 +35,10 @@ class Costs:
             case m.Notify(publication, _, destinations):
                 values = len(publication.event.attributes) + len(destinations or ())
                 return HEADER_BYTES + VALUE_BYTES * values
-            case m.Interests(wanted, unwanted):
+            case m.Interests(wanted, unwanted, altered):
                 attributes = sum(len(each.attributes) for _, each in wanted)
-                return HEADER_BYTES + VALUE_BYTES * (attributes + len(unwanted))
+                cells = sum(len(each) for _, each in altered)
+                return HEADER_BYTES + VALUE_BYTES * (attributes + len(unwanted) + cells)
             case m.Announce(announcements):
                 links = sum(len(each.costs_us) for each in announcements)
                 return HEADER_BYTES + VALUE_BYTES * links

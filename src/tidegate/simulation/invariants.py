@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
 from tidegate.routing.broker import Broker
-from tidegate.routing.forwarding import Entry, Forwarding
+from tidegate.routing.forwarding import Claim, Entry, Forwarding
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.world import World
 
@@ -67,8 +67,9 @@ def _session_problems(world: World, name: Peer, broker: Broker) -> Iterator[str]
     for table in (broker.subscriptions, broker.offers):
         for node in table.poset:
             for asker in node.subscribers:
-                if isinstance(asker, Client) and world.home[asker] != name:
-                    yield f"{asker.identity} is at {world.home[asker]} and still asks here"
+                client = asker.client if isinstance(asker, Claim) else asker
+                if isinstance(client, Client) and world.home[client] != name:
+                    yield f"{client.identity} is at {world.home[client]} and still asks here"
     if len(broker.waves):
         yield f"{len(broker.waves)} waves have not come back"
     if len(broker.moves):

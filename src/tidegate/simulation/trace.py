@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 from zlib import crc32
 
+from tidegate.adapting.policies import parse_evolve
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.events import Event
 from tidegate.language.values import from_micros, to_micros
@@ -104,12 +105,18 @@ def content(message: Message) -> str:
             return _publication(publication) + (f" on {tree}" if tree else "") + to
         case m.Deliver(publication):
             return _publication(publication)
-        case m.Interests(new, gone) | m.Offers(new, gone):
-            added = [f"+{_key(key)} {item}" for key, item in new]
-            return "; ".join([*added, *(f"-{_key(key)}" for key in gone)])
+        case m.Interests(new, gone, altered):
+            cells = [f"~{_key(key)} {dict(each)}" for key, each in altered]
+            return "; ".join([*_changes(new, gone), *cells])
+        case m.Offers(new, gone):
+            return "; ".join(_changes(new, gone))
         case m.Refused(request, reason):
             return f"{type(request).__name__}: {reason}"
     return str(message)
+
+
+def _changes(new: Iterable[tuple[m.Key, object]], gone: Iterable[m.Key]) -> list[str]:
+    return [*(f"+{_key(key)} {item}" for key, item in new), *(f"-{_key(key)}" for key in gone)]
 
 
 def _publication(publication: m.Publication) -> str:
@@ -129,8 +136,16 @@ def _request_to_json(message: Message) -> _Record:
         case m.Publish(event):
             time_us = None if event.time is None else to_micros(event.time)
             return {"do": "publish", "event": dict(event.attributes), "time_us": time_us}
-        case m.Subscribe(wanted):
+        case m.Subscribe(wanted, name=None):
             return {"do": "subscribe", "filter": str(wanted)}
+        case m.Subscribe():
+            return {"do": "subscribe", "filter": str(message.wanted), **_named_to_json(message)}
+        case m.Update(name, version, parameters, filter, confirm):
+            text = None if filter is None else str(filter)
+            return {"do": "update", "name": name, "version": version, "confirm": confirm,
+                    "params": parameters, "filter": text}  # fmt: skip
+        case m.Cancel(name):
+            return {"do": "cancel", "name": name}
         case m.Unsubscribe(wanted):
             return {"do": "unsubscribe", "filter": str(wanted)}
         case m.Advertise(offered):
@@ -147,8 +162,17 @@ def _request_of(record: _Record) -> Message:
             return m.Publish(
                 Event.of(record["event"], None if time_us is None else from_micros(time_us))
             )
-        case "subscribe":
+        case "subscribe" if "name" not in record:
             return m.Subscribe(record["filter"])
+        case "subscribe":
+            return _named_of(record)
+        case "update":
+            return m.Update(
+                record["name"], record["version"], record["params"], record["filter"],
+                record["confirm"],
+            )  # fmt: skip
+        case "cancel":
+            return m.Cancel(record["name"])
         case "unsubscribe":
             return m.Unsubscribe(record["filter"])
         case "advertise":
@@ -156,6 +180,30 @@ def _request_of(record: _Record) -> Message:
         case "unadvertise":
             return m.Unadvertise(record["filter"])
     raise SimulationError(f"there is no request {record['do']!r}")
+
+
+def _named_to_json(message: m.Subscribe) -> _Record:
+    return {
+        "name": message.name,
+        "params": message.parameters,
+        "evolve": None if message.evolve is None else str(message.evolve),
+        "version": message.version,
+        "origin_us": message.origin_us,
+        "confirm": message.confirm,
+    }
+
+
+def _named_of(record: _Record) -> Message:
+    evolve = record["evolve"]
+    return m.Subscribe(
+        record["filter"],
+        record["name"],
+        record["params"],
+        None if evolve is None else parse_evolve(evolve),
+        record["version"],
+        record["origin_us"],
+        record["confirm"],
+    )
 
 
 # -- replay -------------------------------------------------------------------------------------

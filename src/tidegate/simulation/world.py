@@ -111,6 +111,8 @@ class World:
     only_advertised: bool | None = None
     merging: bool = False
     """Whether brokers send filters merged where that is exact."""
+    substrate: str = "poset"
+    """What finds the filters that an event matches, in brokers."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     lines: dict[tuple[Peer, Peer], Line] = field(default_factory=dict, init=False)
@@ -152,6 +154,7 @@ class World:
             begun_us=self.now_us,
             only_advertised=self.only_advertised,
             merging=self.merging,
+            substrate=self.substrate,
         )
         mine = dict.fromkeys(
             self.topology.link(name, each).domain for each in self.topology.neighbours(name)
