@@ -320,8 +320,8 @@ def test_two_brokers_that_ask_each_other_at_once_are_linked() -> None:
     network.publish("b", "pub", x=1)
     network.run()
     assert network.delivered("ann") == [{"x": 1}]
-    assert not network.brokers["a"]._asked
-    assert not network.brokers["b"]._asked
+    assert not network.brokers["a"].neighbours._asked
+    assert not network.brokers["b"].neighbours._asked
 
 
 def test_who_leaves_in_order_leaves_nothing() -> None:

@@ -41,12 +41,12 @@ from tidegate.routing.checks import (
     checked_subscription,
 )
 from tidegate.routing.claims import Claims
-from tidegate.routing.domains import Architecture, Domain
+from tidegate.routing.domains import Domain
 from tidegate.routing.forwarding import Claim, Forwarding, Watcher
-from tidegate.routing.graph import Announcement
 from tidegate.routing.merging import Groups
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.moves import Moves
+from tidegate.routing.neighbours import Neighbours
 from tidegate.routing.outbox import Label, OneByOne
 from tidegate.routing.patterns import Patterns
 from tidegate.routing.sessions import Sessions
@@ -110,6 +110,7 @@ class Broker:
         self.variables: dict[str, Value] = {}
         """What the subscriptions of own clients see as `@name`."""
         self.sessions = Sessions()
+        self.neighbours = Neighbours(self)
         self.waves = Waves(name, self.around)
         self.moves = Moves(self)
         self.patterns = Patterns(self)
@@ -117,8 +118,6 @@ class Broker:
         self._begun_us = begun_us
         self._published = 0
         self._seen: dict[Peer, tuple[int, int]] = {}
-        self._asked: dict[Peer, m.Connect] = {}
-        """The neighbours-to-be that have not answered yet."""
         self.now_us = begun_us
 
     def add_domain(self, domain: Domain) -> None:
@@ -143,12 +142,11 @@ class Broker:
             return self._request(message, sender)
         match message:
             case m.Connect():
-                return self._connect(message, sender)
+                return self.neighbours.connect(message, sender)
             case m.Accept():
-                return self._accepted(message, sender)
+                return self.neighbours.accepted(message, sender)
             case m.Refused():
-                if self._asked.get(sender) == message.request:
-                    del self._asked[sender]
+                self.neighbours.refused(message, sender)
                 return []
             case m.Disconnect():
                 return self.lost(sender, self.now_us)
@@ -209,7 +207,7 @@ class Broker:
             case m.Undelegate():
                 return self.patterns.undelegated(message, peer)
             case m.Announce(announcements):
-                return self._announced(announcements, peer)
+                return self.neighbours.announced(announcements, peer)
             case m.Probe():
                 self._check_tree(message.tree, peer)
                 return self._waves_done(self.waves.probed(message, peer))
@@ -434,28 +432,11 @@ class Broker:
 
     def join(self, peer: Peer, domain: str, cost_us: int, *, as_client: bool = False) -> Outgoing:
         """Ask another broker to be a neighbour; ``as_client`` takes it for the master."""
-        here = self._domain(domain)
-        if self.knows(peer):
-            raise RoutingError(f"{peer!r} is a neighbour of {self.name!r} already, or was asked")
-        if as_client:
-            self._check_no_master(here)
-        request = m.Connect(domain, cost_us, as_client, here.known())
-        self._asked[peer] = request
-        return [(peer, request)]
-
-    def _check_no_master(self, domain: Domain) -> None:
-        asked = (
-            peer
-            for peer, request in self._asked.items()
-            if request.master and request.domain == domain.name
-        )
-        master = domain.master or next(asked, None)
-        if master is not None:
-            raise RoutingError(f"{self.name!r} has a master already, or has asked one, {master!r}")
+        return self.neighbours.join(peer, domain, cost_us, as_client=as_client)
 
     def knows(self, peer: Peer) -> bool:
         """Whether a broker is a neighbour, or was asked to be one."""
-        return peer in self.around.domain_of or peer in self._asked
+        return self.neighbours.knows(peer)
 
     def leave(self, peer: Peer, now_us: int) -> Outgoing:
         """Be a neighbour no longer."""
@@ -465,97 +446,22 @@ class Broker:
 
     def lost(self, peer: Peer, now_us: int) -> Outgoing:
         """Take note that a link is down: what came over it, and was sent, is void."""
-        domain = self.around.domain_of.pop(peer, None)
-        self._asked.pop(peer, None)
-        if domain is None:
-            return []
-        domain.unlink(peer)
-        sent = self._announce(domain, [domain.announcement(now_us)], None)
-        sent += self._forget(peer)
+        was_there = peer in self.around.domain_of
+        sent = self.neighbours.lost(peer, now_us)
+        if not was_there:
+            return sent
+        offered = [node.item for node in self.offers.held_by(peer)]
+        self.offers.forget(peer)
+        self.subscriptions.forget(peer)
+        sent += self.patterns.lost(peer) + self._offers_changed(offered)
         sent += self.moves.lost(peer)  # before the waves that they wait for
         sent += self._waves_done(self.waves.lost(peer))
         return sent + self._settled()
 
-    def _forget(self, peer: Peer) -> Outgoing:
-        offered = [node.item for node in self.offers.held_by(peer)]
-        self.offers.forget(peer)
-        self.subscriptions.forget(peer)
-        return self.patterns.lost(peer) + self._offers_changed(offered)
-
-    def _connect(self, request: m.Connect, peer: Peer) -> Outgoing:
-        domain = self._domain(request.domain)
-        if peer == self.name:
-            raise RoutingError(f"{peer!r} cannot be a neighbour of itself")
-        if peer in self.around.domain_of:
-            raise RoutingError(f"{peer!r} is a neighbour of {self.name!r} already")
-        if request.cost_us < 0:
-            raise RoutingError(f"the cost of a link is not negative, as {request.cost_us} is")
-        if request.master != (domain.architecture is Architecture.HIERARCHICAL):
-            raise RoutingError(
-                f"the domain {domain.name!r} is {domain.architecture.value}, "
-                f"so a broker that asks has {'no' if request.master else 'a'} master"
-            )
-        if domain.closes_cycle(peer, request.announcements):
-            raise RoutingError(
-                f"there is a way from {self.name!r} to {peer!r} in the domain {domain.name!r} "
-                f"already; it is {domain.architecture.value}, so another would close a cycle"
-            )
-        answer = m.Accept(domain.name, request.cost_us, domain.known())
-        sent: Outgoing = [(peer, answer)]
-        return sent + self._linked(domain, peer, request.cost_us, request.announcements)
-
-    def _accepted(self, answer: m.Accept, peer: Peer) -> Outgoing:
-        request = self._asked.get(peer)
-        if request is None or request.domain != answer.domain:
-            raise RoutingError(f"{peer!r} was not asked to be a neighbour in {answer.domain!r}")
-        del self._asked[peer]
-        domain = self._domain(answer.domain)
-        if request.master:
-            domain.master = peer
-        sent = self._linked(domain, peer, request.cost_us, answer.announcements)
-        # what was learned since the request
-        return [*sent, (peer, m.Announce(domain.known()))]
-
-    def _linked(
-        self,
-        domain: Domain,
-        peer: Peer,
-        cost_us: int,
-        announcements: Iterable[Announcement],
-    ) -> Outgoing:
-        """Have a new neighbour: all know of it, and it gets what it should have."""
-        domain.link(peer, cost_us)
-        self.around.domain_of[peer] = domain
-        news = domain.learn(announcements)
-        news.append(domain.announcement(self.now_us))
-        self._mark_everything()
-        return self._announce(domain, news, None)
-
-    def _announced(self, said: Iterable[Announcement], peer: Peer) -> Outgoing:
-        domain = self.around.domain_of[peer]
-        news = domain.learn(said)
-        if not news:
-            return []
-        if domain.tree_per_source:
-            self._mark_everything()
-        return self._announce(domain, news, peer)
-
-    def _announce(
-        self, domain: Domain, news: Iterable[Announcement], sender: Peer | None
-    ) -> Outgoing:
-        message = m.Announce(tuple(news))
-        return [(peer, message) for peer in domain.neighbours if peer != sender]
-
-    def _mark_everything(self) -> None:
+    def mark_everything(self) -> None:
+        """See anew where everything is to be sent."""
         self.offers.mark_all()
         self.subscriptions.mark_all()
-
-    def _domain(self, name: str) -> Domain:
-        domain = self.around.domains.get(name)
-        if domain is None:
-            known = ", ".join(self.around.domains) or "none"
-            raise RoutingError(f"{self.name!r} is not in the domain {name!r}, but in: {known}")
-        return domain
 
     # -- time ---------------------------------------------------------------------------------
 
