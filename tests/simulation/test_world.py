@@ -76,7 +76,7 @@ def test_bytes_take_time_one_message_after_the_other() -> None:
 
 
 def test_a_broker_takes_one_message_after_the_other() -> None:
-    costs = Costs(by_type_us={m.Notify: 3_000})
+    costs = Costs(by_kind_us={"Notify": 3_000})
     world = World(overlay(), "flooding", costs=costs)
     inbox = world_of(world)
     for x in (1, 2, 3):
@@ -152,7 +152,7 @@ def test_a_broker_that_crashes_forgets_and_its_neighbours_too() -> None:
 
 
 def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
-    world = World(overlay(), "flooding", costs=Costs(by_type_us={m.Notify: 50_000}))
+    world = World(overlay(), "flooding", costs=Costs(by_kind_us={"Notify": 50_000}))
     inbox = world_of(world)
     world.at(1_000_000, publish(world, 1))
     world.at(1_030_000, lambda: world.crash("b0"))

@@ -19,6 +19,7 @@ from tidegate.cli.topology import check_output
 from tidegate.errors import BadValueError, SimulationError
 from tidegate.language.durations import parse_duration
 from tidegate.routing.strategies import STRATEGIES
+from tidegate.routing.substrates import SUBSTRATES
 from tidegate.simulation.faults import parse_crash, parse_cut
 from tidegate.simulation.generators import generate
 from tidegate.simulation.loads import loads_from_json
@@ -40,8 +41,8 @@ from tidegate.simulation.workloads import WORKLOADS, Demand
 Options = dict[str, Any]
 
 RUN_ONLY = (
-    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging", "slow",
-    "crash", "cut", "trace", "loads", "picture",
+    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
+    "substrate", "slow", "crash", "cut", "trace", "loads", "picture",
 )  # fmt: skip
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
@@ -108,6 +109,11 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--processor-us", type=click.IntRange(min=0), metavar="N",
               help="Microseconds that a broker takes for each message.  [default: 0]")  # fmt: skip
 @click.option("--merging", is_flag=True, help="Send filters merged where that is exact.")
+@click.option(
+    "--substrate",
+    type=click.Choice(SUBSTRATES),
+    help="What matches events, in brokers.  [default: poset]",
+)
 @click.option("--slow", type=_Slow(), help="Subscribers that take a while for each delivery.")
 @click.option("--crash", multiple=True, metavar="B@FROM..TO",
               help="A broker that is down for a while, as b3@2s..4s; may be repeated.")  # fmt: skip
@@ -203,7 +209,7 @@ def _scenario(given: Options) -> Scenario:
     demand = Demand(**{name: value for name, value in chosen.items() if value is not None})
     faults = [parse_crash(text, topology) for text in given.get("crash", ())]
     faults += [parse_cut(text, topology) for text in given.get("cut", ())]
-    same = ("routing", "workload", "seed", "processor_us", "merging", "slow")
+    same = ("routing", "workload", "seed", "processor_us", "merging", "substrate", "slow")
     more = {name: given[name] for name in same if name in given}
     return Scenario(topology, demand=demand, faults=tuple(faults), **more)
 

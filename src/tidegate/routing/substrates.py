@@ -8,7 +8,7 @@ Subscriptions", 5.1: the poset of Siena, the Rete network of EventJava).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Protocol
 
 from tidegate.adapting.moving import Moving, Standing, event_us, filter_of
@@ -23,7 +23,7 @@ from tidegate.matching.engine import MATCHERS
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.poset import Node, Poset
 from tidegate.matching.subscription import Moment, Subscription
-from tidegate.routing.alterations import structure
+from tidegate.routing.alterations import differing_cells, structure
 
 StandingNode = Node[Standing]
 
@@ -77,14 +77,15 @@ class MatcherSubstrate:
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
-        self._nodes: dict[str, tuple[StandingNode, Hashable]] = {}
+        self._nodes: dict[str, tuple[StandingNode, Standing]] = {}
+        """The nodes by id, and what the matcher has of each."""
 
     def add(self, node: StandingNode) -> None:
         id = str(node.number)
         filter, values = _lifted(node.item)
         origin_us = node.item.origin_us if isinstance(node.item, Moving) else None
         self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
-        self._nodes[id] = node, structure(node.item)
+        self._nodes[id] = node, node.item
 
     def remove(self, node: StandingNode) -> None:
         id = str(node.number)
@@ -93,9 +94,11 @@ class MatcherSubstrate:
 
     def change(self, node: StandingNode) -> None:
         id = str(node.number)
-        if structure(node.item) == self._nodes[id][1]:
-            _, values = _lifted(node.item)
-            self._matcher.update(id, values)
+        old = self._nodes[id][1]
+        if structure(node.item) == structure(old):
+            cells = differing_cells(old, node.item)
+            self._matcher.update(id, {f"c{index}": value for index, value in cells})
+            self._nodes[id] = node, node.item
         else:
             self.remove(node)
             self.add(node)

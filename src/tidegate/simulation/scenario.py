@@ -55,6 +55,8 @@ class Scenario:
     """How long a broker takes for each message."""
     merging: bool = False
     """Whether brokers send filters merged where that is exact."""
+    substrate: str = "poset"
+    """What finds the filters that an event matches, in brokers."""
     slow: Slowness | None = None
     faults: tuple[Fault, ...] = ()
 
@@ -94,6 +96,7 @@ class Simulation:
             scenario.seed,
             costs=Costs(base_us=scenario.processor_us),
             merging=scenario.merging,
+            substrate=scenario.substrate,
             watcher=trace,
         )
         self.tally = Tally()

@@ -46,6 +46,7 @@ class Trace:
             "seed": world.seed,
             "processor_us": world.costs.base_us,
             "merging": world.merging,
+            "substrate": world.substrate,
             **more,
             "overlay": json.loads(to_json(world.topology)),
         }
@@ -299,6 +300,7 @@ def _world_of(header: _Record) -> World:
             header["seed"],
             costs=Costs(base_us=header["processor_us"]),
             merging=header["merging"],
+            substrate=header["substrate"],
         )
 
 

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from time import process_time
 from typing import Protocol
 
 from tidegate.errors import SimulationError, TopologyError
@@ -27,7 +28,7 @@ from tidegate.routing.domains import Architecture, Domain, Plan
 from tidegate.routing.graph import Announcement, Graph
 from tidegate.routing.messages import Address, Client, Message, Notify, Outgoing, Peer
 from tidegate.routing.strategies import Strategy, strategy
-from tidegate.simulation.costs import FREE, Costs
+from tidegate.simulation.costs import FREE, Costs, unshared
 from tidegate.simulation.topology import Link, Topology
 
 Action = Callable[[], None]
@@ -49,6 +50,14 @@ class Watcher(Protocol):
 
     def __call__(self, now_us: int, sender: Address, receiver: Address, message: Message) -> None:
         """Take note of a message."""
+        ...
+
+
+class Stopwatch(Protocol):
+    """Is told how much of the real processor a broker took for a message."""
+
+    def __call__(self, message: Message, seconds: float) -> None:
+        """Take note of it."""
         ...
 
 
@@ -108,6 +117,7 @@ class World:
     costs: Costs = FREE
     weather: Weather = field(default_factory=Weather)
     watcher: Watcher | None = None
+    stopwatch: Stopwatch | None = None
     only_advertised: bool | None = None
     merging: bool = False
     """Whether brokers send filters merged where that is exact."""
@@ -297,7 +307,12 @@ class World:
 
     def _handle(self, site: Site, sender: Address, message: Message) -> None:
         site.handled += 1
+        if self.stopwatch is not None:
+            message = unshared(message)
+        begun_s = process_time()
         sent = site.broker.handle(message, sender, self.now_us)
+        if self.stopwatch is not None:
+            self.stopwatch(message, process_time() - begun_s)
         if sent:
             self._send(site.broker.name, sent)
         elif type(message) is Notify:
