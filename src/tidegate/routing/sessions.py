@@ -6,7 +6,16 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tidegate.errors import RoutingError
-from tidegate.routing.messages import Client, Deliver, DeliverSequence, Message, Missed, Outgoing
+from tidegate.routing.messages import (
+    Client,
+    Deliver,
+    DeliverSequence,
+    Message,
+    Missed,
+    Outgoing,
+    Resume,
+    Suspend,
+)
 
 KEPT_MAX = 100_000
 """So many deliveries are kept for a client that is suspended; after that the oldest go."""
@@ -24,6 +33,8 @@ class Session:
     is_suspended: bool = False
     is_arriving: bool = False
     """Whether what another broker has kept for it is still to come, before all else."""
+    moves: int = 0
+    """The number of the move that has brought it here, or brings it, as the client counts them."""
     kept: deque[Delivery] = field(default_factory=deque)
     requests: deque[Message] = field(default_factory=deque)
     """What it has asked for since it is arriving, to be done when it has arrived."""
@@ -59,6 +70,18 @@ class Sessions:
         """Whether a client is on its way here from another broker."""
         session = self._sessions.get(client)
         return session is not None and session.is_arriving
+
+    def must_wait(self, client: Client, request: Message) -> bool:
+        """Whether something has to wait until a client has arrived.
+
+        To be suspended and resumed here does not have to, except behind a move that waits.
+        """
+        session = self._sessions.get(client)
+        if session is None or not session.is_arriving:
+            return False
+        moves_on = any(isinstance(each, Resume) for each in session.requests)
+        is_here = request == Resume() or isinstance(request, Suspend)
+        return moves_on or not is_here
 
     def postpone(self, client: Client, request: Message) -> None:
         """Keep what a client asks for until it has arrived."""
@@ -105,6 +128,18 @@ class Sessions:
         session.kept.clear()
         session.missed = 0
         return sent
+
+    def begin_to_arrive(self, client: Client, moves: int) -> None:
+        """Know a client that another broker has something for, and that may be known already."""
+        self.begin(client)
+        session = self[client]
+        session.is_arriving, session.is_suspended, session.moves = True, False, moves
+
+    def empty(self, client: Client, session: Session) -> None:
+        """Have nothing for a client any more that was here and comes back."""
+        session.kept.clear()
+        session.missed = 0
+        self._sessions[client] = session
 
     def end(self, client: Client) -> None:
         """Forget a client."""

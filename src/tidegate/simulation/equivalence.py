@@ -50,6 +50,7 @@ class Actor:
     is_known: bool = False
     """Whether its broker knows of it."""
     is_suspended: bool = False
+    moves: int = 0
     is_stable: bool = True
     """Whether its subscriptions have stayed as they were in this round."""
     received: list[m.Publication] = field(default_factory=list)
@@ -261,7 +262,8 @@ class Run:
             self.world.request(actor.client, m.Resume())
             return
         self.world.home[actor.client] = target
-        self.world.request(actor.client, m.Resume(home))
+        actor.moves += 1
+        self.world.request(actor.client, m.Resume(home, actor.moves))
 
     def _depart(self, actor: Actor) -> None:
         self.world.request(actor.client, m.Depart())
