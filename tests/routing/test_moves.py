@@ -17,6 +17,7 @@ from tidegate.routing.messages import (
     Depart,
     Missed,
     Refused,
+    Release,
     Resume,
     Subscribe,
     Suspend,
@@ -148,6 +149,43 @@ def test_what_the_client_had_at_its_old_broker_does_not_come_again_by_a_longer_w
     assert network.brokers["c"].subscriptions.held(Client("ann"))
     network.run()  # the event comes to c now
     assert network.delivered("ann") == network.delivered("bob") == [{"n": 1}]
+
+
+def test_what_was_handed_over_does_not_come_again_by_a_longer_way() -> None:
+    network = Network([("a", "b"), ("b", "c"), ("c", "a")], architecture=Architecture.GENERAL)
+    network.subscribe("b", "ann", "n >= 0")
+    network.run()
+    network.ask("b", "ann", Suspend())
+    network.ask("c", "ann", Resume("b"))
+    network.run_until(lambda: any(isinstance(each, Release) for each in network.waiting["c", "b"]))
+    network.publish("a", "pub", n=1)  # to b and to c, and on the way to c it stays for a while
+    late = network.waiting.pop(("a", "c"))
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}]
+    network.waiting["a", "c"] = late
+    network.run()
+    network.publish("a", "pub", n=2)
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}, {"n": 2}]
+
+
+def test_what_was_handed_over_does_not_come_again_two_brokers_further_either() -> None:
+    links = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d"), ("b", "d")]
+    network = Network(links, architecture=Architecture.GENERAL)
+    network.subscribe("b", "ann", "n >= 0")
+    network.run()
+    network.ask("b", "ann", Suspend())
+    network.ask("c", "ann", Resume("b", 1))
+    network.run_until(lambda: any(isinstance(each, Release) for each in network.waiting["c", "b"]))
+    network.publish("a", "pub", n=1)
+    late = network.waiting.pop(("a", "c"))
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}]
+    network.ask("d", "ann", Resume("c", 2))  # c has not had the event yet, but ann has
+    network.run_until(lambda: bool(network.brokers["d"].subscriptions.held(Client("ann"))))
+    network.waiting["a", "c"] = late
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}]
 
 
 def test_who_is_known_nowhere_begins_where_it_is() -> None:

@@ -11,7 +11,7 @@ new one:
    what came since has come to both: `HandOver` brings all that was kept, and the client is gone.
 4. The new broker delivers what was kept there and then what was kept here, each event once and
    those of one publisher in their order. What has come to the old broker and was not kept there the
-   client had before it left; on another way it may come here later.
+   client had before it left; on another way it may come here later, and so may what was kept.
 
 A client may move on, and come back, before it has arrived. It counts its moves, so a broker knows
 which of them come before its own: a client that is on its way here goes on from here when it has
@@ -24,7 +24,7 @@ that begins before the move and ends after it is not found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -224,8 +224,8 @@ class Moves:
         if way.client not in self._broker.sessions:
             return [(peer, HandOver(*name, ()))]  # it has departed here meanwhile
         session = self._broker.sessions[way.client]
-        seen = self._broker.last_seen()
-        hand_over = HandOver(*name, tuple(session.kept), session.missed, seen)
+        seen = _latest([*self._broker.last_seen(), *session.had.values()])
+        hand_over = HandOver(*name, tuple(session.kept), session.missed, tuple(seen.values()))
         sent: Outgoing = [*self._broker.dismiss(way.client), (peer, hand_over)]
         if session.is_arriving:
             self._broker.sessions.empty(way.client, session)
@@ -239,7 +239,8 @@ class Moves:
         if way.back is not None:
             return [(way.back, message)]
         session = self._broker.sessions[way.client]
-        merged = _merged([*message.kept, *_unseen(session.kept, message.seen)])
+        session.had = _latest(message.seen)
+        merged = _merged([*message.kept, *_unseen(session.kept, session.had)])
         session.kept.clear()
         session.kept.extend(merged)
         session.missed += message.missed
@@ -265,9 +266,13 @@ class Moves:
         return way
 
 
-def _unseen(kept: Iterable[Delivery], seen: Iterable[Stamp]) -> list[Delivery]:
+def _latest(stamps: Iterable[Stamp]) -> dict[Peer, Stamp]:
+    """The last event of each broker."""
+    return {stamp.broker: stamp for stamp in sorted(stamps)}
+
+
+def _unseen(kept: Iterable[Delivery], last: Mapping[Peer, Stamp]) -> list[Delivery]:
     """Deliveries without the events that have come to another broker."""
-    last = {stamp.broker: stamp for stamp in seen}
     return [
         each
         for each in kept

@@ -13,7 +13,9 @@ from tidegate.routing.messages import (
     Message,
     Missed,
     Outgoing,
+    Peer,
     Resume,
+    Stamp,
     Suspend,
 )
 
@@ -40,6 +42,18 @@ class Session:
     """What it has asked for since it is arriving, to be done when it has arrived."""
     missed: int = 0
     """How many deliveries were dropped because too many were kept."""
+    had: dict[Peer, Stamp] = field(default_factory=dict)
+    """The last event of each broker that was its turn elsewhere; here these may come later."""
+
+    def has_had(self, delivery: Delivery) -> bool:
+        """Whether something that comes now was its turn elsewhere."""
+        if not isinstance(delivery, Deliver):
+            return False
+        stamp = delivery.publication.stamp
+        last = self.had.get(stamp.broker)
+        if last is not None and last < stamp:
+            del self.had[stamp.broker]  # events of a broker come in order
+        return last is not None and stamp <= last
 
 
 class Sessions:
@@ -100,7 +114,11 @@ class Sessions:
     def deliver(self, client: Client, delivery: Delivery) -> Outgoing:
         """Send something to a client, or keep it if the client is suspended."""
         session = self._sessions.get(client)
-        if session is None or not (session.is_suspended or session.is_arriving):
+        if session is None:
+            return [(client, delivery)]
+        if session.had and session.has_had(delivery):
+            return []
+        if not (session.is_suspended or session.is_arriving):
             return [(client, delivery)]
         session.kept.append(delivery)
         if len(session.kept) > self._kept_max:
@@ -138,6 +156,7 @@ class Sessions:
     def empty(self, client: Client, session: Session) -> None:
         """Have nothing for a client any more that was here and comes back."""
         session.kept.clear()
+        session.had.clear()
         session.missed = 0
         self._sessions[client] = session
 
