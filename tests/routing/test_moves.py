@@ -111,6 +111,35 @@ def test_nothing_is_missed_or_comes_twice(
     assert network.is_empty()
 
 
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize("where", WORLDS)
+@settings(max_examples=settings().max_examples // 10)
+@given(seed=st.integers(0, 2**32))
+def test_the_events_of_a_publisher_that_moves_stay_in_order(
+    where: str, routing: str, seed: int
+) -> None:
+    random = Random(seed)
+    network = world(where, routing)
+    way = some_way(network, random)
+    network.advertise(way[0], "pub", "n is not null")
+    for name in network.brokers:
+        network.subscribe(name, f"at-{name}", "n >= 0")
+    network.run(random)
+    published = 0
+    for moves, here in enumerate(way):
+        if moves:
+            network.ask(here, "pub", Resume(way[moves - 1], moves))
+        for _ in range(random.randrange(4)):
+            network.publish(here, "pub", n=published)
+            published += 1
+        for _ in range(random.randrange(20)):
+            network.step(random)
+    network.run(random)
+    for name in network.brokers:
+        got = [event["n"] for event in network.delivered(f"at-{name}")]
+        assert got == list(range(published))
+
+
 def moved(network: Network) -> None:
     network.ask("a", "ann", Suspend())
     network.ask("e", "ann", Resume("a"))
