@@ -29,7 +29,8 @@ from tidegate.simulation.interests import (
     random_filter,
     random_pattern,
 )
-from tidegate.simulation.invariants import broken_rules
+from tidegate.simulation.invariants import broken_rules, unlike_asked
+from tidegate.simulation.recomputing import differences
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.world import Weather, World
 
@@ -104,6 +105,8 @@ class Run:
         """How often each kind of action is taken, in the order of `_calm_action`."""
         self._expected: list[tuple[Event, frozenset[Client]]] = []
         """Events on the way, and who must get them."""
+        self._found: list[str] = []
+        """What clients got in this round and should not have."""
         for number in range(self.mix.clients):
             actor = Actor(Client(f"c{number}"))
             self.actors[actor.client] = actor
@@ -131,6 +134,7 @@ class Run:
             actor.ever = list(actor.filters)
             actor.received.clear()
         self._expected.clear()
+        self._found = []
         begun = self.world.now_us
         times = sorted(self.random.randrange(ROUND_US) for _ in range(self.mix.actions))
         for time in times:
@@ -138,7 +142,7 @@ class Run:
         self._rest()
         if stormy:
             self._heal()
-        found = broken_rules(self.world)
+        found = broken_rules(self.world) + differences(self.world) + self._leftovers()
         found += self._problems_on_the_way(exact=not stormy)
         return found or self._problems_in_the_quiet() or self._problems_with_patterns()
 
@@ -189,9 +193,14 @@ class Run:
                 world.mend(a, b)
 
     def _go_elsewhere(self, actor: Actor) -> None:
-        """Be a client of another broker; the one it had is down."""
+        """Be a new client of another broker; the one it had is down, and has forgotten it.
+
+        What it has had may come to the other broker later, and then it comes again.
+        """
         up = [name for name, site in self.world.sites.items() if site.is_up]
         if up:
+            self._found += _unfit(actor)
+            actor.received.clear()
             self.world.home[actor.client] = self.random.choice(up)
 
     # -- what clients do ----------------------------------------------------------------------
@@ -271,13 +280,20 @@ class Run:
 
     # -- what should be -----------------------------------------------------------------------
 
+    def _leftovers(self) -> list[str]:
+        """What brokers hold for clients that they have not asked for, or the reverse."""
+        return [
+            each
+            for actor in self.actors.values()
+            for each in unlike_asked(
+                self.world, actor.client, actor.filters, actor.advertisements, actor.is_known
+            )
+        ]
+
     def _problems_on_the_way(self, *, exact: bool) -> list[str]:
-        found: list[str] = []
+        found = self._found
         for actor in self.actors.values():
-            found += _disorder(actor)
-            for each in actor.received:
-                if not any(wanted.matches(each.event) for wanted in actor.ever):
-                    found.append(f"{actor.client.identity} never asked for {_shown(each.event)}")
+            found += _unfit(actor)
         if exact:
             for event, must in self._expected:
                 for client in sorted(must):
@@ -329,6 +345,7 @@ class Run:
             for actor in random.sample(there, min(2, len(there)))
         }
         for client, pattern in asked.items():
+            self.actors[client].is_known = True
             world.request(client, m.Subscribe(pattern))
         self._rest()
         oracles = {client: SequenceMatcher(pattern) for client, pattern in asked.items()}
@@ -403,7 +420,11 @@ def _has(actor: Actor, event: Event) -> bool:
     return any(each.event.attributes is event.attributes for each in actor.received)
 
 
-def _disorder(actor: Actor) -> Iterable[str]:
+def _unfit(actor: Actor) -> Iterable[str]:
+    """What a client got twice, out of order, or without ever having asked for it."""
+    for each in actor.received:
+        if not any(wanted.matches(each.event) for wanted in actor.ever):
+            yield f"{actor.client.identity} never asked for {_shown(each.event)}"
     last: dict[tuple[Peer, int], Stamp] = {}
     for each in actor.received:
         source = each.stamp.broker, each.stamp.begun
