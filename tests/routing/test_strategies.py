@@ -184,7 +184,7 @@ def check_deliveries(network: Network, random: Random) -> None:
 
 @pytest.mark.parametrize("routing", STRATEGIES)
 @pytest.mark.parametrize("where", WORLDS)
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 8)
 @given(seed=st.integers(0, 2**32))
 def test_everyone_gets_what_matches_and_nothing_else(where: str, routing: str, seed: int) -> None:
     links, architecture = WORLDS[where]
@@ -193,7 +193,7 @@ def test_everyone_gets_what_matches_and_nothing_else(where: str, routing: str, s
 
 @pytest.mark.parametrize("routing", STRATEGIES)
 @pytest.mark.parametrize("inside", Architecture)
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 12)
 @given(seed=st.integers(0, 2**32))
 def test_over_gateways_too(inside: Architecture, routing: str, seed: int) -> None:
     check_deliveries(hybrid(routing, inside), Random(seed))

@@ -5,7 +5,7 @@ A failing seed prints the command that runs it again. `make soak` has 100,000 of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -14,7 +14,7 @@ from tidegate.language.events import Event
 from tidegate.matching.poset import Node, Poset
 from tidegate.routing.broker import Broker
 from tidegate.routing.forwarding import Asker, Forwarding
-from tidegate.routing.messages import Client, Notify, Outgoing, Peer
+from tidegate.routing.messages import Client, Key, Notify, Outgoing, Peer
 from tidegate.routing.sessions import Delivery, Sessions
 from tidegate.routing.strategies import STRATEGIES, Arrival, Asked, Strategy, Surroundings
 from tidegate.simulation.equivalence import Mix, Run
@@ -133,6 +133,7 @@ def test_a_broker_that_keeps_what_a_client_left(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Broker, "dismiss", dismiss)
     assert finds("still asks here", "subscription", "random-tree")
+    assert finds("has not asked for", "subscription", "random-tree")
 
 
 def test_a_run_that_breaks_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,3 +142,15 @@ def test_a_run_that_breaks_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Broker, "dismiss", broken)
     assert finds("ZeroDivisionError: by zero (broken, ", "flooding", "random-tree")
+
+
+def test_a_broker_that_holds_what_depends_on_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sent and held consistently, but it should not be there."""
+
+    def take_back(table: Forwarding[object], peer: Peer, keys: Iterable[Key]) -> None:
+        if peer != "b0":
+            right(table, peer, keys)
+
+    right: Callable[..., None] = Forwarding.take_back
+    monkeypatch.setattr(Forwarding, "take_back", take_back)
+    assert finds("computed from scratch", "subscription", "random-tree")

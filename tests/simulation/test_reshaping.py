@@ -24,7 +24,7 @@ def farthest_s(topology: Topology, broker: str) -> float:
     return max(delays.values())
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(SIZES, SEEDS)
 def test_the_acyclic_overlay_is_a_minimum_spanning_tree(brokers: int, seed: int) -> None:
     whole = random_graph(brokers, seed)
@@ -36,7 +36,7 @@ def test_the_acyclic_overlay_is_a_minimum_spanning_tree(brokers: int, seed: int)
     assert total_delay_s(made) == pytest.approx(least)
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(SIZES, SEEDS)
 def test_the_hierarchy_has_the_shortest_ways_from_its_root(brokers: int, seed: int) -> None:
     whole = transit_stub(brokers, seed)
@@ -66,7 +66,7 @@ def test_the_centre() -> None:
     assert central(summaries13()) in {"7", "8"}
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(SIZES, SEEDS)
 def test_the_centre_of_a_tree_is_exact(brokers: int, seed: int) -> None:
     made = acyclic(random_graph(brokers, seed))

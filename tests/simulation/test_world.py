@@ -162,6 +162,24 @@ def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
     assert world.sites["b0"].waiting == 0
 
 
+def test_what_waits_for_the_processor_is_lost_with_the_link_over_which_it_came() -> None:
+    """Otherwise a broker would connect with one that has given up asking."""
+    world = World(overlay(), "flooding", costs=Costs(by_kind_us={"Connect": 50_000}))
+    inbox = world_of(world)
+    world.cut("b0", "b1")
+    world.mend("b0", "b1")
+    world.run(20_000)
+    assert world.sites["b0"].waiting == 1
+    world.cut("b0", "b1")
+    world.run()
+    assert world.sites["b0"].waiting == 0
+    world.mend("b0", "b1")
+    world.run()
+    publish(world, 1)()
+    world.run()
+    assert [x for _, x in inbox.deliveries] == [1]
+
+
 def test_a_restart_of_what_is_up_does_nothing() -> None:
     world = World(overlay(), "subscription")
     inbox = world_of(world)

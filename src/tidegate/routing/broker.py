@@ -147,7 +147,7 @@ class Broker:
                 return self.neighbours.accepted(message, sender)
             case m.Refused():
                 self.neighbours.refused(message, sender)
-                return []
+                return self.moves.refused(message.request, sender)
             case m.Disconnect():
                 return self.lost(sender, self.now_us)
         if sender not in self.around.domain_of:
@@ -155,7 +155,7 @@ class Broker:
         return self._from_neighbour(message, sender)
 
     def _request(self, message: Message, client: Client) -> Outgoing:
-        if self.sessions.is_arriving(client) and not isinstance(message, m.Suspend | m.Resume):
+        if self.sessions.must_wait(client, message):
             self.sessions.postpone(client, message)
             return []
         match message:
@@ -180,10 +180,10 @@ class Broker:
                 )
             case m.Suspend():
                 self.sessions.suspend(client)
-            case m.Resume(home):
+            case m.Resume(home, moves):
                 if home is None or home == self.name:
                     return self.sessions.resume(client)
-                return self.moves.begin(client, home)
+                return self.moves.begin(client, home, moves)
             case m.Depart():
                 return self.dismiss(client)
             case _:

@@ -81,7 +81,7 @@ class ClientState:
         request = Subscribe(wanted, name, parameters or {}, evolve, version, now_us)
         named = checked_named(request, now_us, DEFAULT_LIMITS)
         self._named[name], self._changes = named, version
-        return replace(_subscribe(named), confirm=confirm)
+        return replace(request_of(named), confirm=confirm)
 
     def update(
         self,
@@ -113,7 +113,7 @@ class ClientState:
     def again(self) -> list[Subscribe]:
         """What to ask of a broker that has forgotten this client."""
         self._in_force.clear()
-        return [_subscribe(named) for named in self._named.values()]
+        return [request_of(named) for named in self._named.values()]
 
     # -- what it gets -------------------------------------------------------------------------
 
@@ -152,7 +152,8 @@ def is_covered(named: Named, wanted: Filter) -> bool:
     return covers(wanted, standing_form(named.subscription))
 
 
-def _subscribe(named: Named) -> Subscribe:
+def request_of(named: Named) -> Subscribe:
+    """What asks for a subscription as it stands."""
     subscription, version = named
     return Subscribe(
         subscription.filter,

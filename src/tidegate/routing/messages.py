@@ -115,6 +115,9 @@ class Resume:
     """Go on, here; and fetch what another broker has kept, if the client was there before."""
 
     home: Peer | None = None
+    moves: int = 0
+    """How often the client has moved, this one included; who counts may go back and forth at will,
+    and who does not must have arrived before it comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +325,8 @@ class Seek:
     client: Client
     home: Peer
     tree: Peer | None = None
+    moves: int = 0
+    """How often the client has moved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class Actor:
     is_known: bool = False
     """Whether its broker knows of it."""
     is_suspended: bool = False
+    moves: int = 0
     is_stable: bool = True
     """Whether its filters have stayed as they were in this round."""
     received: list[m.Publication] = field(default_factory=list)

@@ -33,7 +33,8 @@ from tidegate.simulation.interests import (
     random_pattern,
     random_policy,
 )
-from tidegate.simulation.invariants import broken_rules
+from tidegate.simulation.invariants import broken_rules, unlike_asked
+from tidegate.simulation.recomputing import differences
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.world import Weather, World
 
@@ -94,6 +95,8 @@ class Run:
         ]  # fmt: skip
         """How often each kind of action is taken, in the order of `_calm_action`."""
         self._expected: list[_Expected] = []
+        self._found: list[str] = []
+        """What clients got in this round and should not have."""
         for number in range(self.mix.clients):
             actor = Actor(Client(f"c{number}"))
             self.actors[actor.client] = actor
@@ -123,6 +126,7 @@ class Run:
         for actor in self.actors.values():
             actor.begin_round()
         self._expected.clear()
+        self._found = []
         begun = self.world.now_us
         times = sorted(self.random.randrange(ROUND_US) for _ in range(self.mix.actions))
         for time in times:
@@ -130,7 +134,7 @@ class Run:
         self._rest()
         if stormy:
             self._heal()
-        found = broken_rules(self.world)
+        found = broken_rules(self.world) + differences(self.world) + self._leftovers()
         found += self._problems_on_the_way(exact=not stormy)
         return found or self._problems_in_the_quiet() or self._problems_with_patterns()
 
@@ -181,9 +185,14 @@ class Run:
                 world.mend(a, b)
 
     def _go_elsewhere(self, actor: Actor) -> None:
-        """Be a client of another broker; the one it had is down."""
+        """Be a new client of another broker; the one it had is down, and has forgotten it.
+
+        What it has had may come to the other broker later, and then it comes again.
+        """
         up = [name for name, site in self.world.sites.items() if site.is_up]
         if up:
+            self._found += _unfit(actor, self._ever_variables)
+            actor.received.clear()
             self.world.home[actor.client] = self.random.choice(up)
 
     # -- what clients do ----------------------------------------------------------------------
@@ -292,7 +301,8 @@ class Run:
             self.world.request(actor.client, m.Resume())
             return
         self.world.home[actor.client] = target
-        self.world.request(actor.client, m.Resume(home))
+        actor.moves += 1
+        self.world.request(actor.client, m.Resume(home, actor.moves))
 
     def _depart(self, actor: Actor) -> None:
         self.world.request(actor.client, m.Depart())
@@ -300,13 +310,20 @@ class Run:
 
     # -- what should be -----------------------------------------------------------------------
 
+    def _leftovers(self) -> list[str]:
+        """What brokers hold for clients that they have not asked for, or the reverse."""
+        return [
+            each
+            for actor in self.actors.values()
+            for each in unlike_asked(
+                self.world, actor.client, actor.filters, actor.advertisements, actor.is_known
+            )
+        ]
+
     def _problems_on_the_way(self, *, exact: bool) -> list[str]:
-        found: list[str] = []
+        found = self._found
         for actor in self.actors.values():
-            found += _disorder(actor)
-            for each in actor.received:
-                if not actor.ever_asked(each.event, self._ever_variables):
-                    found.append(f"{actor.client.identity} never asked for {_shown(each.event)}")
+            found += _unfit(actor, self._ever_variables)
         if exact:
             for event, stable, sure in self._expected:
                 for client, actor in self.actors.items():
@@ -360,6 +377,7 @@ class Run:
             for actor in random.sample(there, min(2, len(there)))
         }
         for client, pattern in asked.items():
+            self.actors[client].is_known = True
             world.request(client, m.Subscribe(pattern))
         self._rest()
         oracles = {client: SequenceMatcher(pattern) for client, pattern in asked.items()}
@@ -432,7 +450,11 @@ def _has(actor: Actor, event: Event) -> bool:
     return any(each.event.attributes is event.attributes for each in actor.received)
 
 
-def _disorder(actor: Actor) -> Iterable[str]:
+def _unfit(actor: Actor, variables: Iterable[Mapping[str, Value]]) -> Iterable[str]:
+    """What a client got twice, out of order, or without ever having asked for it."""
+    for each in actor.received:
+        if not actor.ever_asked(each.event, variables):
+            yield f"{actor.client.identity} never asked for {_shown(each.event)}"
     last: dict[tuple[Peer, int], Stamp] = {}
     for each in actor.received:
         source = each.stamp.broker, each.stamp.begun

@@ -297,10 +297,14 @@ class World:
         site.busy_us += cost_us
         site.free_at_us = max(self.now_us, site.free_at_us) + cost_us
         epoch = site.epoch
+        line = None if isinstance(sender, Client) else self.lines[sender, receiver]
+        line_epoch = 0 if line is None else line.epoch
 
         def handle() -> None:
-            if site.epoch == epoch:
-                site.waiting -= 1
+            if site.epoch != epoch:
+                return
+            site.waiting -= 1
+            if line is None or line.epoch == line_epoch:  # else it is lost with the link
                 self._handle(site, sender, message)
 
         self._later(site.free_at_us, handle)
