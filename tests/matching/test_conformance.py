@@ -28,9 +28,10 @@ from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset_matcher import PosetMatcher
+from tidegate.matching.rete import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-FAST: list[Callable[[], Matcher]] = [ColumnarMatcher, PosetMatcher]
+FAST: list[Callable[[], Matcher]] = [ColumnarMatcher, PosetMatcher, ReteMatcher]
 MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, *FAST]
 
 every_fast_one = pytest.mark.parametrize("make", FAST)

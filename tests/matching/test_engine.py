@@ -21,7 +21,7 @@ from tidegate.matching.engine import Engine
 START = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-@pytest.fixture(params=["columnar", "naive", "poset"])
+@pytest.fixture(params=["columnar", "naive", "poset", "rete"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return Engine(matcher=request.param, clock=lambda: START)
 
@@ -199,7 +199,7 @@ def test_a_bad_row_is_named_and_nothing_is_added(
 
 
 def test_there_is_no_other_matcher() -> None:
-    with pytest.raises(SubscriptionError, match="columnar, naive, poset"):
+    with pytest.raises(SubscriptionError, match="columnar, naive, poset, rete"):
         Engine(matcher="quantum")
 
 

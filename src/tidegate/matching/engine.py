@@ -37,12 +37,14 @@ from tidegate.matching.records import (
     records_of,
     subscription_of,
 )
+from tidegate.matching.rete import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
 MATCHERS: dict[str, Callable[[], Matcher]] = {
     "columnar": ColumnarMatcher,
     "naive": NaiveMatcher,
     "poset": PosetMatcher,
+    "rete": ReteMatcher,
 }
 """The matchers by name."""
 
@@ -74,10 +76,10 @@ class Engine:
     >>> engine.match({"symbol": "IBM", "price": 9.5})
     []
 
-    ``matcher`` names what is inside: "columnar", "poset", the covering poset of Siena, or "naive",
-    the oracle. ``clock`` gives the time at which subscriptions begin and events are judged that do
-    not say; the default is the time of day. A clock that gives None stops time: `t` is 0 and
-    `now()` undefined.
+    ``matcher`` names what is inside: "columnar", "poset", the covering poset of Siena, "rete", a
+    Rete network, or "naive", the oracle. ``clock`` gives the time at which subscriptions begin and
+    events are judged that do not say; the default is the time of day. A clock that gives None stops
+    time: `t` is 0 and `now()` undefined.
     """
 
     def __init__(

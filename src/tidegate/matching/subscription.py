@@ -29,6 +29,14 @@ class Moment:
         """The moment at a time."""
         return cls(None if time is None else to_micros(time), variables or {})
 
+    def environment(
+        self, origin: int | None, parameters: Mapping[str, Value] | None = None
+    ) -> Environment:
+        """What expressions see at this moment, if `t` counts from ``origin``."""
+        t = 0.0 if self.micros is None or origin is None else (self.micros - origin) / 1e6
+        now = None if self.micros is None else from_micros(self.micros)
+        return Environment(parameters or {}, self.variables, t, now)
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -56,12 +64,14 @@ class Subscription:
         begun = self.since is None or self.since <= moment.micros
         return begun and (self.until is None or moment.micros < self.until)
 
+    @property
+    def counts_from(self) -> int | None:
+        """When `t` is 0, in microseconds since 1970."""
+        return self.since if self.origin is None else self.origin
+
     def environment(self, moment: Moment) -> Environment:
         """What the filter's expressions see at a moment."""
-        origin = self.since if self.origin is None else self.origin
-        t = 0.0 if moment.micros is None or origin is None else (moment.micros - origin) / 1e6
-        now = None if moment.micros is None else from_micros(moment.micros)
-        return Environment(self.parameters, moment.variables, t, now)
+        return moment.environment(self.counts_from, self.parameters)
 
     def updated(self, parameters: Mapping[str, Value | None]) -> Subscription:
         """The same subscription with other values for some parameters; None takes one away."""
