@@ -46,6 +46,9 @@ class Subscriber:
         subscriber._tidegate_fields = Fields(plan.owner, plan.parameters)
         return subscriber
 
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)  # which has a say about them, unlike __new__
+
     def set(self, **values: object) -> None:
         """Change several parameters as one: no event is judged by some old and some new values."""
         self._tidegate_fields.assign(values)
