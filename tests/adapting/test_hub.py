@@ -289,6 +289,9 @@ def test_an_interrupt_goes_to_whoever_was_interrupted(hub: Hub) -> None:
 
 
 def test_what_a_handler_publishes_is_refused_where_it_would_have_to_wait() -> None:
+    failures: list[Failure] = []
+    hub = Hub(waiting_max=2, on_error=failures.append)
+
     class Rabbit(Log):
         @on("n = 0")
         def number(self, _: Event) -> None:
@@ -296,8 +299,6 @@ def test_what_a_handler_publishes_is_refused_where_it_would_have_to_wait() -> No
                 hub.publish_now({"n": child})
                 self.seen.append(child)
 
-    failures: list[Failure] = []
-    hub = Hub(waiting_max=2, on_error=failures.append)
     rabbit, log = hub.attach(Rabbit()), hub.attach(Log())
     hub.publish_now({"n": 0})
     assert rabbit.seen == [1]  # the mother still waits too
@@ -384,7 +385,12 @@ def test_no_more_events_wait_than_may(hub: Hub) -> None:
 
     slow = hub.attach(Slow())
     mailbox = hub._attached[id(slow)].mailbox
-    in_threads(4, lambda _: [hub.publish_now({"n": n}) for n in range(200)] and None)
+
+    def publish(_: int) -> None:
+        for n in range(200):
+            hub.publish_now({"n": n})
+
+    in_threads(4, publish)
     assert len(slow.seen) == 800
     assert max(most) <= 3 + 4
 

@@ -59,8 +59,8 @@ class Held(Log):
         await self.go_on.wait()
 
 
-def hub_of(**more: int) -> Hub:
-    return Hub(Engine(matcher="naive"), **more)
+def hub_of(waiting_max: int = 100) -> Hub:
+    return Hub(Engine(matcher="naive"), waiting_max=waiting_max)
 
 
 def test_a_handler_moves_its_own_filter() -> None:
@@ -140,9 +140,13 @@ def test_plain_and_async_handlers_of_one_subscriber_take_turns() -> None:
                 self.seen.append(-event["n"])
                 assert threading.get_ident() == loop_thread
 
+        def publish() -> None:
+            for n in range(1, 4):
+                hub.publish_now({"n": n})
+
         hub, loop_thread = hub_of(), threading.get_ident()
         both = hub.attach(Both())
-        await asyncio.to_thread(lambda: [hub.publish_now({"n": n}) for n in range(1, 4)])
+        await asyncio.to_thread(publish)
         await hub.join()
         assert both.seen == [1, -1, 2, -2, 3, -3]
 

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 
 import pytest
 
@@ -147,12 +148,13 @@ def test_a_mailbox_that_is_closed_while_busy_rests_when_the_handler_is_through()
         assert rests[0] is not None
         assert not rests[0].done()
 
-    rests: list[object] = []
+    rests: list[Future[None] | None] = []
     mailbox = Mailbox("M", Work(close), 1)
     mailbox.put(numbered(0))
     mailbox.put(numbered(1))
     mailbox.run()
-    assert rests[0].done()  # type: ignore[attr-defined]
+    assert rests[0] is not None
+    assert rests[0].done()
 
 
 def test_an_interrupt_leaves_the_rest_to_the_next() -> None:
@@ -292,8 +294,8 @@ def test_others_have_their_turn_between_two_events() -> None:
     async def main() -> list[str]:
         log: list[str] = []
         boxes = [
-            Mailbox(name, Work(lambda n, name=name: log.append(f"{name}{n}")), 10, running_loop())
-            for name in "ab"
+            Mailbox("A", Work(lambda n: log.append(f"a{n}")), 10, running_loop()),
+            Mailbox("B", Work(lambda n: log.append(f"b{n}")), 10, running_loop()),
         ]
         for mailbox in boxes:
             for number in range(2):

@@ -62,7 +62,7 @@ def test_a_class_has_what_its_bases_have() -> None:
 
 def test_a_method_that_overrides_a_handler_takes_over_its_filter() -> None:
     class Same(Quotes):
-        async def cheap(self, event: Event) -> None: ...
+        async def cheap(self, event: Event) -> None: ...  # type: ignore[override]
 
     class Other(Quotes):
         @on("price < :limit / 2")
@@ -95,7 +95,7 @@ def test_a_plain_attribute_is_no_parameter() -> None:
     with pytest.raises(FilterError, match=r"Plain.cheap: limit is there, but is no tidegate.Para"):
 
         class Plain(Quotes, Subscriber):
-            limit = 20  # type: ignore[assignment]
+            limit = 20
 
     with pytest.raises(FilterError, match="no Parameter 'limit' in Bare; it has none"):
 
@@ -108,7 +108,7 @@ def test_names_that_cannot_be() -> None:
     with pytest.raises(SubscriptionError, match="Monitor: a parameter cannot be named 'set'"):
 
         class Monitor(Subscriber):
-            set = Parameter(1)  # type: ignore[assignment]
+            set = Parameter(1)
 
     with pytest.raises(SubscriptionError, match="low and high are one Parameter; make two"):
 

@@ -29,7 +29,7 @@ def test_fields_are_there_before_init() -> None:
     named = Named("a", high=5)
     assert (named.name, named.low, named.high) == ("a", 0, 5)
     with pytest.raises(TypeError):
-        Window("a")  # type: ignore[call-arg]
+        Window("a")
 
 
 def test_several_parameters_change_as_one() -> None:
