@@ -93,6 +93,7 @@ def test_changes_take_effect_in_order_for_all_requests_that_ask_for_them(world: 
     handle.update({"low": 3, "high": 4})
     handle.update({"high": 9})
     assert world.matched(x=8) == (0, 1, 2)
+    assert world.matched(x=2) == (0,)
     handle.update({"low": None})
     assert world.matched(x=8) == (0,)
 

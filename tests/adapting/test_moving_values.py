@@ -55,6 +55,7 @@ near = st.sampled_from([-4.0, -3, -1, 0, 1, 3, 4]) | st.floats(-10, 10)
 assignments = st.tuples(
     st.just("place"), st.integers(-20, 20) | st.floats(-50, 50) | st.none()
 ) | st.tuples(st.just("speed"), st.sampled_from([0, 0.5, 1, 1.5, 2, 7, -3]))
+drives = st.tuples(st.just("drive"), st.sampled_from([-15, -5, 1, 10.0, 19]))
 events = st.tuples(st.just("event"), near)
 pauses = st.sampled_from([0.0, 0.05, 0.1, 0.5, 30.0])
 
@@ -62,7 +63,10 @@ pauses = st.sampled_from([0.0, 0.05, 0.1, 0.5, 30.0])
 def check(
     steps: list[tuple[float, tuple[str, float | None]]], matcher: str = "columnar"
 ) -> tuple[int, int]:
-    """Carry out steps; how many assignments there were, and how many updates were sent."""
+    """Carry out steps: a pause and what comes then, an event or an assignment or a drive of many.
+
+    Gives how many assignments there were, and how many updates were sent.
+    """
     clock = Clock()
     engine = Engine(matcher=matcher, clock=clock)
     engine.set_variables(load=-1.5)
@@ -72,10 +76,15 @@ def check(
     filters = [parse(text) for text in FILTERS]
     for number, (pause, (what, value)) in enumerate(steps):
         clock.wait(pause)
-        if what != "event":
+        if what in ("place", "speed"):
             setattr(traveller, what, value)
             continue
         assert value is not None
+        if what == "drive":
+            for _ in range(20):
+                clock.wait(0.1)
+                traveller.place = (traveller.place or 0) + value / 10
+            continue
         event = {"n": number, "x": (traveller.place or 0) + value}
         true = {"place": traveller.place, "speed": traveller.speed}
         t = (clock.now - START).total_seconds()
@@ -88,7 +97,7 @@ def check(
 
 
 @pytest.mark.parametrize("matcher", ["columnar", "naive"])
-@given(steps=st.lists(st.tuples(pauses, assignments | events), max_size=40))
+@given(steps=st.lists(st.tuples(pauses, assignments | drives | events), max_size=30))
 def test_what_is_handled_is_what_matches_the_true_values(
     matcher: str, steps: list[tuple[float, tuple[str, float | None]]]
 ) -> None:
