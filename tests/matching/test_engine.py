@@ -16,6 +16,7 @@ from tidegate.errors import (
     UnsetParameterWarning,
 )
 from tidegate.language.events import Event
+from tidegate.language.values import to_micros
 from tidegate.matching.engine import Engine
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -110,6 +111,17 @@ def test_variables_take_effect_at_once(engine: Engine) -> None:
     assert engine.match({"distance": 15}) == []
     engine.set_variables(max=None)
     assert engine.match({"distance": 1}) == []
+
+
+def test_a_moment_has_the_time_and_the_variables_of_then(engine: Engine) -> None:
+    sub = engine.subscribe("x < :base + @more + t", base=1)
+    engine.set_variables(more=2)
+    later = Event.of({"x": 5}, START + timedelta(seconds=3))
+    then = engine.moment(later)
+    engine.set_variables(more=0)
+    assert engine.match_at(later, then) == [sub.id]
+    assert engine.match_at(later, engine.moment(later)) == []
+    assert engine.moment().micros == engine.moment(Event.of({})).micros == to_micros(START)
 
 
 def test_batches_from_arrow(engine: Engine) -> None:

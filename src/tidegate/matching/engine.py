@@ -237,7 +237,11 @@ class Engine:
         The event is judged at ``time``, else at its own publication time, else now.
         """
         taken = Event.of(event, time)
-        return self._matcher.match(taken, self._moment(taken))
+        return self.match_at(taken, self.moment(taken))
+
+    def match_at(self, event: Event, moment: Moment) -> list[str]:
+        """The ids of the subscriptions that match an event judged at a moment."""
+        return self._matcher.match(event, moment)
 
     def match_batch(
         self,
@@ -256,7 +260,7 @@ class Engine:
             taken = [Event.of(each) for each in events]
             batch = self._timed(EventBatch.of_events(taken), event_time)
             if event_time is None and any(each.time is not None for each in taken):
-                moments = [self._moment(each).micros for each in taken]
+                moments = [self.moment(each).micros for each in taken]
                 known = [NO_TIME if each is None else each for each in moments]
                 batch = batch.judged_at(np.array(known, np.int64))
         return self._matcher.match_batch(batch.knowing(self._variables)).to_table()
@@ -269,15 +273,17 @@ class Engine:
             raise EventError(f"the events have no column {event_time!r} with their time")
         return batch.judged_at(micros_of(column, event_time))
 
-    def _moment(self, event: Event) -> Moment:
-        return Moment.at(event.time or self._clock(), self._variables)
+    def moment(self, event: Event | None = None) -> Moment:
+        """When an event is judged, at its own time or now, with the variables as they are."""
+        time = None if event is None else event.time
+        return Moment.at(time or self._clock(), self._variables)
 
     def explain(
         self, id: str, event: Event | Mapping[str, object], *, time: datetime | None = None
     ) -> Explanation:
         """Why a subscription does or does not match an event, predicate by predicate."""
         taken = Event.of(event, time)
-        return explain(self.get(id), taken, self._moment(taken))
+        return explain(self.get(id), taken, self.moment(taken))
 
 
 def _unknown(id: str) -> SubscriptionError:
