@@ -347,6 +347,13 @@ def test_filters_that_move_from_different_moments() -> None:
     assert still.parents == [late]
 
 
+def test_what_only_seems_to_move_is_found() -> None:
+    poset = Poset(FILTERS)
+    seeming = poset.insert(Moving(parse("y < 5 + 0 * sin(t)"), 0))
+    assert poset.find(parse("y < 5")) is seeming
+    assert poset.insert(parse("y < 5")) is seeming
+
+
 def test_an_advertisement_covers_what_says_less() -> None:
     poset = Poset(ADVERTISEMENTS)
     quotes = poset.insert(parse_advertisement("symbol is not null and price > 0"))

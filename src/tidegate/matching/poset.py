@@ -216,8 +216,9 @@ class Poset(Generic[T]):
     def find(self, item: T) -> Node[T] | None:
         """The node of an item, or of one that equals it."""
         new = self._node_of(item)
-        if new._box is not None and new._settled:
-            return self._equal(new)
+        equal = self._equal(new)
+        if equal is not None or (new._box and new._settled and not self._unsettled):
+            return equal
         return _first_common(self._all_above(new), self._all_below(new))
 
     def covering(self, item: T) -> list[Node[T]]:

@@ -281,7 +281,7 @@ class Broker:
 
     def _publish(self, event: Event, client: Client) -> Outgoing:
         if self.only_advertised and not any(
-            node.item.allows(event) for node in self.offers.held(client)
+            each.allows(event) for each in self.offers.asked(client)
         ):
             raise RoutingError(f"{client.identity!r} has not advertised such an event")
         if event.time is None:
@@ -293,9 +293,9 @@ class Broker:
 
     def dismiss(self, client: Client) -> Outgoing:
         """Forget a client and all that it has asked for."""
-        for node in self.subscriptions.held(client):
-            self.subscriptions.cancel(client, node.item)
-        offered = [node.item for node in self.offers.held(client)]
+        for wanted in self.subscriptions.asked(client):
+            self.subscriptions.cancel(client, wanted)
+        offered = self.offers.asked(client)
         for offer in offered:
             self.offers.cancel(client, offer)
         self.claims.dismiss(client)

@@ -97,7 +97,8 @@ class Forwarding(Generic[T]):
         self.listener: Listener[T] | None = None
         self._covers = order.covers
         self.wanted = wanted
-        self._of_client: dict[Local, dict[Node[T], None]] = {}
+        self._of_client: dict[Local, dict[Node[T], T]] = {}
+        """The nodes of what a client asks for, and how it has said it."""
         self._of_peer: dict[Peer, dict[Key, tuple[Node[T], T]]] = {}
         """The node of what a neighbour asks for, and how it has said it."""
         self._reach: dict[Node[T], frozenset[Label]] = {}
@@ -114,15 +115,17 @@ class Forwarding(Generic[T]):
         """What a client has asked for."""
         return list(self._of_client.get(client, ()))
 
+    def asked(self, client: Local) -> list[T]:
+        """What a client has asked for, as it has said it."""
+        return list(self._of_client.get(client, {}).values())
+
     def ask(self, client: Local, item: T) -> bool:
         """Enter what a client asks for, in place of all it covers; False if it has it already."""
         covers = self._covers
-        held = self.held(client)
-        if any(covers(node.item, item) for node in held):
+        if any(covers(each, item) for each in self.asked(client)):
             return False
-        for narrow in [each for each in held if covers(item, each.item)]:
-            self._release(client, narrow)
-        self._hold(client, self._enter(client, item))
+        self.cancel(client, item)
+        self._hold(client, self._enter(client, item), item)
         return True
 
     def claim(self, claim: Claim, item: T) -> None:
@@ -132,22 +135,22 @@ class Forwarding(Generic[T]):
         """
         held = self._of_client.pop(claim, None)
         if held is None:
-            self._hold(claim, self._enter(claim, item))
+            self._hold(claim, self._enter(claim, item), item)
         else:
-            self._hold(claim, self._shift(claim, next(iter(held)), item))
+            self._hold(claim, self._shift(claim, next(iter(held)), item), item)
 
     def release(self, claim: Claim) -> None:
         """Cancel what a client has asked for by a name."""
         for node in self.held(claim):
             self._release(claim, node)
 
-    def _hold(self, client: Local, node: Node[T]) -> None:
-        self._of_client.setdefault(client, {})[node] = None
+    def _hold(self, client: Local, node: Node[T], item: T) -> None:
+        self._of_client.setdefault(client, {})[node] = item
 
     def cancel(self, client: Local, item: T) -> int:
         """Cancel all that a client has asked for and an item covers; gives how many those are."""
-        covers = self._covers
-        covered = [each for each in self.held(client) if covers(item, each.item)]
+        held = self._of_client.get(client, {})
+        covered = [node for node, said in held.items() if self._covers(item, said)]
         for node in covered:
             self._release(client, node)
         return len(covered)

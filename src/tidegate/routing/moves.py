@@ -111,10 +111,10 @@ class Moves:
         if self._is_leaving(client) or (has_left and session.is_arriving):
             self._next.setdefault(client, []).append((message, peer))
             return []
-        held = [node.item for node in broker.subscriptions.held(client)]
+        held = broker.subscriptions.asked(client)
         wanted: list[Filter | Pattern] = [each for each in held if isinstance(each, Filter)]
         wanted += broker.patterns.held(client)
-        offered = tuple(node.item for node in broker.offers.held(client))
+        offered = tuple(broker.offers.asked(client))
         named = tuple(broker.claims.held(client))
         answer = Found(message.origin, message.number, True, tuple(wanted), offered, named)
         self._ways[_Name(message.origin, message.number)] = _Way(client, peer, answer=answer)

@@ -35,13 +35,13 @@ def recomputed(world: World) -> World:
     )
     for client, home in world.home.items():
         fresh.admit(client, _Nobody(), home)
-        for offer in world.sites[home].broker.offers.held(client):
-            fresh.request(client, m.Advertise(offer.item))
+        for offer in world.sites[home].broker.offers.asked(client):
+            fresh.request(client, m.Advertise(offer))
     fresh.run()
     for client, home in world.home.items():
         broker = world.sites[home].broker
-        for wanted in broker.subscriptions.held(client):
-            fresh.request(client, m.Subscribe(filter_of(wanted.item)))
+        for wanted in broker.subscriptions.asked(client):
+            fresh.request(client, m.Subscribe(filter_of(wanted)))
         for named in broker.claims.held(client):
             fresh.request(client, request_of(named))
     fresh.run()
