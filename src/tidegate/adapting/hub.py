@@ -9,15 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from tidegate.adapting.attachment import Attachment, Failure, OnError, log_failure
+from tidegate.adapting.attachment import Attachment, OnError, log_failure
 from tidegate.adapting.embedded import EngineConnection
 from tidegate.adapting.mailbox import Mailbox, is_handling, running_loop
 from tidegate.adapting.subscriber import Subscriber
 from tidegate.errors import BadValueError, QueueFullError, SubscriptionError
 from tidegate.language.events import Event
 from tidegate.matching.engine import Engine
-
-__all__ = ["Failure", "Hub"]
 
 WAITING_MAX = 1_000
 
