@@ -92,7 +92,7 @@ class Broker:
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.offers: Forwarding[Advertisement] = Forwarding(ADVERTISEMENTS, self._wanted_offers)
         self.subscriptions: Forwarding[Filter] = Forwarding(
-            FILTERS, self._wanted_filters, Groups if merging else OneByOne
+            FILTERS, self._wanted_filters, self._merged if merging else OneByOne
         )
         self.sessions = Sessions()
         self.waves = Waves(name, self.around)
@@ -111,6 +111,9 @@ class Broker:
         self.around.domains[domain.name] = domain
         for peer in domain.neighbours:
             self.around.domain_of[peer] = domain
+
+    def _merged(self) -> Groups:
+        return Groups(self._limits.filters)
 
     # -- what comes in ------------------------------------------------------------------------
 
@@ -303,7 +306,7 @@ class Broker:
         added = [key for key, _ in message.wanted]
         self._check_keys(self.subscriptions, peer, message.unwanted, added)
         for _, wanted in message.wanted:
-            check_filter(wanted)
+            check_filter(wanted, self._limits.filters)
         for key, wanted in message.wanted:
             self.subscriptions.put(peer, key, wanted)
         self.subscriptions.take_back(peer, message.unwanted)
