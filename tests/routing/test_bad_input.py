@@ -54,8 +54,12 @@ from tidegate.routing.strategies import strategy
 ANN, BOB = Client("ann"), Client("bob")
 OFFERED = parse_advertisement("x > 1")
 KEY, UNKNOWN = Key(1, None), Key(99, None)
+LONG = parse(f"x = '{'a' * 58}'")
+LONG_OFFER = parse_advertisement(str(LONG))
 SMALL = BrokerLimits(
-    Limits(length_chars_max=60, pattern_steps_max=3), per_client_max=3, interests_max=2
+    Limits(length_chars_max=60, pattern_steps_max=3, disjuncts_max=5),
+    per_client_max=3,
+    interests_max=2,
 )
 
 
@@ -121,6 +125,10 @@ OPEN = ["x > :limit", "x > t", "x > @load", "x > now()"]
         (Subscribe(" then ".join(["x = 1"] * 4)), "at most 3 steps"),
         (Subscribe(Pattern((parse("x = 1"),) * 4)), "between 1 and 3 steps, not 4"),
         (Subscribe(Pattern(())), "between 1 and 3 steps, not 0"),
+        (Subscribe(LONG), "has 64 characters; at most 60"),
+        (Subscribe(Pattern((parse("x = 1"), LONG))), "has 64 characters; at most 60"),
+        (Subscribe(" or ".join(f"x={n}" for n in range(6))), "more than 5 disjuncts"),
+        (Advertise(LONG_OFFER), "has 64 characters; at most 60"),
         (Unsubscribe("x > 4 and"), "^"),
         (Unsubscribe("y > 5"), "'ann' has no subscription that this covers"),
         (Unsubscribe("x > 7"), "'ann' has no subscription that this covers"),
@@ -187,6 +195,9 @@ def test_too_many_subscriptions_and_advertisements() -> None:
         (Delegate(8, parse_pattern("x = 1 then x = 2"), -1), f"at most {LEVELS_MAX} times"),
         (Delegate(8, Pattern((parse("x = 1"),) * 4), 2), "between 1 and 3 steps"),
         (Undelegate(8), "'q' has not delegated a pattern 8"),
+        (Interests(((Key(8, None), parse("x > 1")), (Key(9, None), LONG))), "at most 60"),
+        (Offers(((Key(8, None), OFFERED), (Key(9, None), LONG_OFFER))), "at most 60"),
+        (Delegate(8, Pattern((parse("x = 1"), LONG)), 2), "at most 60"),
         (Notify(publication()), "has its time of publication"),
         (Notify(publication(NOW), "p"), "has one tree only"),
         (Probe("far", 1, "p"), "has one tree only"),

@@ -16,6 +16,7 @@ from tidegate.routing.checks import (
     check_times,
     checked_advertisement,
     checked_subscription,
+    too_large,
 )
 from tidegate.routing.messages import Publication, Stamp
 
@@ -37,9 +38,9 @@ def test_what_is_no_text_of_a_filter_shows_the_place() -> None:
 
 @pytest.mark.parametrize("text", ["x < :limit", "x < t", "x < @load"])
 def test_filters_whose_values_are_not_known(text: str) -> None:
-    for check in (check_filter, lambda each: checked_subscription(each, DEFAULT_LIMITS)):
+    for check in (check_filter, checked_subscription):
         with pytest.raises(RoutingError, match=r"`x < .* has values that change"):
-            check(parse(text))
+            check(parse(text), DEFAULT_LIMITS)
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -49,9 +50,35 @@ def test_the_length_of_a_pattern(steps: int) -> None:
         check_pattern(pattern, Limits(pattern_steps_max=2))
 
 
+LARGE = {
+    "x > 5 and y > 5": (Limits(length_chars_max=14), "has 15 characters; at most 14 are taken"),
+    "x = 1 or x = 2 or x = 3": (Limits(disjuncts_max=2), "has more than 2 disjuncts"),
+    "x in (1, 2, 3)": (Limits(cost_max=3), "costs 4 predicates, values and operations; at most 3"),
+}
+
+
+@pytest.mark.parametrize("text", LARGE)
+def test_what_is_over_a_limit_is_refused_whoever_made_it(text: str) -> None:
+    limits, reason = LARGE[text]
+    for item in (parse(text), parse_advertisement(text)):
+        assert reason in str(too_large(item, limits))
+        assert too_large(item, DEFAULT_LIMITS) is None
+    for wanted in (parse(text), Pattern((parse("x = 1"), parse(text)))):
+        with pytest.raises(RoutingError, match=reason):
+            checked_subscription(wanted, limits)
+    with pytest.raises(RoutingError, match=reason):
+        checked_advertisement(parse_advertisement(text), limits)
+
+
+def test_what_counts_is_the_text_as_brokers_write_it() -> None:
+    """Otherwise the neighbours would refuse what a broker has taken."""
+    with pytest.raises(RoutingError, match="has 5 characters; at most 4 are taken"):
+        checked_subscription("x<1", Limits(length_chars_max=4))
+
+
 def test_other_things() -> None:
     with pytest.raises(RoutingError, match="a subscription has a filter, not int"):
-        check_filter(1)
+        check_filter(1, DEFAULT_LIMITS)
     with pytest.raises(RoutingError, match="an advertisement is needed, not Filter"):
         checked_advertisement(parse("x = 1"), DEFAULT_LIMITS)
     with pytest.raises(RoutingError, match="has its time of publication"):

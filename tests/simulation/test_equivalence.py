@@ -145,8 +145,6 @@ def test_a_run_that_breaks_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_broker_that_holds_what_depends_on_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is sent and held consistently, but it should not be there."""
-
     def take_back(table: Forwarding[object], peer: Peer, keys: Iterable[Key]) -> None:
         if peer != "b0":
             right(table, peer, keys)

@@ -29,7 +29,7 @@ from tidegate.language.expressions import (
 )
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.normal import Conjunction, NormalForm, disjuncts, plainly
-from tidegate.language.parser import parse_filter
+from tidegate.language.parser import Size, parse_filter, size_of
 from tidegate.language.ranges import Stretch
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Row, Shape, row_of, split
@@ -136,6 +136,16 @@ class Filter:
     def never_matches(self) -> bool:
         """Whether surely no event can match it, whatever its parameters are."""
         return all(Conjunction.of(each).is_empty for each in disjuncts(self.node))
+
+    @cached_property
+    def size(self) -> Size:
+        """How large it is, as limits count it."""
+        return size_of(self.node)
+
+    @cached_property
+    def length_chars(self) -> int:
+        """How long its text is."""
+        return len(str(self))
 
     # -- matching -----------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ class Broker:
         self.subscriptions: Forwarding[Standing] = Forwarding(
             FILTERS,
             self._wanted_filters,
-            Groups if merging else OneByOne,
+            self._merged if merging else OneByOne,
             structure=structure,
         )
         self.substrate = make_substrate(substrate)(self.subscriptions.poset)
@@ -125,6 +125,9 @@ class Broker:
         self.around.domains[domain.name] = domain
         for peer in domain.neighbours:
             self.around.domain_of[peer] = domain
+
+    def _merged(self) -> Groups:
+        return Groups(self.limits.filters)
 
     # -- what comes in ------------------------------------------------------------------------
 
@@ -363,7 +366,7 @@ class Broker:
         for key, cells in message.altered:
             wanted.append((key, altered(self.subscriptions.item(peer, key), cells)))
         for _, each in wanted:
-            check_standing(each)
+            check_standing(each, self.limits.filters)
         for key, each in wanted:
             self.subscriptions.put(peer, key, each)
         self.subscriptions.take_back(peer, message.unwanted)

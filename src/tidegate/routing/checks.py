@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidegate.adapting.moving import Moving
+from tidegate.adapting.moving import Moving, filter_of
 from tidegate.adapting.policies import Evolve
 from tidegate.errors import RoutingError
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.filters import Filter, check_values
 from tidegate.language.limits import Limits
-from tidegate.language.parser import parse_filter
+from tidegate.language.parser import over_limit, parse_filter, size_of
 from tidegate.language.patterns import Pattern, parse_pattern
 from tidegate.language.values import INT_MAX
 from tidegate.matching.records import checked_parameters
@@ -30,7 +30,7 @@ def checked_subscription(wanted: Filter | Pattern | str, limits: Limits) -> Filt
     if isinstance(wanted, Pattern):
         check_pattern(wanted, limits)
     else:
-        check_filter(wanted)
+        check_filter(wanted, limits)
     return wanted
 
 
@@ -40,6 +40,7 @@ def checked_advertisement(offered: object, limits: Limits) -> Advertisement:
         offered = parse_advertisement(offered, limits)
     if not isinstance(offered, Advertisement):
         raise RoutingError(f"an advertisement is needed, not {type(offered).__name__}")
+    _check_size(offered, limits)
     return offered
 
 
@@ -51,11 +52,11 @@ def check_pattern(pattern: Pattern, limits: Limits) -> None:
             f"a pattern has between 1 and {steps_max} steps, not {len(pattern.steps)}"
         )
     for step in pattern.steps:
-        check_filter(step)
+        check_filter(step, limits)
 
 
-def check_filter(wanted: object) -> None:
-    """See that something is a filter that stands still."""
+def check_filter(wanted: object, limits: Limits) -> None:
+    """See that something is a filter that stands still, and not too large."""
     if not isinstance(wanted, Filter):
         raise RoutingError(f"a subscription has a filter, not {type(wanted).__name__}")
     if wanted.parameters or wanted.evolves:
@@ -63,9 +64,29 @@ def check_filter(wanted: object) -> None:
             f"`{wanted}` has values that change; a subscription with such a filter has a name, "
             "and steps of patterns have none"
         )
+    _check_size(wanted, limits)
 
 
-def check_standing(wanted: object) -> None:
+def _check_size(item: Filter | Advertisement, limits: Limits) -> None:
+    reason = too_large(item, limits)
+    if reason is not None:
+        raise RoutingError(reason)
+
+
+def too_large(item: Filter | Advertisement, limits: Limits) -> str | None:
+    """Why something is over the limits; None if it is not.
+
+    Its text is as brokers write it, not as a client has: so what a broker takes from a client, its
+    neighbours take from it.
+    """
+    size = item.size if isinstance(item, Filter) else size_of(item.node)
+    length = item.length_chars if isinstance(item, Filter) else len(str(item))
+    if length > limits.length_chars_max:
+        return f"the filter has {length} characters; at most {limits.length_chars_max} are taken"
+    return over_limit(size, limits)
+
+
+def check_standing(wanted: object, limits: Limits) -> None:
     """See that something can stand in the tables of brokers: all but the time is known."""
     if isinstance(wanted, Moving):
         if wanted.filter.parameters or wanted.filter.variables:
@@ -78,6 +99,7 @@ def check_standing(wanted: object) -> None:
         raise RoutingError(
             f"a broker asks another for filters whose values are known, not for {wanted}"
         )
+    _check_size(filter_of(wanted), limits)
 
 
 def checked_named(message: Subscribe, now_us: int, limits: Limits) -> Named:
@@ -106,6 +128,7 @@ def checked_filter(wanted: object, limits: Limits) -> Filter:
         wanted = Filter(parse_filter(wanted, limits))
     if not isinstance(wanted, Filter):
         raise RoutingError(f"a subscription with a name has a filter, not {type(wanted).__name__}")
+    _check_size(wanted, limits)
     return wanted
 
 

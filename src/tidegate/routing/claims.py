@@ -23,7 +23,7 @@ from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
 from tidegate.matching.subscription import Moment
-from tidegate.routing.checks import updated
+from tidegate.routing.checks import check_standing, updated
 from tidegate.routing.client_state import is_covered
 from tidegate.routing.forwarding import Claim
 from tidegate.routing.messages import Client, InForce, Match, Named, Outgoing, Update
@@ -105,6 +105,7 @@ class Claims:
 
     def _enter(self, client: Client, named: Named) -> None:
         form = standing_form(named.subscription)
+        check_standing(form, self._broker.limits.filters)  # as others will
         self._named.setdefault(client, {})[named.subscription.id] = named
         self._broker.subscriptions.claim(Claim(client, named.subscription.id), form)
 

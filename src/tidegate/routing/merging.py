@@ -2,6 +2,7 @@
 
 `price < 5` and `price between 5 and 9` are sent as `price <= 9`. Only what loses nothing is merged,
 so no event goes further because of it; what it saves is entries in the tables of other brokers.
+What would be over the limits of filters stays apart, because others would refuse it.
 
 Theory of operation. The filters for one place are in groups, each of which has a merged filter. A
 new one joins the first group with which it can be merged, and the result is tried with the others
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 
 from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter
+from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.matching.poset import Node
+from tidegate.routing.checks import too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class _Group:
 class Groups:
     """The filters that go to one place."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._groups: dict[int, _Group] = {}
         self._group_of: dict[Node[Standing], int] = {}
         self._alike: dict[tuple[str, ...], dict[int, None]] = {}
@@ -82,7 +86,10 @@ class Groups:
             return None  # what moves is sent as it is
         for number in self._alike.get(group.attributes, ()):
             other = self._groups[number].merged
-            if isinstance(other, Filter) and (merged := other.merge(group.merged)).exact:
+            if not isinstance(other, Filter):
+                continue
+            merged = other.merge(group.merged)
+            if merged.exact and too_large(merged.filter, self._limits) is None:
                 return number, merged.filter
         return None
 
