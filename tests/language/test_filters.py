@@ -111,7 +111,7 @@ def test_bind_keeps_integers_exact() -> None:
 
 
 def test_bind_takes_any_name_of_a_parameter() -> None:
-    assert str(parse("x < :self + :cls").bind(**{"self": 1, "cls": 2})) == "x < 1 + 2"
+    assert str(parse("x < :self + :cls").bind(self=1, cls=2)) == "x < 1 + 2"
 
 
 def test_bind_refuses_what_it_does_not_have() -> None:
