@@ -28,6 +28,9 @@ from tidegate.matching.covering_index import CoveringIndex
 
 K = TypeVar("K", bound=Hashable)
 
+_QUEUED_MIN = 16
+"""A queue is cleared of what has gone when that is more than half of it, and more than this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -36,6 +39,8 @@ class Version:
     estimate: Filter
     begin_us: int
     end_us: int
+    number: int = 0
+    """By which the queue knows it; 0 if it is not there."""
 
 
 class MovingFilters(Generic[K]):
@@ -46,6 +51,7 @@ class MovingFilters(Generic[K]):
         self._index: CoveringIndex[K] = CoveringIndex(more_is_narrower=True)
         self._versions: dict[K, Version] = {}
         self._queue: list[tuple[int, int, K]] = []
+        """The versions of periodic filters by when they end; some may have gone meanwhile."""
         self._queued = 0
         self._newest_us = 0
         """When the newest version of a periodic filter begins."""
@@ -60,6 +66,7 @@ class MovingFilters(Generic[K]):
         """Take a filter in."""
         self._filters[key] = moving
         if isinstance(moving.evolve, Periodic):
+            self._clear_queue()
             self._evolve_to(key, moving, moving.origin_us, moving.evolve)
         else:
             self._index.add(key, _boxes(moving.widest), moves=True)
@@ -98,13 +105,22 @@ class MovingFilters(Generic[K]):
         """Replace all versions that have ended."""
         queue = self._queue
         while queue and queue[0][0] < time_us:
-            end_us, _, key = heapq.heappop(queue)
-            version, moving = self._versions.get(key), self._filters.get(key)
-            if version is None or moving is None or version.end_us != end_us:
-                continue  # it was taken out meanwhile
-            assert isinstance(moving.evolve, Periodic)
-            self._index.remove(key)
-            self._evolve_to(key, moving, time_us, moving.evolve)
+            _, number, key = heapq.heappop(queue)
+            if self._is_current(number, key):
+                moving = self._filters[key]
+                assert isinstance(moving.evolve, Periodic)
+                self._index.remove(key)
+                self._evolve_to(key, moving, time_us, moving.evolve)
+
+    def _clear_queue(self) -> None:
+        """Forget versions that have gone, if they are many: what changes often leaves one each."""
+        if len(self._queue) > 2 * len(self._versions) + _QUEUED_MIN:
+            self._queue = [each for each in self._queue if self._is_current(*each[1:])]
+            heapq.heapify(self._queue)
+
+    def _is_current(self, number: int, key: K) -> bool:
+        version = self._versions.get(key)
+        return version is not None and version.number == number
 
     def _evolve_to(self, key: K, moving: Moving, time_us: int, policy: Periodic) -> None:
         interval_us = max(1, round(policy.interval * 1e6))
@@ -112,10 +128,10 @@ class MovingFilters(Generic[K]):
         begin_us = moving.origin_us + (number - 1) * interval_us
         end_us = begin_us + 2 * interval_us
         estimate = moving.during(begin_us, end_us)
-        self._versions[key] = Version(estimate, begin_us, end_us)
+        self._queued += 1
+        self._versions[key] = Version(estimate, begin_us, end_us, self._queued)
         self._index.add(key, _boxes(estimate), moves=True)
         self._newest_us = max(self._newest_us, begin_us)
-        self._queued += 1
         heapq.heappush(self._queue, (end_us, self._queued, key))
 
     def _younger(self, time_us: int) -> list[K]:

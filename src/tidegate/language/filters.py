@@ -169,7 +169,7 @@ class Filter:
 
     # -- values for what is open --------------------------------------------------------------
 
-    def bind(self, **parameters: object) -> Filter:
+    def bind(self, /, **parameters: object) -> Filter:
         """The filter with values in place of parameters; those not named stay.
 
         >>> print(parse("price < :limit").bind(limit=10))

@@ -52,7 +52,7 @@ def altered(standing: Standing, cells: Iterable[Cell]) -> Standing:
     shape, _ = filter_of(standing).shape_and_row
     row = list(_row(standing))
     for index, value in cells:
-        if not 0 <= index < len(row):
+        if not isinstance(index, int) or not 0 <= index < len(row):
             raise RoutingError(
                 f"`{shape}` has {len(row)} cells, so there is none of number {index}"
             )
