@@ -24,6 +24,7 @@ from tidegate.errors import (
     TidegateWarning,
     UnresolvedError,
     UnsetParameterWarning,
+    VariableError,
 )
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.bulk import BulkParser
@@ -69,6 +70,7 @@ __all__ = [
     "TidegateWarning",
     "UnresolvedError",
     "UnsetParameterWarning",
+    "VariableError",
     "parse",
     "parse_advertisement",
     "parse_pattern",

@@ -7,6 +7,7 @@ TidegateError
 │   └── EventError          ... and it stands in an event; the message names the attribute
 ├── UnresolvedError         a question that needs values for parameters, `t` or variables
 ├── SubscriptionError       a subscription that is not there, or is there already
+├── VariableError           the provider of a variable `@name` failed
 ├── SnapshotError           a file is no snapshot of an engine, or cannot be read
 ├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
 ├── LogError                a log of events is not there, is damaged, or cannot be used so
@@ -66,6 +67,10 @@ class UnresolvedError(TidegateError):
 
 class SubscriptionError(TidegateError):
     """A subscription that does not exist, exists already, or cannot be changed like this."""
+
+
+class VariableError(TidegateError):
+    """The provider of a variable failed, or gave something that is no value."""
 
 
 class SnapshotError(TidegateError):
