@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 
 from tidegate.errors import BadValueError
 from tidegate.language.durations import format_duration, parse_duration
@@ -66,6 +67,7 @@ class Cached:
 Evolve = Lazy | Periodic | Cached
 
 
+@lru_cache(maxsize=1_024)
 def parse_evolve(text: str) -> Evolve:
     """Read when a filter is evaluated; raises BadValueError.
 
@@ -83,6 +85,14 @@ def parse_evolve(text: str) -> Evolve:
     raise BadValueError(
         f"{text!r} does not say when a filter evolves; write 'lazy', 'periodic 1 s' or 'cached 1 s'"
     )
+
+
+def check_evolve(evolve: object) -> None:
+    """Refuse what does not say when a filter is evaluated."""
+    if not isinstance(evolve, Evolve | None):
+        raise BadValueError(
+            f"evolve must be tidegate.Lazy(), Periodic(seconds) or Cached(seconds), not {evolve!r}"
+        )
 
 
 _LAZY = -(2**63)

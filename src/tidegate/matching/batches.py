@@ -34,6 +34,21 @@ class Matches:
     events: npt.NDArray[np.int64]
     subscriptions: Column
 
+    @classmethod
+    def joined(cls, parts: Sequence[Matches]) -> Matches:
+        """The pairs of several parts of a batch, one after the other."""
+        if not parts:
+            return cls(np.zeros(0, np.int64), pa.array([], pa.string()))
+        if len(parts) == 1:
+            return parts[0]
+        ids: Column = pa.chunked_array([each.subscriptions for each in parts])
+        events = np.concatenate([each.events for each in parts])
+        return cls(events, ids.unify_dictionaries().combine_chunks())
+
+    def moved(self, by: int) -> Matches:
+        """The same pairs, of events that stand so many places further back."""
+        return replace(self, events=self.events + by) if by else self
+
     def to_table(self) -> pa.Table:
         """The pairs as an Arrow table with the columns `event` and `subscription`."""
         return pa.table({"event": pa.array(self.events), "subscription": self.subscriptions})
@@ -139,6 +154,14 @@ class EventBatch:
         micros = NO_TIME if self.micros is None else self.micros[index]
         return None if micros == NO_TIME else int(micros)
 
+    def present(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which events have an attribute."""
+        found = np.zeros(self.length, np.bool_)
+        for column_name, column in self.columns:
+            if column_name == name:
+                found |= presence(column)
+        return found
+
     def event(self, index: int) -> Event:
         """One event of the batch."""
         attributes: dict[str, Value] = {}
@@ -147,6 +170,17 @@ class EventBatch:
             if value is not None:
                 attributes[name] = value
         return Event(attributes)
+
+
+def presence(column: Column) -> npt.NDArray[np.bool_]:
+    """Which rows of a column have a value."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.bool_)
+    present: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+        present = present & ~np.isnan(numbers)
+    return present
 
 
 _FIRST_MICROS = to_micros(datetime.min.replace(tzinfo=UTC))

@@ -162,6 +162,10 @@ class ColumnarMatcher:
             self._table.set_held(numbers, micros)
             self._index.hold(numbers, EVERY if micros is None else micros)
 
+    def cached(self) -> Iterator[Subscription]:
+        """The subscriptions that are evaluated now and then."""
+        return (self._table.get(number) for number in self._table.cached().tolist())
+
     # -- versions -----------------------------------------------------------------------------
 
     def keep_past(self, versions: Iterable[Subscription]) -> I32:

@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_micros
-from tidegate.matching.batches import Column, EventBatch
+from tidegate.matching.batches import Column, EventBatch, presence
 from tidegate.matching.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.parts import F64, I32, I64, NO_TIME
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
@@ -124,7 +123,7 @@ def encode_columns(
 def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
     types = pa.types
     if kind == PRESENT:
-        return _present(column)
+        return np.where(presence(column), 1.0, np.nan)
     if kind == NUMBER and (types.is_floating(column.type) or types.is_integer(column.type)):
         return _floats(column)
     if kind == BOOLEAN and types.is_boolean(column.type):
@@ -138,15 +137,6 @@ def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
 
 def _holds_strings(column: Column) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
-
-
-def _present(column: Column) -> F64:
-    if pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    present: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-    if pa.types.is_floating(column.type):
-        present = present & ~np.isnan(_floats(column))
-    return np.where(present, 1.0, np.nan)
 
 
 def _floats(column: Column) -> F64:

@@ -140,6 +140,13 @@ class SubscriptionTable:
         is_held = (evolve < 0) & (held != NO_TIME)
         return np.where(is_held, held, EVERY + np.maximum(evolve, 0))
 
+    def cached(self) -> Numbers:
+        """The numbers of the subscriptions that are evaluated now and then."""
+        is_cached = self._evolve[: self._count] < 0
+        is_cached[self._free] = False
+        is_cached &= self._is_past[: self._count] == 0
+        return np.flatnonzero(is_cached).astype(np.int32)
+
     def past(self) -> Numbers:
         """The numbers of the versions of the past."""
         return np.flatnonzero(self._is_past[: self._count]).astype(np.int32)
