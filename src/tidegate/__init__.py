@@ -28,6 +28,7 @@ from tidegate.errors import (
     TidegateWarning,
     UnresolvedError,
     UnsetParameterWarning,
+    VariableError,
 )
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.bulk import BulkParser
@@ -79,6 +80,7 @@ __all__ = [
     "TidegateWarning",
     "UnresolvedError",
     "UnsetParameterWarning",
+    "VariableError",
     "on",
     "parse",
     "parse_advertisement",

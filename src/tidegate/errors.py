@@ -8,6 +8,7 @@ TidegateError
 ├── UnresolvedError         a question that needs values for parameters, `t` or variables
 ├── SubscriptionError       a subscription that is not there, or is there already
 ├── QueueFullError          too many events wait for a subscriber, and who publishes cannot wait
+├── VariableError           the provider of a variable `@name` failed
 ├── SnapshotError           a file is no snapshot of an engine, or cannot be read
 ├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
 ├── LogError                a log of events is not there, is damaged, or cannot be used so
@@ -71,6 +72,10 @@ class SubscriptionError(TidegateError):
 
 class QueueFullError(TidegateError):
     """An event was refused: its subscriber is behind, and who publishes it cannot wait."""
+
+
+class VariableError(TidegateError):
+    """The provider of a variable failed, or gave something that is no value."""
 
 
 class SnapshotError(TidegateError):

@@ -192,7 +192,7 @@ def test_bad_input(wanted: Folder, arguments: tuple[str, ...], reason: str) -> N
         (("--subscriptions", "s", "--event", "{}"), "--subscriptions needs --id"),
         (
             ("--subscriptions", "s", "--id", "a", "--params", "{}", "--event", "{}"),
-            "--params and --since go with --filter",
+            "--params goes with --filter; the file has its own",
         ),
         (
             ("--filter", "x = 1", "--event", "{}", "--time", "a", "--event-time", "b"),

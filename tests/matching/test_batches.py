@@ -15,6 +15,7 @@ from tidegate.errors import EventError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, to_micros
 from tidegate.matching.batches import EventBatch, Matches, micros_of
+from tidegate.matching.parts import NO_TIME
 from tidegate.matching.subscription import Moment
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -316,7 +317,26 @@ def test_each_event_is_judged_at_its_time() -> None:
 
 def test_events_know_the_variables() -> None:
     batch = EventBatch.of(pa.table({"x": [1]})).knowing({"load": 0.5}).at(NOON)
-    assert batch.moment(0) == Moment(to_micros(NOON), {"load": 0.5})
+    assert batch.moment(0) == Moment(to_micros(NOON), {"load": 0.5, "time_of_day": 43_200.0})
+
+
+def test_an_event_may_have_no_time_among_others_that_have_one() -> None:
+    batch = EventBatch.of(pa.table({"x": [1, 2]})).judged_at(np.array([NO_TIME, 7]))
+    assert [batch.moment(index).micros for index in range(2)] == [None, 7]
+    assert "time_of_day" not in batch.moment(0).variables
+
+
+def test_a_part_of_a_batch() -> None:
+    table = pa.table({"x": [1, 2, 3], "y": [None, "a", "b"]})
+    batch = EventBatch.of(table).judged_at(np.array([5, 6, 7])).knowing({"load": 0.5})
+    some = batch.part(1, 3)
+    assert [some.event(index).attributes for index in range(some.length)] == [
+        {"x": 2, "y": "a"},
+        {"x": 3, "y": "b"},
+    ]
+    assert [some.time(index) for index in range(2)] == [6, 7]
+    assert some.known is batch.known
+    assert EventBatch.of(table).part(0, 1).micros is None
 
 
 def test_the_times_of_a_column() -> None:

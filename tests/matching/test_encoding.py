@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import NAMES, values
+from tidegate.adapting.variables import Variables
 from tidegate.language.events import Event
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Value, to_micros
@@ -21,6 +22,7 @@ from tidegate.matching.encoding import (
     encode_columns,
     encode_event,
     encode_variables,
+    encode_variables_of,
     tell_times,
 )
 from tidegate.matching.parts import F64, NO_TIME, SET
@@ -257,15 +259,48 @@ def test_variables_stand_where_programs_look_for_them() -> None:
     known: dict[str, Value] = {
         "limit": 3, "other": 4, "load": 0.5, "mode": "busy", "open": True,
     }  # fmt: skip
-    found = encode_variables(known, channels).tolist()
+    (found,) = encode_variables(known, channels).tolist()
     assert found[0] == 0.5
     assert found[4] == 3
     assert all(math.isnan(each) for each in found[1:4])
 
 
 def test_without_variables_there_is_one_without_a_value() -> None:
-    (only,) = encode_variables({"load": 1}, Channels())
+    ((only,),) = encode_variables({"load": 1}, Channels()).tolist()
     assert math.isnan(only)
+
+
+def test_a_provided_variable_has_a_value_for_each_event() -> None:
+    channels = Channels()
+    for name in ("load", "time_of_day"):
+        channels.variable(name)
+    micros = np.array([7_000_000, NO_TIME, 86_400_000_000, 7_000_000], np.int64)
+    batch = EventBatch(4, [], micros)
+    found = encode_variables_of(batch.knowing({"load": 0.5}), micros, channels)
+    assert found[:, 0].tolist() == [0.5] * 4
+    assert found[[0, 2, 3], 1].tolist() == [7.0, 0.0, 7.0]
+    assert math.isnan(found[1, 1])
+    fixed = encode_variables_of(batch.knowing({"time_of_day": 1}), micros, channels)
+    assert fixed[:, 1].tolist() == [1.0]  # one row for all: what is set goes first
+
+
+def test_a_provider_is_asked_once_for_each_time() -> None:
+    asked: list[datetime | None] = []
+    variables = Variables()
+
+    def load(time: datetime | None) -> int:
+        asked.append(time)
+        return len(asked)
+
+    variables.provide("load", load)
+    channels = Channels()
+    channels.variable("load")
+    micros = np.array([5, 6, 5], np.int64)
+    batch = EventBatch(3, [], micros).knowing(variables.known)
+    for _ in range(2):
+        assert encode_variables_of(batch, micros, channels).tolist() == [[1], [2], [1]]
+    assert batch.moment(1).variables["load"] == 2
+    assert len(asked) == 2
 
 
 # -- times ----------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from tidegate.matching.encoding import encode_variables
 from tidegate.matching.envelopes import NOTHING, elapsed, envelope, run_program_over
 from tidegate.matching.layout import flat
 from tidegate.matching.parts import EXACT_MAX, F64, NO_TIME, pack
-from tidegate.matching.programs import LINEAR, STACK_MAX, run_program
+from tidegate.matching.programs import EVERY, LINEAR, STACK_MAX, run_program
 from tidegate.matching.rows import StringPool, encode
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -139,7 +139,7 @@ class Machine:
     def at_point(self, t: float, known: dict[str, Value]) -> float:
         values = encode_variables(known, self.channels)
         stack = np.empty(STACK_MAX)
-        return run_program(self.code, self.at, self.constants, 0, t, values, stack)
+        return run_program(self.code, self.at, self.constants, 0, t, values, 0, stack)
 
     def over(self, t: Interval, room: Room | None = None) -> tuple[float, float, bool]:
         rows = rows_of(room or {}, self.channels)
@@ -284,21 +284,31 @@ def test_the_logarithm_of_infinity_is_infinite() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "timeless", "since", "expected"),
+    ("begin", "end", "timeless", "since", "hold", "expected"),
     [
-        (5_000_000, 9_000_000, False, 2_000_000, (3, 7)),
-        (5_000_000, 5_000_000, False, 2_000_000, (3, 3)),
-        (5_000_000, 9_000_000, True, 2_000_000, (0, 7)),
-        (1_000_000, 1_500_000, True, 2_000_000, (-1, 0)),
-        (1_000_000, 9_000_000, False, 2_000_000, (-1, 7)),
-        (0, -1, True, 2_000_000, (0, 0)),
-        (5_000_000, 9_000_000, False, NO_TIME, (0, 0)),
+        (5_000_000, 9_000_000, False, 2_000_000, EVERY, (3, 7)),
+        (5_000_000, 5_000_000, False, 2_000_000, EVERY, (3, 3)),
+        (5_000_000, 9_000_000, True, 2_000_000, EVERY, (0, 7)),
+        (1_000_000, 1_500_000, True, 2_000_000, EVERY, (-1, 0)),
+        (1_000_000, 9_000_000, False, 2_000_000, EVERY, (-1, 7)),
+        (0, -1, True, 2_000_000, EVERY, (0, 0)),
+        (5_000_000, 9_000_000, False, NO_TIME, EVERY, (0, 0)),
+        # every two seconds
+        (5_000_000, 9_000_000, False, 2_000_000, EVERY + 2_000_000, (2, 6)),
+        (6_000_000, 7_999_999, False, 2_000_000, EVERY + 2_000_000, (4, 4)),
+        (1_000_000, 9_000_000, True, 2_000_000, EVERY + 2_000_000, (-2, 6)),
+        (5_000_000, 9_000_000, False, NO_TIME, EVERY + 2_000_000, (0, 0)),
+        # as of a time, but for events before it
+        (5_000_000, 9_000_000, False, 2_000_000, 4_000_000, (2, 2)),
+        (5_000_000, 9_000_000, False, 2_000_000, 8_000_000, (3, 6)),
+        (5_000_000, 9_000_000, True, 2_000_000, 4_000_000, (0, 2)),
+        (5_000_000, 9_000_000, False, NO_TIME, 4_000_000, (0, 0)),
     ],
 )
 def test_what_t_can_be(
-    begin: int, end: int, timeless: bool, since: int, expected: Interval
+    begin: int, end: int, timeless: bool, since: int, hold: int, expected: Interval
 ) -> None:
-    assert elapsed(begin, end, timeless, np.int64(since)) == expected
+    assert elapsed(begin, end, timeless, np.int64(since), np.int64(hold)) == expected
 
 
 # -- envelopes ------------------------------------------------------------------------------------
@@ -312,7 +322,7 @@ def enclosed(
     block = block_of(node, channels)
     channel = channels.channel("x", NUMBER)
     start = np.array([NO_TIME if since is None else since], np.int64)
-    entries = entries_of(block, np.zeros(1, np.int32), start)
+    entries = entries_of(block, np.zeros(1, np.int32), start, np.array([EVERY]))
     packed = pack(flat(entries, np.array([*channels.program, 0], np.int32)))
     rows, stack = rows_of(room or {}, channels), np.empty(2 * STACK_MAX)
     stretch = np.array(times, np.int64)

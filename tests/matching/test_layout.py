@@ -358,7 +358,7 @@ def found_in(part: Part, events: list[list[float]]) -> list[tuple[int, int, int]
     out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint8)
     sets = np.array([0, *np.cumsum([len(each) for each in SETS])], np.int32)
     members = np.array([number for each in SETS for number in each])
-    count, _ = match_events(*pack(part), matrix, micros, np.zeros(1), sets, members, *out)
+    count, _ = match_events(*pack(part), matrix, micros, np.zeros((1, 1)), sets, members, *out)
     assert count >= 0
     found = list(zip(*(each[:count].tolist() for each in out), strict=True))
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)

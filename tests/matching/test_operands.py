@@ -131,7 +131,7 @@ def test_the_deepest_program_runs() -> None:
     code = code_of(nested(STACK_MAX))
     constants = np.arange(STACK_MAX, dtype=np.float64)
     program, stack = np.array(code, np.int32), np.empty(STACK_MAX)
-    value = run_program(program, 0, constants, 0, 0.0, np.zeros(1), stack)
+    value = run_program(program, 0, constants, 0, 0.0, np.zeros((1, 1)), 0, stack)
     assert value == constants.sum()
 
 

@@ -105,7 +105,7 @@ def run(expression: Expression, t: float = 0.0, known: Mapping[str, Value] | Non
         return float(constants[0] + constants[1] * t)
     program = np.array(channels.program, np.int32)
     values = encode_variables(known or {}, channels)
-    return run_program(program, found.program, constants, 0, t, values, np.empty(STACK_MAX))
+    return run_program(program, found.program, constants, 0, t, values, 0, np.empty(STACK_MAX))
 
 
 @given(functions(), times, variables)

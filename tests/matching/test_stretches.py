@@ -76,15 +76,21 @@ def test_the_time_of_one_event() -> None:
 
 
 def test_a_stretch_has_the_times_of_its_events() -> None:
-    found = Stretch.of(Times(5, 7, True), np.array([math.nan]))
+    found = Stretch.of(Times(5, 7, True), np.array([[math.nan]]))
     assert (found.begin, found.end, found.timeless) == (5, 7, True)
     assert found.times.tolist() == [5, 7, 1]
 
 
 def test_variables_can_be_what_they_are() -> None:
-    values = np.array([2.5, math.nan, -math.inf])
+    values = np.array([[2.5, math.nan, -math.inf]])
     found = Stretch.of(Times.at(5), values)
     assert found.variables.T.tolist() == [[2.5, 2.5], list(UNSET), [-math.inf, -math.inf]]
+
+
+def test_variables_can_be_what_they_are_at_any_of_the_events() -> None:
+    values = np.array([[2.5, math.nan, 1.0], [-1.0, math.nan, math.nan]])
+    found = Stretch.of(Times(5, 6, False), values)
+    assert found.variables.T.tolist() == [[-1.0, 2.5], list(UNSET), [1.0, 1.0]]
 
 
 # -- as JSON --------------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 
 from tidegate.errors import BadValueError
 from tidegate.language.durations import format_duration, parse_duration
 
 SECONDS_MIN = 1e-6
 SECONDS_MAX = 1e9
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class Periodic:
     def __post_init__(self) -> None:
         _check_seconds("the interval of Periodic", self.interval)
 
+    @property
+    def micros(self) -> int:
+        """The interval in microseconds, which is how finely times are told."""
+        return timedelta(seconds=self.interval) // _MICROSECOND
+
     def __str__(self) -> str:
         return f"periodic {format_duration(timedelta(seconds=self.interval))}"
 
@@ -48,6 +55,11 @@ class Cached:
     def __post_init__(self) -> None:
         _check_seconds("the threshold of Cached", self.threshold)
 
+    @property
+    def micros(self) -> int:
+        """The threshold in microseconds."""
+        return timedelta(seconds=self.threshold) // _MICROSECOND
+
     def __str__(self) -> str:
         return f"cached {format_duration(timedelta(seconds=self.threshold))}"
 
@@ -55,6 +67,7 @@ class Cached:
 Evolve = Lazy | Periodic | Cached
 
 
+@lru_cache(maxsize=1_024)
 def parse_evolve(text: str) -> Evolve:
     """Read when a filter is evaluated; raises BadValueError.
 
@@ -72,6 +85,42 @@ def parse_evolve(text: str) -> Evolve:
     raise BadValueError(
         f"{text!r} does not say when a filter evolves; write 'lazy', 'periodic 1 s' or 'cached 1 s'"
     )
+
+
+def check_evolve(evolve: object) -> None:
+    """Refuse what does not say when a filter is evaluated."""
+    if not isinstance(evolve, Evolve | None):
+        raise BadValueError(
+            f"evolve must be tidegate.Lazy(), Periodic(seconds) or Cached(seconds), not {evolve!r}"
+        )
+
+
+_LAZY = -(2**63)
+
+
+def number_of_evolve(evolve: Evolve | None) -> int:
+    """When a filter is evaluated as a number of 64 bits, for columns of them.
+
+    An interval is its microseconds, a threshold minus its microseconds; nothing said is 0.
+    """
+    match evolve:
+        case None:
+            return 0
+        case Lazy():
+            return _LAZY
+        case Periodic():
+            return evolve.micros
+        case Cached():
+            return -evolve.micros
+
+
+def evolve_of_number(number: int) -> Evolve | None:
+    """What ``number_of_evolve`` gave a number for."""
+    if number == _LAZY:
+        return Lazy()
+    if number == 0:
+        return None
+    return Periodic(number / 1e6) if number > 0 else Cached(-number / 1e6)
 
 
 def _check_seconds(what: str, seconds: object) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import click
 
+from tidegate.adapting.policies import parse_evolve
 from tidegate.cli.bad_lines import BadLines
 from tidegate.cli.events_file import TimeAttributes
 from tidegate.cli.input_file import InputFile
@@ -28,6 +29,9 @@ from tidegate.matching.records import SubscriptionRecord, decode_object
 @click.option(
     "--since", metavar="TIME", help="When the filter was subscribed to; `t` counts from it."
 )
+@click.option(
+    "--evolve", metavar="HOW", help="When the filter is evaluated: lazy, periodic 1 s, cached 1 s."
+)
 @click.option("--event", metavar="JSON", required=True, help="The event, as a JSON object.")
 @click.option("--event-time", metavar="NAME", help="The attribute that has the event's time.")
 @click.option("--time", metavar="TIME", help="In its place: the event's time.")
@@ -39,6 +43,7 @@ def explain(
     filter: str | None,
     params: str | None,
     since: str | None,
+    evolve: str | None,
     event: str,
     event_time: str | None,
     time: str | None,
@@ -55,7 +60,8 @@ def explain(
       tidegate explain --filter "price < :limit" --params '{"limit": 3}' --event '{"price": 4}'
       tidegate explain --subscriptions wanted.jsonl --id desk-7 --event '{"price": 4}'
     """
-    _check_usage(subscriptions, id, filter, params, since, event_time, time)
+    own = {"--params": params, "--since": since, "--evolve": evolve}
+    _check_usage(subscriptions, id, filter, own, event_time, time)
     times = TimeAttributes.of_options(event_time, timestamps)
     with _said_of("--event"):
         taken = times.event_of(decode_object(event))
@@ -64,7 +70,7 @@ def explain(
     if subscriptions is not None and id is not None:
         record = _find(InputFile(subscriptions), id)
     else:
-        record = _record(id or "filter", filter, params, since)
+        record = _record(id or "filter", filter, params, since, evolve)
     engine = Engine(clock=lambda: None, matcher="naive")
     engine.subscribe_records([record])
     explanation = engine.explain(record.id, taken, time=judged_at)
@@ -76,8 +82,7 @@ def _check_usage(
     subscriptions: str | None,
     id: str | None,
     filter: str | None,
-    params: str | None,
-    since: str | None,
+    own: Mapping[str, str | None],
     event_time: str | None,
     time: str | None,
 ) -> None:
@@ -85,8 +90,9 @@ def _check_usage(
         raise click.UsageError("give one of --subscriptions and --filter")
     if subscriptions is not None and id is None:
         raise click.UsageError("--subscriptions needs --id")
-    if subscriptions is not None and (params is not None or since is not None):
-        raise click.UsageError("--params and --since go with --filter; the file has its own")
+    for option, value in own.items():
+        if subscriptions is not None and value is not None:
+            raise click.UsageError(f"{option} goes with --filter; the file has its own")
     if event_time is not None and time is not None:
         raise click.UsageError("give one of --event-time and --time")
 
@@ -101,13 +107,15 @@ def _said_of(option: str) -> Iterator[None]:
 
 
 def _record(
-    id: str, filter: str | None, params: str | None, since: str | None
+    id: str, filter: str | None, params: str | None, since: str | None, evolve: str | None
 ) -> SubscriptionRecord:
     with _said_of("--params"):
         values = {} if params is None else decode_object(params)
     with _said_of("--since"):
         begun = None if since is None else parse_timestamp(since)
-    return SubscriptionRecord(id, filter or "", values, since=begun)
+    with _said_of("--evolve"):
+        how = None if evolve is None else parse_evolve(evolve)
+    return SubscriptionRecord(id, filter or "", values, since=begun, evolve=how)
 
 
 def _find(file: InputFile, id: str) -> SubscriptionRecord:

@@ -38,7 +38,7 @@ from tidegate.matching.engine import MATCHERS, Engine
     type=click.Choice([*sorted(MATCHERS), "spark"]),
     default="columnar",
     show_default=True,
-    help="What finds the matches. All give the same.",
+    help="What finds the matches. All give the same, but Spark takes `cached` for `lazy`.",
 )
 @click.option("--event-time", metavar="NAME", help="The attribute that has an event's time.")
 @click.option("--timestamps", metavar="NAMES", default="", help="More that are times: a,b,c.")

@@ -67,7 +67,12 @@ class ChangeLog:
         if change.id in self._live:
             raise SubscriptionError(f"there already is a subscription {change.id!r}")
         record = SubscriptionRecord(
-            change.id, change.filter or "", change.params or {}, change.subscriber, change.time
+            change.id,
+            change.filter or "",
+            change.params or {},
+            change.subscriber,
+            change.time,
+            evolve=change.evolve,
         )
         self._live[change.id] = record
         return record

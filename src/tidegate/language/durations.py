@@ -54,4 +54,4 @@ def format_duration(duration: timedelta) -> str:
         count, rest = divmod(duration, unit)
         if count and not rest:
             return f"{count} {name}"
-    return f"{duration / UNITS['ms']:g} ms"
+    return f"{duration / UNITS['ms']:.16g} ms"

@@ -16,9 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.adapting.variables import Known
 from tidegate.errors import EventError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, to_micros, to_value
+from tidegate.matching.parts import NO_TIME
 from tidegate.matching.subscription import Moment
 
 Column = Any
@@ -31,6 +33,21 @@ class Matches:
 
     events: npt.NDArray[np.int64]
     subscriptions: Column
+
+    @classmethod
+    def joined(cls, parts: Sequence[Matches]) -> Matches:
+        """The pairs of several parts of a batch, one after the other."""
+        if not parts:
+            return cls(np.zeros(0, np.int64), pa.array([], pa.string()))
+        if len(parts) == 1:
+            return parts[0]
+        ids: Column = pa.chunked_array([each.subscriptions for each in parts])
+        events = np.concatenate([each.events for each in parts])
+        return cls(events, ids.unify_dictionaries().combine_chunks())
+
+    def moved(self, by: int) -> Matches:
+        """The same pairs, of events that stand so many places further back."""
+        return replace(self, events=self.events + by) if by else self
 
     def to_table(self) -> pa.Table:
         """The pairs as an Arrow table with the columns `event` and `subscription`."""
@@ -67,7 +84,8 @@ class EventBatch:
     length: int
     columns: Sequence[tuple[str, Column]]
     micros: npt.NDArray[np.int64] | None = None
-    variables: Mapping[str, Value] = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
+    _seen: dict[int | None, Mapping[str, Value]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, table: pa.Table | pa.RecordBatch) -> EventBatch:
@@ -103,9 +121,16 @@ class EventBatch:
         """The same events, each judged at its time."""
         return replace(self, micros=micros)
 
-    def knowing(self, variables: Mapping[str, Value]) -> EventBatch:
+    def knowing(self, variables: Mapping[str, Value] | Known) -> EventBatch:
         """The same events, with these variables of the broker."""
-        return replace(self, variables=variables)
+        known = variables if isinstance(variables, Known) else Known(variables)
+        return replace(self, known=known)
+
+    def part(self, begin: int, end: int) -> EventBatch:
+        """The events from one place to before another."""
+        columns = [(name, column.slice(begin, end - begin)) for name, column in self.columns]
+        micros = None if self.micros is None else self.micros[begin:end]
+        return replace(self, length=end - begin, columns=columns, micros=micros)
 
     def column(self, name: str) -> Column | None:
         """The column of an attribute that has just one."""
@@ -114,7 +139,28 @@ class EventBatch:
 
     def moment(self, index: int) -> Moment:
         """The moment at which an event is judged."""
-        return Moment(None if self.micros is None else int(self.micros[index]), self.variables)
+        micros = self.time(index)
+        return Moment(micros, self.variables_at(micros))
+
+    def variables_at(self, micros: int | None) -> Mapping[str, Value]:
+        """What filters see as variables at a time; a provider is asked once for each."""
+        seen = self._seen.get(micros)
+        if seen is None:
+            seen = self._seen[micros] = self.known.at(micros)
+        return seen
+
+    def time(self, index: int) -> int | None:
+        """The time at which an event is judged, if it has one."""
+        micros = NO_TIME if self.micros is None else self.micros[index]
+        return None if micros == NO_TIME else int(micros)
+
+    def present(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which events have an attribute."""
+        found = np.zeros(self.length, np.bool_)
+        for column_name, column in self.columns:
+            if column_name == name:
+                found |= presence(column)
+        return found
 
     def event(self, index: int) -> Event:
         """One event of the batch."""
@@ -124,6 +170,17 @@ class EventBatch:
             if value is not None:
                 attributes[name] = value
         return Event(attributes)
+
+
+def presence(column: Column) -> npt.NDArray[np.bool_]:
+    """Which rows of a column have a value."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.bool_)
+    present: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+        present = present & ~np.isnan(numbers)
+    return present
 
 
 _FIRST_MICROS = to_micros(datetime.min.replace(tzinfo=UTC))

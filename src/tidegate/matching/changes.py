@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from tidegate.adapting.policies import Evolve
 from tidegate.errors import SubscriptionError
-from tidegate.matching.records import check_fields, params_of, required_text, text_of, time_of
+from tidegate.matching.records import (
+    check_fields,
+    evolve_of,
+    params_of,
+    required_text,
+    text_of,
+    time_of,
+)
 
 FIELDS = ("time", "op", "id", "filter", "params", "subscriber", "evolve")
 
@@ -39,6 +47,7 @@ class Change:
     filter: str | None = None
     params: Mapping[str, object] | None = None
     subscriber: str | None = None
+    evolve: Evolve | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> Change:
@@ -56,7 +65,8 @@ class Change:
         params = params_of(row)
         if op is Op.UPDATE and filter is None and params is None:
             raise SubscriptionError("an update needs params, a filter, or both")
-        return cls(time, op, id, filter, params, text_of(row, "subscriber"))
+        evolve = evolve_of(row) if op is Op.SUBSCRIBE else None
+        return cls(time, op, id, filter, params, text_of(row, "subscriber"), evolve)
 
 
 def _op_of(row: Mapping[str, object]) -> Op:

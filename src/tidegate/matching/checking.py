@@ -34,6 +34,7 @@ from tidegate.matching.parts import (
 from tidegate.matching.programs import (
     HEAD_WORDS,
     LINEAR,
+    M_HOLD,
     M_SINCE,
     M_SURE_HIGH,
     M_SURE_LOW,
@@ -41,6 +42,7 @@ from tidegate.matching.programs import (
     channel_of,
     compare,
     comparison_of,
+    judged_at,
     length_of,
     run_program,
 )
@@ -147,12 +149,17 @@ def check_motion(
     variables: F64,
     stack: F64,
 ) -> Int:
-    """The flags of an entry whose moving bounds an event satisfies too; -1 if it does not."""
+    """The flags of an entry whose moving bounds an event satisfies too; -1 if it does not.
+
+    ``variables`` has a row for each event, or one for all.
+    """
     t = 0.0
     begin = np.int64(numbers[ENTRY_NUMBERS * entry + E_MOTION])
     end = np.int64(numbers[ENTRY_NUMBERS * entry + ENTRY_NUMBERS + E_MOTION])
-    if micros != NO_TIME and words[begin + M_SINCE] != NO_TIME:
-        t = np.float64(micros - words[begin + M_SINCE]) / 1e6
+    since = words[begin + M_SINCE]
+    if micros != NO_TIME and since != NO_TIME:
+        t = np.float64(judged_at(micros, since, words[begin + M_HOLD]) - since) / 1e6
+    row = min(event, variables.shape[0] - 1)
     place = begin + MOTION_WORDS
     value = events[event, channel_of(words[place])]
     if value >= motion[begin + M_SURE_LOW] and value <= motion[begin + M_SURE_HIGH]:
@@ -164,7 +171,9 @@ def check_motion(
         if words[place + 1] == LINEAR:
             bound = motion[constants] + motion[constants + 1] * t
         else:
-            bound = run_program(program, words[place + 1], motion, constants, t, variables, stack)
+            bound = run_program(
+                program, words[place + 1], motion, constants, t, variables, row, stack
+            )
         if np.isnan(bound) or np.isnan(value):
             flags = np.int64(-1)
         elif abs(value) >= EXACT_MAX:

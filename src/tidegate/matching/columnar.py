@@ -14,7 +14,8 @@ range: the time. So events of today do not pay for all that was before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -36,6 +37,7 @@ from tidegate.matching.encoding import (
     encode_columns,
     encode_event,
     encode_variables,
+    encode_variables_of,
     tell_times,
 )
 from tidegate.matching.index import PAST_ENTRIES_MAX, Index, IndexPart
@@ -52,6 +54,7 @@ from tidegate.matching.parts import (
     U8,
     VERIFY,
 )
+from tidegate.matching.programs import EVERY
 from tidegate.matching.rewriting import NO_PLAN, plan_rewrite
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import NO_TIMES, Foresight, Stretch, Times
@@ -151,6 +154,18 @@ class ColumnarMatcher:
                 self._index.take_away(number)
                 self._enter(np.array([number], np.int32), self._index)
 
+    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+        """Have filters that are `Cached` go by their version of a time; None if they have none."""
+        with self._lock:
+            numbers = np.array([self._table.number(id) for id in ids], np.int32)
+            self._settle()
+            self._table.set_held(numbers, micros)
+            self._index.hold(numbers, EVERY if micros is None else micros)
+
+    def cached(self) -> Iterator[Subscription]:
+        """The subscriptions that are evaluated now and then."""
+        return (self._table.get(number) for number in self._table.cached().tolist())
+
     # -- versions -----------------------------------------------------------------------------
 
     def keep_past(self, versions: Iterable[Subscription]) -> I32:
@@ -242,9 +257,10 @@ class ColumnarMatcher:
                 plain.append((shape, members))
                 continue
             for kinds, cells, chosen in self._table.by_kinds(number, members):
-                origin = self._table.origin(chosen)
+                origin, hold = self._table.origin(chosen), self._table.hold(chosen)
                 for block in self._compiler.blocks(shape, kinds, cells):
-                    index.add(self._with_lifetimes(entries_of(block, chosen, origin), index))
+                    entries = entries_of(block, chosen, origin, hold)
+                    index.add(self._with_lifetimes(entries, index))
         if plain:
             entries = plain_entries(plain, self._table, self._channels)
             index.add(self._with_lifetimes(entries, index))
@@ -280,7 +296,8 @@ class ColumnarMatcher:
                 index.enclose(other.stretch)
                 return
         # no event has come yet; the first will probably come soon after the subscriptions
-        self._enclose(self._stretch(Times.at(self._table.latest_since), {}), again=False)
+        unset = encode_variables({}, self._channels)
+        self._enclose(Stretch.of(Times.at(self._table.latest_since), unset), again=False)
 
     @property
     def _indexes(self) -> tuple[Index, ...]:
@@ -318,10 +335,10 @@ class ColumnarMatcher:
 
     def match(self, event: Event, moment: Moment) -> list[str]:
         times = Times.at(moment.micros)
-        self._share(times, moment.variables)
+        values = self._share(times, lambda: encode_variables(moment.variables, self._channels))
         try:
             encoded = encode_event(event.attributes, self._channels, self._table.pool)
-            numbers = self._match_one(encoded, event, moment)
+            numbers = self._match_one(encoded, event, moment, values)
             if not self._table.all_live(times.begin, times.end) and moment.micros is not None:
                 micros = np.full(len(numbers), moment.micros)
                 numbers = numbers[self._table.living(numbers, micros)]
@@ -329,10 +346,10 @@ class ColumnarMatcher:
         finally:
             self._lock.unshare()
 
-    def _match_one(self, encoded: Encoded, event: Event, moment: Moment) -> I32:
+    def _match_one(self, encoded: Encoded, event: Event, moment: Moment, variables: F64) -> I32:
         """The numbers of the subscriptions that match one event."""
         micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
-        found, seen = self._match_parts(encoded, micros, moment.variables)
+        found, seen = self._match_parts(encoded, micros, variables)
         _, numbers, flags = found[0] if len(found) == 1 else _joined(found)
         if seen & VERIFY:
             good = (flags & VERIFY) == 0
@@ -359,37 +376,45 @@ class ColumnarMatcher:
             if batch.micros is not None:
                 micros = batch.micros[begin : begin + length]
             times = Times.of(micros)
-            self._share(times, batch.variables)
+            encode = partial(encode_variables_of, batch, micros, self._channels)
+            variables = self._share(times, encode)
             try:
-                events, numbers = self._match_chunk(batch, begin, micros, times)
+                events, numbers = self._match_chunk(batch, begin, micros, times, variables)
                 found.append(_Pairs(events, numbers, self._table.ids()))
             finally:
                 self._lock.unshare()
         return found
 
-    def _share(self, times: Times, variables: Mapping[str, Value]) -> None:
-        """Share the lock, with an index that has all entries and holds for the given times."""
+    def _share(self, times: Times, encode: Callable[[], F64]) -> F64:
+        """Share the lock, with an index that has all entries and holds for the given times.
+
+        It also holds for the values of variables, which are given back.
+        """
         tries = 0
         while True:
             self._lock.share()
-            settled = all(index.is_settled for index in self._indexes)
-            if settled and self._is_enclosed(times, variables):
-                return
+            try:
+                variables = encode()
+                settled = all(index.is_settled for index in self._indexes)
+                ready = settled and self._is_enclosed(times, variables)
+            except BaseException:
+                self._lock.unshare()
+                raise
+            if ready:
+                return variables
             self._lock.unshare()
             with self._lock:
+                variables = encode()
                 if not self._is_enclosed(times, variables):
-                    self._enclose(self._stretch(times, variables), again=tries > 0)
+                    self._enclose(Stretch.of(times, variables), again=tries > 0)
                 self._settle()
             tries += 1
 
-    def _stretch(self, times: Times, variables: Mapping[str, Value]) -> Stretch:
-        return Stretch.of(times, encode_variables(variables, self._channels))
-
-    def _is_enclosed(self, times: Times, variables: Mapping[str, Value]) -> bool:
+    def _is_enclosed(self, times: Times, variables: F64) -> bool:
         moving = [index for index in self._indexes if index.moves]
         if not moving:
             return True
-        needed = self._stretch(times, variables)
+        needed = Stretch.of(times, variables)
         return all(index.stretch is not None and index.stretch.includes(needed) for index in moving)
 
     def _enclose(self, needed: Stretch, *, again: bool) -> None:
@@ -408,12 +433,12 @@ class ColumnarMatcher:
         self._foresight.has_enclosed(perf_counter() - start)
 
     def _match_chunk(
-        self, batch: EventBatch, begin: int, micros: I64, times: Times
+        self, batch: EventBatch, begin: int, micros: I64, times: Times, variables: F64
     ) -> tuple[I64, I32]:
         encoded = encode_columns(
             batch.columns, begin, len(micros), self._channels, self._table.pool
         )
-        found, seen = self._match_parts(encoded, micros, batch.variables)
+        found, seen = self._match_parts(encoded, micros, variables)
         events, numbers, flags = found[0] if len(found) == 1 else _in_order(found)
         if seen & SHARED:
             chosen = _once_each(events, numbers, flags)
@@ -431,10 +456,9 @@ class ColumnarMatcher:
         return events.astype(np.int64) + begin, numbers
 
     def _match_parts(
-        self, encoded: Encoded, micros: I64, variables: Mapping[str, Value]
+        self, encoded: Encoded, micros: I64, variables: F64
     ) -> tuple[list[_Found], int]:
         """What is found in each part, and all flags seen."""
-        values = encode_variables(variables, self._channels)
         start = perf_counter()
         tell_times(encoded, self._channels, micros)
         times = NO_TIMES if self._past is None else Times.of(micros)
@@ -442,7 +466,7 @@ class ColumnarMatcher:
         seen = 0
         for part in (part for index in self._indexes for part in index.parts):
             if part.may_match(times):
-                pairs, flags = self._match_part(part, encoded, micros, values)
+                pairs, flags = self._match_part(part, encoded, micros, variables)
                 found.append(pairs)
                 seen |= flags
         self._foresight.has_matched(perf_counter() - start)

@@ -291,15 +291,18 @@ class Compiler:
         block.moving.append(Moving(channel, COMPARISONS[operator], program, columns))
 
 
-def entries_of(block: Block, subscriptions: I32, origin: I64) -> Entries:
-    """The entries of a block, with constraints in ascending order of their channels."""
+def entries_of(block: Block, subscriptions: I32, origin: I64, hold: I64) -> Entries:
+    """The entries of a block, with constraints in ascending order of their channels.
+
+    ``origin`` is from when on `t` counts, ``hold`` for which time it is (see programs.py).
+    """
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width = len(order)
     flags: U8 = np.zeros(block.length, np.uint8)
     flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
     flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
     flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if block.moving else 0))
-    motion = _motion(block.moving, origin)
+    motion = _motion(block.moving, origin, hold)
     return Entries(
         subscription=subscriptions.astype(np.int32),
         flags=flags,
@@ -312,12 +315,12 @@ def entries_of(block: Block, subscriptions: I32, origin: I64) -> Entries:
     )
 
 
-def _motion(moving: list[Moving], origin: I64) -> F64:
+def _motion(moving: list[Moving], origin: I64, hold: I64) -> F64:
     """The motion of entries, a row for each."""
     if not moving:
         return np.zeros((len(origin), 0))
     never = np.full(len(origin), np.inf)
-    columns: list[F64] = [origin.view(np.float64), never, -never]
+    columns: list[F64] = [origin.view(np.float64), hold.view(np.float64), never, -never]
     for each in moving:
         word = head(each.channel, each.comparison, len(each.constants))
         columns += [_as_words(word, len(origin)), _as_words(each.program, len(origin))]

@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_micros
-from tidegate.matching.batches import Column
+from tidegate.matching.batches import Column, EventBatch, presence
 from tidegate.matching.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.parts import F64, I32, I64, NO_TIME
 from tidegate.matching.rows import BOOLEAN, STRING, TIME, StringPool
@@ -55,7 +54,7 @@ class _Sets:
 
 _NO_SET_FIRST: I32 = np.zeros(1, np.int32)
 _NO_SET_VALUE: F64 = np.zeros(0)
-_NO_VARIABLES: F64 = np.full(1, np.nan)
+_NO_VARIABLES: F64 = np.full((1, 1), np.nan)
 
 
 def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> Encoded:
@@ -124,7 +123,7 @@ def encode_columns(
 def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
     types = pa.types
     if kind == PRESENT:
-        return _present(column)
+        return np.where(presence(column), 1.0, np.nan)
     if kind == NUMBER and (types.is_floating(column.type) or types.is_integer(column.type)):
         return _floats(column)
     if kind == BOOLEAN and types.is_boolean(column.type):
@@ -138,15 +137,6 @@ def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
 
 def _holds_strings(column: Column) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
-
-
-def _present(column: Column) -> F64:
-    if pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    present: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
-    if pa.types.is_floating(column.type):
-        present = present & ~np.isnan(_floats(column))
-    return np.where(present, 1.0, np.nan)
 
 
 def _floats(column: Column) -> F64:
@@ -170,12 +160,19 @@ def _by_text(column: Column, number: Callable[[str], float]) -> F64:
 
 
 def encode_variables(variables: Mapping[str, Value], channels: Channels) -> F64:
-    """The broker's variables that programs use; NaN for those that are no numbers."""
+    """The broker's variables that programs use, in one row; NaN for those that are no numbers."""
     if not channels.variables:
         return _NO_VARIABLES
-    result = np.full(len(channels.variables), np.nan)
-    for name, number in channels.variables.items():
-        value = as_float(variables.get(name))
-        if value is not None:
-            result[number] = value
-    return result
+    found = [as_float(variables.get(name)) for name in channels.variables]
+    return np.array([[math.nan if each is None else each for each in found]])
+
+
+def encode_variables_of(batch: EventBatch, micros: I64, channels: Channels) -> F64:
+    """The same for some events of a batch: a row for each, or one if they differ in none."""
+    provided = [name for name in channels.variables if batch.known.is_provided(name)]
+    if not provided:
+        return encode_variables(batch.known.at(None), channels)
+    times, which = np.unique(micros, return_inverse=True)
+    moments = [batch.variables_at(None if time == NO_TIME else time) for time in times.tolist()]
+    rows: F64 = np.concatenate([encode_variables(each, channels) for each in moments])[which]
+    return rows

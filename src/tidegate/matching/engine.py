@@ -12,6 +12,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tidegate.adapting.cached_matcher import CachedMatcher
+from tidegate.adapting.holding import HoldingMatcher
+from tidegate.adapting.lazy_matcher import LazyMatcher
+from tidegate.adapting.periodic_matcher import PeriodicMatcher
+from tidegate.adapting.policies import Evolve, check_evolve
+from tidegate.adapting.variables import Provider, Variables
 from tidegate.errors import (
     EventError,
     SnapshotError,
@@ -21,11 +27,10 @@ from tidegate.errors import (
 from tidegate.language.bulk import BulkParser
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, check_values, parse
-from tidegate.language.values import Value, to_micros, to_value
+from tidegate.language.values import to_micros, to_value
 from tidegate.matching.batches import EventBatch, micros_of, wall_clock
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.explain import Explanation, explain
-from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.parts import (
     NO_TIME,
@@ -40,13 +45,13 @@ from tidegate.matching.records import (
 from tidegate.matching.rete import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-MATCHERS: dict[str, Callable[[], Matcher]] = {
+MATCHERS: dict[str, Callable[[], HoldingMatcher]] = {
     "columnar": ColumnarMatcher,
     "naive": NaiveMatcher,
-    "poset": PosetMatcher,
-    "rete": ReteMatcher,
+    "poset": lambda: PeriodicMatcher(LazyMatcher(PosetMatcher())),
+    "rete": lambda: PeriodicMatcher(LazyMatcher(ReteMatcher(), only_cached=True)),
 }
-"""The matchers by name."""
+"""The matchers by name. Those that can only hold filters that stand still are wrapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +97,10 @@ class Engine:
             raise SubscriptionError(
                 f"there is no matcher {matcher!r}; there are {', '.join(sorted(MATCHERS))}"
             )
-        self._matcher = MATCHERS[matcher]()
+        self._inner = MATCHERS[matcher]()
+        self._matcher = CachedMatcher(self._inner)
         self._clock = clock
-        self._variables: dict[str, Value] = {}
+        self._variables = Variables()
         self._lock = threading.Lock()
         self._made = 0
 
@@ -113,14 +119,27 @@ class Engine:
         id: str | None = None,
         subscriber: str | None = None,
         since: datetime | None = None,
+        evolve: Evolve | None = None,
         parameters: Mapping[str, object] | None = None,
         **more: object,
     ) -> EngineSubscription:
         """Add a subscription, with the values of its parameters by name.
 
         A parameter may also stand in ``parameters``, which one named like an argument must. One
-        that has no value yet satisfies nothing.
+        that has no value yet satisfies nothing. ``evolve`` says when a filter that moves with time
+        is evaluated: `Lazy()`, which is the default, `Periodic(interval)` or `Cached(threshold)`.
+
+        >>> from datetime import UTC, datetime, timedelta
+        >>> from tidegate import Periodic
+        >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        >>> engine = Engine()
+        >>> sub = engine.subscribe("x < 3 + t", since=noon, evolve=Periodic(1.0))
+        >>> engine.match({"x": 3.2}, time=noon + timedelta(seconds=0.5))
+        []
+        >>> engine.match({"x": 3.2}, time=noon + timedelta(seconds=1)) == [sub.id]
+        True
         """
+        check_evolve(evolve)
         parsed = parse(filter) if isinstance(filter, str) else filter
         values = checked_parameters(parsed.parameters, {**(parameters or {}), **more})
         unset = [name for name in parsed.parameters if name not in values]
@@ -133,7 +152,8 @@ class Engine:
         kept = {name: value for name, value in values.items() if value is not None}
         with self._lock:
             chosen = self._new_id() if id is None else id
-            new = Subscription(chosen, parsed, kept, self._since(since), subscriber)
+            begun = self._since(since)
+            new = Subscription(chosen, parsed, kept, begun, subscriber, evolve=evolve)
             self._matcher.add([new])
         return EngineSubscription(chosen, self)
 
@@ -141,7 +161,8 @@ class Engine:
         """Add the subscriptions of an Arrow table, all or none; gives their ids.
 
         Columns are `id` and `filter` and, where wanted, `subscriber`, `params` (a struct or map of
-        values, or a JSON object as a string), `since` and `until`.
+        values, or a JSON object as a string), `evolve` (`lazy`, `periodic 1 s` or `cached 1 s`),
+        `since` and `until`.
         """
         return self.subscribe_records(records_of(table))
 
@@ -151,7 +172,7 @@ class Engine:
         Filters are read in bulk, which is quick where many have one shape; the oracle reads each
         by itself.
         """
-        parser = None if isinstance(self._matcher, NaiveMatcher) else BulkParser()
+        parser = None if isinstance(self._inner, NaiveMatcher) else BulkParser()
         ids: list[str] = []
 
         def subscriptions() -> Iterator[Subscription]:
@@ -205,18 +226,28 @@ class Engine:
 
     def set_variables(self, **variables: object) -> None:
         """Set variables that filters see as `@name`; None takes one away."""
-        values = check_values("variable @", variables)
-        changed = {**self._variables, **values}
-        self._variables = {name: value for name, value in changed.items() if value is not None}
+        self._variables.set(**variables)
+
+    def provide(self, name: str, provider: Provider | None) -> None:
+        """Have a function asked for a variable at the moment of each event; None takes it away.
+
+        It is given the time of the event, None where there is none, and is asked only if a filter
+        uses the variable. `@time_of_day`, the seconds since midnight UTC, is there already.
+
+        >>> engine = Engine()
+        >>> engine.provide("weekend", lambda time: time.weekday() >= 5)
+        >>> sub = engine.subscribe("closed = @weekend")
+        """
+        self._variables.provide(name, provider)
 
     # -- snapshots ----------------------------------------------------------------------------
 
     def snapshot(self, path: str | Path) -> None:
         """Write all subscriptions, indexed, to one Arrow file that can be memory-mapped."""
-        if not isinstance(self._matcher, ColumnarMatcher):
+        if not isinstance(self._inner, ColumnarMatcher):
             raise SnapshotError("only an engine with the columnar matcher can be written to a file")
         with self._lock:
-            self._matcher.save(path)
+            self._inner.save(path)
 
     @classmethod
     def restore(
@@ -224,7 +255,9 @@ class Engine:
     ) -> Engine:
         """An engine with the subscriptions of a snapshot; changes to it leave the file alone."""
         engine = cls(clock=clock)
-        engine._matcher = ColumnarMatcher.load(path)
+        loaded = engine._inner = ColumnarMatcher.load(path)
+        engine._matcher = CachedMatcher(loaded)
+        engine._matcher.resume(loaded.cached())
         return engine
 
     # -- matching -----------------------------------------------------------------------------
@@ -263,7 +296,7 @@ class Engine:
                 moments = [self.moment(each).micros for each in taken]
                 known = [NO_TIME if each is None else each for each in moments]
                 batch = batch.judged_at(np.array(known, np.int64))
-        return self._matcher.match_batch(batch.knowing(self._variables)).to_table()
+        return self._matcher.match_batch(batch.knowing(self._variables.known)).to_table()
 
     def _timed(self, batch: EventBatch, event_time: str | None) -> EventBatch:
         if event_time is None:
@@ -275,8 +308,9 @@ class Engine:
 
     def moment(self, event: Event | None = None) -> Moment:
         """When an event is judged, at its own time or now, with the variables as they are."""
-        time = None if event is None else event.time
-        return Moment.at(time or self._clock(), self._variables)
+        time = (None if event is None else event.time) or self._clock()
+        micros = None if time is None else to_micros(time)
+        return Moment(micros, self._variables.at(micros))
 
     def explain(
         self, id: str, event: Event | Mapping[str, object], *, time: datetime | None = None

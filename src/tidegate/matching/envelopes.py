@@ -41,6 +41,8 @@ from tidegate.matching.programs import (
     C_NOT_EQUAL,
     HEAD_WORDS,
     LINEAR,
+    M_HOLD,
+    M_SINCE,
     MOTION_WORDS,
     P_ABS,
     P_ADD,
@@ -64,6 +66,7 @@ from tidegate.matching.programs import (
     STACK_MAX,
     channel_of,
     comparison_of,
+    judged_at,
     length_of,
 )
 
@@ -77,11 +80,12 @@ _FAR = 1e6
 
 
 @inlined
-def elapsed(begin: Int, end: Int, timeless: Int, since: Int) -> tuple[float, float]:
-    """What `t` can be in a stretch, for a subscription that began at a time."""
+def elapsed(begin: Int, end: Int, timeless: Int, since: Int, hold: Int) -> tuple[float, float]:
+    """What `t` can be in a stretch, for a subscription that began at a time and is held so."""
     if since == NO_TIME or begin > end:
         return 0.0, 0.0
-    low, high = np.float64(begin - since) / 1e6, np.float64(end - since) / 1e6
+    low = np.float64(judged_at(begin, since, hold) - since) / 1e6
+    high = np.float64(judged_at(end, since, hold) - since) / 1e6
     if timeless:
         return min(low, 0.0), max(high, 0.0)
     return low, high
@@ -280,7 +284,9 @@ def envelope(
     words = f64.view(np.int64)
     number = at[2 * ENTRY] + ENTRY_NUMBERS * np.int64(entry) + E_MOTION
     begin, end = at[2 * MOTION] + i32[number], at[2 * MOTION] + i32[number + ENTRY_NUMBERS]
-    t_low, t_high = elapsed(times[0], times[1], times[2], words[begin])
+    t_low, t_high = elapsed(
+        times[0], times[1], times[2], words[begin + M_SINCE], words[begin + M_HOLD]
+    )
     place = begin + MOTION_WORDS
     while place < end:
         head = words[place]

@@ -14,6 +14,7 @@ times of its entries, and parts stay so small that this is worth something.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +35,7 @@ from tidegate.matching.parts import (
 )
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import Stretch, Times
-from tidegate.matching.writing import NOT_IN_PLACE, enclose_part, rewrite_entry
+from tidegate.matching.writing import NOT_IN_PLACE, enclose_part, hold_entries, rewrite_entry
 
 OPEN_ENTRIES_MAX = 512
 MERGE_RATIO = 4
@@ -223,6 +224,25 @@ class Index:
         )
         return done
 
+    def hold(self, numbers: I32, hold: int) -> None:
+        """Have the functions of subscriptions evaluated for another time; all must be settled."""
+        times, variables = self._enclosed_for
+        for number, places in self._places_in_parts(numbers):
+            at, i32, i64, f32, f64, u64, _ = self.parts[number].packed
+            hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables)
+
+    def _places_in_parts(self, numbers: I32) -> Iterator[tuple[int, I64]]:
+        """Where the entries of subscriptions stand, part by part."""
+        places = self._place_of[numbers].astype(np.int64)
+        parts = self._part_of[numbers]
+        for part in np.unique(parts[places >= 0]).tolist():
+            mine = (parts == part) & (places >= 0)
+            found = places[mine]
+            if self._places_of:
+                some = [self._places_of.get(number, []) for number in numbers[mine].tolist()]
+                found = np.unique([*found.tolist(), *(place for each in some for place in each)])
+            yield part, found
+
     def save(self, into: SectionWriter, name: str) -> None:
         """Add the index to a snapshot, under a name; all must be settled."""
         into.array(f"{name}.part_of", self._part_of)
@@ -256,7 +276,8 @@ class Index:
 
 
 def _empty_part() -> Part:
-    nothing = entries_of(Block(0), np.zeros(0, np.int32), np.zeros(0, np.int64))
+    no_times = np.zeros(0, np.int64)
+    nothing = entries_of(Block(0), np.zeros(0, np.int32), no_times, no_times)
     return flat(nothing, np.zeros(1, np.int32))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
 
 from tidegate.language.events import Event
 from tidegate.language.values import Value
@@ -45,3 +48,14 @@ class Matcher(Protocol):
     def __len__(self) -> int: ...
 
     def __contains__(self, id: str) -> bool: ...
+
+
+def match_each(match: Callable[[Event, Moment], list[str]], batch: EventBatch) -> Matches:
+    """The matches of a batch for a matcher that takes one event at a time."""
+    events: list[int] = []
+    ids: list[str] = []
+    for index in range(batch.length):
+        found = match(batch.event(index), batch.moment(index))
+        events += [index] * len(found)
+        ids += found
+    return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))

@@ -5,16 +5,15 @@ Nothing is clever in here. Every other matcher, routing, runtime and pipeline is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tidegate.errors import SubscriptionError
 from tidegate.language.events import Event
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.matcher import match_each
 from tidegate.matching.subscription import Moment, Subscription
 
 
@@ -38,6 +37,11 @@ class NaiveMatcher:
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         self._subscriptions[id] = self._subscriptions[id].updated(parameters)
 
+    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+        """Have filters that are `Cached` go by their version of a time; None if they have none."""
+        for id in ids:
+            self._subscriptions[id] = replace(self._subscriptions[id], held=micros)
+
     def get(self, id: str) -> Subscription:
         return self._subscriptions[id]
 
@@ -50,13 +54,7 @@ class NaiveMatcher:
         ]
 
     def match_batch(self, batch: EventBatch) -> Matches:
-        events: list[int] = []
-        ids: list[str] = []
-        for index in range(batch.length):
-            found = self.match(batch.event(index), batch.moment(index))
-            events += [index] * len(found)
-            ids += found
-        return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))
+        return match_each(self.match, batch)
 
     def __len__(self) -> int:
         return len(self._subscriptions)

@@ -4,10 +4,15 @@ A program is a list of operations, operands first; its constants stand beside it
 of a shape share one program.
 
 The motion of an entry is all that is known of its constraints whose bounds move, in one place in
-memory: words of 64 bits, first when its subscription began and between which values all of these
-constraints surely hold (see envelopes.py), then for each constraint a head, the place of its
-program, and the program's constants. The head holds the channel, the comparison and how many
-constants there are. `a + b * t`, the most common function, has no program, only `a` and `b`.
+memory: words of 64 bits, first when its subscription began, for which time its functions are
+evaluated, and between which values all of these constraints surely hold (see envelopes.py), then
+for each constraint a head, the place of its program, and the program's constants. The head holds
+the channel, the comparison and how many constants there are. `a + b * t`, the most common function,
+has no program, only `a` and `b`.
+
+Functions are evaluated for the time of the event, unless the second word says otherwise: with EVERY
+and an interval added to it, for the last time at which a whole number of intervals had passed; with
+anything less, which is a time itself, for that time, but never for a later one than the event's.
 """
 
 from __future__ import annotations
@@ -30,8 +35,10 @@ C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = range(6
 
 LINEAR = -1
 """Stands for the program of `a + b * t`."""
-M_SINCE, M_SURE_LOW, M_SURE_HIGH, MOTION_WORDS = range(4)
+M_SINCE, M_HOLD, M_SURE_LOW, M_SURE_HIGH, MOTION_WORDS = range(5)
 """What a motion begins with, and how many words that is."""
+EVERY = 2**62
+"""More than any time in microseconds; see above."""
 HEAD_WORDS = 2
 """What a constraint has in front of its constants."""
 
@@ -59,11 +66,31 @@ def length_of(head: Int) -> Int:
     return HEAD_WORDS + (head >> 40)
 
 
+@inlined
+def judged_at(micros: Int, since: Int, hold: Int) -> Int:
+    """The time for which the functions of an entry are evaluated for an event of a time."""
+    if hold < EVERY:
+        return min(micros, hold)
+    if hold == EVERY:
+        return micros
+    return micros - (micros - since) % (hold - EVERY)
+
+
 @kernel
 def run_program(
-    program: I32, at: Int, constants: F64, constant_at: Int, t: float, variables: F64, stack: F64
+    program: I32,
+    at: Int,
+    constants: F64,
+    constant_at: Int,
+    t: float,
+    variables: F64,
+    row: Int,
+    stack: F64,
 ) -> float:
-    """The value of a function, computed as the language says; NaN where it is undefined."""
+    """The value of a function, computed as the language says; NaN where it is undefined.
+
+    The values of variables stand in one row of ``variables``.
+    """
     depth = 0
     while True:
         operation = program[at]
@@ -78,7 +105,7 @@ def run_program(
             stack[depth] = t
             depth += 1
         elif operation == P_VARIABLE:
-            stack[depth] = variables[program[at]]
+            stack[depth] = variables[row, program[at]]
             at += 1
             depth += 1
         elif operation == P_NEGATE:

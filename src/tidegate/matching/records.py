@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.adapting.policies import Evolve, parse_evolve
 from tidegate.errors import BadValueError, SubscriptionError, TidegateError
 from tidegate.language.bulk import BulkParser
 from tidegate.language.expressions import Parameter
@@ -36,6 +37,7 @@ class SubscriptionRecord:
     since: datetime | None = None
     until: datetime | None = None
     origin: datetime | None = None
+    evolve: Evolve | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> SubscriptionRecord:
@@ -48,6 +50,7 @@ class SubscriptionRecord:
             text_of(row, "subscriber"),
             time_of(row, "since"),
             time_of(row, "until"),
+            evolve=evolve_of(row),
         )
 
 
@@ -74,6 +77,7 @@ def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Su
         record.subscriber,
         None if record.until is None else to_micros(record.until),
         None if record.origin is None else to_micros(record.origin),
+        record.evolve,
     )
 
 
@@ -141,6 +145,15 @@ def time_of(row: Mapping[str, object], name: str) -> datetime | None:
     if not isinstance(time, datetime):
         raise SubscriptionError(f"{name}: must be a timestamp, as 2026-01-02T03:04:05Z")
     return time
+
+
+def evolve_of(row: Mapping[str, object]) -> Evolve | None:
+    """When the filter of a row is evaluated, if the row says so: `periodic 1 s`."""
+    text = text_of(row, "evolve")
+    try:
+        return None if text is None else parse_evolve(text)
+    except BadValueError as error:
+        raise SubscriptionError(f"evolve: {error}") from None
 
 
 def params_of(row: Mapping[str, object]) -> dict[str, object] | None:

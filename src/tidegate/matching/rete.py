@@ -12,9 +12,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-
 from tidegate.errors import SubscriptionError
 from tidegate.language.events import Event
 from tidegate.language.normal import disjuncts
@@ -23,6 +20,7 @@ from tidegate.matching.alpha import Fact
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.beta import BetaNetwork, Chain
 from tidegate.matching.conditions import AttributeRanks, Condition, Step, steps_of
+from tidegate.matching.matcher import match_each
 from tidegate.matching.subscription import Moment, Subscription
 
 
@@ -86,13 +84,7 @@ class ReteMatcher:
             return [id for id in ids if self._subscriptions[id].lives(moment)]
 
     def match_batch(self, batch: EventBatch) -> Matches:
-        events: list[int] = []
-        ids: list[str] = []
-        for index in range(batch.length):
-            found = self.match(batch.event(index), batch.moment(index))
-            events += [index] * len(found)
-            ids += found
-        return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))
+        return match_each(self.match, batch)
 
     def __len__(self) -> int:
         return len(self._subscriptions)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tidegate.errors import SnapshotError
 
-FORMAT = "tidegate-snapshot-2"
+FORMAT = "tidegate-snapshot-3"
 
 Array = npt.NDArray[Any]
 

@@ -57,10 +57,11 @@ class Stretch:
 
     @classmethod
     def of(cls, times: Times, variables: F64) -> Stretch:
-        """The times of some events, and the values of variables, NaN for those that have none."""
+        """The times of some events, and rows of values of variables, NaN for those unset."""
         unset = np.isnan(variables)
-        rows = np.array([np.where(unset, np.inf, variables), np.where(unset, -np.inf, variables)])
-        return cls(*times, rows)
+        least = np.where(unset, np.inf, variables).min(axis=0)
+        most = np.where(unset, -np.inf, variables).max(axis=0)
+        return cls(*times, np.array([least, most]))
 
     def as_json(self) -> list[Any]:
         """The stretch as JSON can hold it."""

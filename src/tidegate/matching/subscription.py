@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tidegate.adapting.policies import Evolve
+from tidegate.adapting.policies import Cached, Evolve, Periodic
 from tidegate.errors import UnresolvedError
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
@@ -56,6 +56,8 @@ class Subscription:
     origin: int | None = None
     evolve: Evolve | None = None
     """When the filter is evaluated, if it moves; None is as good as `Lazy()`."""
+    held: int | None = None
+    """The time of the version that a `Cached` filter goes by; None if it has none."""
 
     def lives(self, moment: Moment) -> bool:
         """Whether the subscription is there at a moment; without times it always is."""
@@ -66,11 +68,30 @@ class Subscription:
 
     @property
     def counts_from(self) -> int | None:
-        """When `t` is 0, in microseconds since 1970."""
+        """The time from which `t` counts; None where that is not known, and then `t` is 0."""
         return self.since if self.origin is None else self.origin
+
+    def judged_at(self, micros: int) -> int:
+        """The time for which the filter is evaluated when an event comes at a time.
+
+        A `Periodic` filter stands still for an interval at a time, counted from its beginning. A
+        `Cached` one goes by the version it has, unless that is of a later time or too old.
+        """
+        match self.evolve:
+            case Periodic() as every:
+                return micros - (micros - (self.counts_from or 0)) % every.micros
+            case Cached() as cached if self.held is not None:
+                return self.held if 0 <= micros - self.held <= cached.micros else micros
+        return micros
 
     def environment(self, moment: Moment) -> Environment:
         """What the filter's expressions see at a moment."""
+        if moment.micros is not None and isinstance(self.evolve, Periodic | Cached):
+            moment = replace(moment, micros=self.judged_at(moment.micros))
+        return self.true_environment(moment)
+
+    def true_environment(self, moment: Moment) -> Environment:
+        """What they would see if they were evaluated at each event."""
         return moment.environment(self.counts_from, self.parameters)
 
     def updated(self, parameters: Mapping[str, Value | None]) -> Subscription:

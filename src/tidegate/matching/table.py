@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.adapting.policies import evolve_of_number, number_of_evolve
 from tidegate.errors import UnresolvedError
 from tidegate.language.expressions import Parameter
 from tidegate.language.filters import Filter
@@ -23,6 +24,7 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import VersionColumns
 from tidegate.matching.ids import IdIndex, Numbers, check_ids
 from tidegate.matching.parts import NO_TIME
+from tidegate.matching.programs import EVERY
 from tidegate.matching.rows import (
     Cells,
     RowHeap,
@@ -37,7 +39,10 @@ from tidegate.matching.text_columns import TextColumn
 
 NO_END = np.int64(2**63 - 1)
 _NO_LIMITS = Limits(10**9, 1000, 10**9, 10**9)
-_COLUMNS = ("_shape_of", "_row_of", "_names_of", "_since", "_until", "_origin", "_is_past")
+_COLUMNS = (
+    "_shape_of", "_row_of", "_names_of", "_since", "_until", "_origin", "_evolve", "_held",
+    "_is_past",
+)  # fmt: skip
 """What is known of each number, an array each."""
 
 
@@ -67,6 +72,8 @@ class SubscriptionTable:
         self._since: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._until: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._origin: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._evolve: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._held: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._is_past: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._latest_since = NO_TIME
         self._first_until = NO_END
@@ -127,6 +134,19 @@ class SubscriptionTable:
         """From when on the `t` of subscriptions counts, NO_TIME where that is not known."""
         return self._origin[numbers]
 
+    def hold(self, numbers: Numbers) -> npt.NDArray[np.int64]:
+        """For which time the functions of subscriptions are evaluated (see programs.py)."""
+        evolve, held = self._evolve[numbers], self._held[numbers]
+        is_held = (evolve < 0) & (held != NO_TIME)
+        return np.where(is_held, held, EVERY + np.maximum(evolve, 0))
+
+    def cached(self) -> Numbers:
+        """The numbers of the subscriptions that are evaluated now and then."""
+        is_cached = self._evolve[: self._count] < 0
+        is_cached[self._free] = False
+        is_cached &= self._is_past[: self._count] == 0
+        return np.flatnonzero(is_cached).astype(np.int32)
+
     def past(self) -> Numbers:
         """The numbers of the versions of the past."""
         return np.flatnonzero(self._is_past[: self._count]).astype(np.int32)
@@ -175,6 +195,8 @@ class SubscriptionTable:
         self._until[numbers] = [NO_END if each.until is None else each.until for each in new]
         origins = [each.since if each.origin is None else each.origin for each in new]
         self._origin[numbers] = [NO_TIME if each is None else each for each in origins]
+        self._evolve[numbers] = [number_of_evolve(each.evolve) for each in new]
+        self._held[numbers] = [NO_TIME if each.held is None else each.held for each in new]
         self._is_past[numbers] = 0
         for number, each in zip(numbers.tolist(), new, strict=True):
             self._subscribers[number] = each.subscriber
@@ -293,6 +315,10 @@ class SubscriptionTable:
         self._since[number] = since
         self._latest_since = max(self._latest_since, np.int64(since))
 
+    def set_held(self, numbers: Numbers, micros: int | None) -> None:
+        """Note the time of the version that subscriptions go by; None if they have none."""
+        self._held[numbers] = NO_TIME if micros is None else micros
+
     def update(self, number: int, parameters: Mapping[str, Value | None]) -> tuple[int, ...] | None:
         """Write new values of parameters.
 
@@ -334,7 +360,7 @@ class SubscriptionTable:
             elif value is not None:
                 filled.append(value)
         since, until = int(self._since[number]), int(self._until[number])
-        origin = int(self._origin[number])
+        origin, held = int(self._origin[number]), int(self._held[number])
         return Subscription(
             self._known().id(number),
             Filter.of_shape(self.shapes[shape], tuple(filled)),
@@ -343,6 +369,8 @@ class SubscriptionTable:
             self._subscribers[number],
             None if until == NO_END else until,
             None if origin in (NO_TIME, since) else origin,
+            evolve_of_number(int(self._evolve[number])),
+            None if held == NO_TIME else held,
         )
 
     def by_shape(self, numbers: Numbers) -> Iterator[tuple[int, Numbers]]:

@@ -238,7 +238,13 @@ class _Fold:
         filter, params = change.filter or "", change.params or {}
         checked_parameters(self._parameters(change.id, filter), params)
         begun = Version(
-            change.id, filter, params, change.subscriber, change.time, origin=change.time
+            change.id,
+            filter,
+            params,
+            change.subscriber,
+            change.time,
+            origin=change.time,
+            evolve=change.evolve,
         )
         return begun, params
 

@@ -136,7 +136,9 @@ def _begun(change: Change, beginning: datetime | None) -> Version:
     filter, params = change.filter or "", change.params or {}
     _check_parameters(change.id, _filter(change.id, filter).parameters, params)
     time = beginning if change.time == ALWAYS else change.time
-    return Version(change.id, filter, params, change.subscriber, time, origin=time)
+    return Version(
+        change.id, filter, params, change.subscriber, time, origin=time, evolve=change.evolve
+    )
 
 
 def _updated(earlier: Sequence[Version], later: Sequence[Version], change: Change) -> list[Version]:

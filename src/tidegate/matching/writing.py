@@ -49,6 +49,7 @@ from tidegate.matching.programs import (
     C_GREATER_EQUAL,
     C_LESS,
     C_LESS_EQUAL,
+    M_HOLD,
     M_SURE_HIGH,
     M_SURE_LOW,
     MOTION_WORDS,
@@ -109,7 +110,7 @@ def rewrite_entry(
             for index in range(count):
                 constants[index] = _as_number(kinds, cells, numbers, row + plan[place + index])
             place += count
-            value = run_program(plan, place + 1, constants, 0, np.nan, variables[0], stack)
+            value = run_program(plan, place + 1, constants, 0, np.nan, variables, 0, stack)
             place += 1 + plan[place]
             if not abs(value) < EXACT_MAX:
                 return NOT_IN_PLACE
@@ -165,6 +166,30 @@ def enclose_part(
         begin = i32[at[2 * SEGMENT_FIRST] + segment]
         for entry in range(begin, i32[at[2 * SEGMENT_FIRST] + segment + 1]):
             if i32[_number(at, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
+                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+
+
+@kernel
+def hold_entries(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    entries: I64,
+    hold: Int,
+    times: I64,
+    variables: F64,
+) -> None:
+    """Have the functions of some entries evaluated for another time (see programs.py)."""
+    stack = np.empty(2 * STACK_MAX, np.float64)
+    words = f64.view(np.int64)
+    for entry in entries:
+        if i32[_number(at, entry, E_FLAGS)] & MOVING:
+            words[at[2 * MOTION] + i32[_number(at, entry, E_MOTION)] + M_HOLD] = hold
+            if len(times):
+                segment = _segment_of(at, i32, entry)
                 _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
 
 

@@ -117,7 +117,7 @@ class Claims:
         if subscription.filter.evolves:
             variables: Mapping[str, Value] = self._broker.variables
             moment = Moment(event_us(event), variables)
-            environment = subscription.environment(moment)
+            environment = subscription.true_environment(moment)
             if not subscription.lives(moment) or not holds(
                 subscription.filter.node, event.attributes, environment
             ):

@@ -143,7 +143,7 @@ def wants(subscription: Subscription, event: Event) -> bool:
     moment = Moment(event_us(event))
     filter = subscription.filter.relaxed(keep_parameters=True)
     return subscription.lives(moment) and holds(
-        filter.node, event.attributes, subscription.environment(moment)
+        filter.node, event.attributes, subscription.true_environment(moment)
     )
 
 

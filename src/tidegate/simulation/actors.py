@@ -133,5 +133,5 @@ def matches(subscription: Subscription, event: Event, variables: Mapping[str, Va
     """Whether a subscription matches an event, as the oracle says."""
     moment = Moment(event_us(event), variables)
     return subscription.lives(moment) and holds(
-        subscription.filter.node, event.attributes, subscription.environment(moment)
+        subscription.filter.node, event.attributes, subscription.true_environment(moment)
     )

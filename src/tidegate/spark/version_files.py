@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tidegate.adapting.policies import Evolve, parse_evolve
 from tidegate.errors import StateError
 from tidegate.language.values import from_micros, to_micros, to_value
 from tidegate.matching.changes import Change, Op
@@ -21,17 +22,18 @@ def change_as_json(change: Change) -> Json:
     """A change."""
     return [
         to_micros(change.time), change.op.value, change.id, change.filter,
-        _params_as_json(change.params), change.subscriber,
+        _params_as_json(change.params), change.subscriber, _evolve_as_json(change.evolve),
     ]  # fmt: skip
 
 
 def change_of_json(noted: Json) -> Change:
     """The change that was noted."""
-    micros, op, id, filter, params, subscriber = noted
+    micros, op, id, filter, params, subscriber, evolve = noted
     time = from_micros(micros)
     if time is None:
         raise StateError(f"a change at {micros} microseconds is outside the years 1 to 9999")
-    return Change(time, Op(op), id, filter, _params_of_json(params), subscriber)
+    known = _params_of_json(params)
+    return Change(time, Op(op), id, filter, known, subscriber, _evolve_of_json(evolve))
 
 
 def version_as_json(version: Version) -> Json:
@@ -40,14 +42,17 @@ def version_as_json(version: Version) -> Json:
     return [
         version.id, version.filter, _params_as_json(version.params), version.subscriber,
         *(None if each is None else to_micros(each) for each in times),
+        _evolve_as_json(version.evolve),
     ]  # fmt: skip
 
 
 def version_of_json(noted: Json) -> Version:
     """The version that was noted."""
-    id, filter, params, subscriber, *times = noted
+    id, filter, params, subscriber, *times, evolve = noted
     since, until, origin = (None if each is None else from_micros(each) for each in times)
-    return Version(id, filter, _params_of_json(params) or {}, subscriber, since, until, origin)
+    known = _params_of_json(params) or {}
+    how = _evolve_of_json(evolve)
+    return Version(id, filter, known, subscriber, since, until, origin, how)
 
 
 def difference_as_json(difference: Difference) -> Json:
@@ -61,6 +66,14 @@ def difference_of_json(noted: Json) -> Difference:
     """The difference that was noted."""
     before, after = (tuple(version_of_json(each) for each in some) for some in noted)
     return Difference(before, after)
+
+
+def _evolve_as_json(evolve: Evolve | None) -> Json:
+    return None if evolve is None else str(evolve)
+
+
+def _evolve_of_json(noted: Json) -> Evolve | None:
+    return None if noted is None else parse_evolve(noted)
 
 
 def _params_as_json(params: Mapping[str, object] | None) -> Json:
