@@ -242,3 +242,21 @@ def test_what_never_comes_to_rest_is_said() -> None:
     again()
     with pytest.raises(SimulationError, match="not come to rest after 1,000 actions"):
         world.run(actions_max=1_000)
+
+
+def test_brokers_know_how_much_they_have_to_do() -> None:
+    """`@load` counts messages that wait, `@free_bandwidth` the links that carry nothing."""
+    world = World(overlay(bandwidth=4_000.0), "flooding", costs=Costs(base_us=1_000))
+    seen = world.sites["b0"].broker.variables
+    assert dict(seen.at(None)) == {"mode": "standard", "load": 0, "free_bandwidth": 4_000.0}
+    client = Client("c")
+    world.admit(client, Inbox(), "b0")
+    for _ in range(3):
+        world.request(client, m.Publish(Event.of({"x": 1})))
+    assert seen.at(None)["load"] == 3
+    world.run(1_500)
+    assert seen.at(None)["load"] == 2
+    assert seen.at(None)["free_bandwidth"] == 0.0
+    world.run()
+    assert seen.at(None)["free_bandwidth"] == 4_000.0
+    assert "free_bandwidth" not in World(overlay(), "flooding").sites["b0"].broker.variables.at(0)

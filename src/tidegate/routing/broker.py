@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.adapting.moving import Standing, widest
+from tidegate.adapting.variables import Variables
 from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns import Pattern
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import from_micros
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
 from tidegate.matching.poset import Node
 from tidegate.routing import messages as m
@@ -107,8 +108,9 @@ class Broker:
         self.substrate = make_substrate(substrate)(self.subscriptions.poset)
         self.subscriptions.listener = self.substrate
         self.claims = Claims(self)
-        self.variables: dict[str, Value] = {}
+        self.variables = Variables()
         """What the subscriptions of own clients see as `@name`."""
+        self.variables.set(mode="standard")
         self.sessions = Sessions()
         self.neighbours = Neighbours(self)
         self.waves = Waves(name, self.around)

@@ -21,7 +21,6 @@ from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
-from tidegate.language.values import Value
 from tidegate.matching.subscription import Moment
 from tidegate.routing.checks import check_standing, updated
 from tidegate.routing.client_state import is_covered
@@ -115,8 +114,8 @@ class Claims:
         """Whether an event, which matches in the table, matches the subscription as it stands."""
         subscription, version = self._named[claim.client][claim.name]
         if subscription.filter.evolves:
-            variables: Mapping[str, Value] = self._broker.variables
-            moment = Moment(event_us(event), variables)
+            time_us = event_us(event)
+            moment = Moment(time_us, self._broker.variables.at(time_us))
             environment = subscription.true_environment(moment)
             if not subscription.lives(moment) or not holds(
                 subscription.filter.node, event.attributes, environment

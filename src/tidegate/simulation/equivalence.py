@@ -103,8 +103,9 @@ class Run:
             self.world.admit(actor.client, actor, self.random.choice(topology.brokers))
         self._ever_variables: list[Mapping[str, Value]] = [{}]
         for site in self.world.sites.values():
-            site.broker.variables["v"] = self.random.randint(0, 9)
-            self._ever_variables.append(dict(site.broker.variables))
+            value = self.random.randint(0, 9)
+            site.broker.variables.set(v=value)
+            self._ever_variables.append({"v": value})
 
     def problems(self) -> list[str]:
         """Run; gives all that was not as it should be."""
@@ -433,7 +434,8 @@ class Run:
         }
 
     def _variables(self, client: Client) -> Mapping[str, Value]:
-        return self.world.sites[self.world.home[client]].broker.variables
+        broker = self.world.sites[self.world.home[client]].broker
+        return broker.variables.known.values
 
     def _reachable(self, broker: Peer) -> set[Peer]:
         seen = {broker}

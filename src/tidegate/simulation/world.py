@@ -166,6 +166,8 @@ class World:
             merging=self.merging,
             substrate=self.substrate,
         )
+        broker.variables.provide("load", lambda _time: self.sites[name].waiting)
+        broker.variables.provide("free_bandwidth", lambda _time: self._free_bandwidth(name))
         mine = dict.fromkeys(
             self.topology.link(name, each).domain for each in self.topology.neighbours(name)
         )
@@ -181,6 +183,17 @@ class World:
                 )
             )
         return broker
+
+    def _free_bandwidth(self, name: Peer) -> float | None:
+        """Bytes a second of the links from a broker that carry nothing now; None without limits."""
+        lines = [line for (sender, _), line in self.lines.items() if sender == name]
+        limits = [(line, line.bandwidth_bytes_per_s) for line in lines]
+        free = [
+            limit if line.free_at_us <= self.now_us else 0.0
+            for line, limit in limits
+            if limit is not None
+        ]
+        return sum(free) if free else None
 
     def _lay(self, link: Link) -> None:
         """Have a link, both ways, as the plan says."""
