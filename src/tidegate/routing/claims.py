@@ -39,7 +39,8 @@ class Claims:
         self._named: dict[Client, dict[str, Named]] = {}
         self._unconfirmed: dict[Claim, int] = {}
         """The versions of which a client is to be told when they are in force."""
-        self._is_waiting = False
+        self._awaited: dict[Claim, int] | None = None
+        """Those of them for which a wave is on its way; None if there is no wave."""
 
     def held(self, client: Client) -> list[Named]:
         """The subscriptions of a client, as they stand."""
@@ -79,8 +80,10 @@ class Claims:
         del held[name]
         if not held:
             del self._named[client]
-        self._unconfirmed.pop(Claim(client, name), None)
-        self._broker.subscriptions.release(Claim(client, name))
+        claim = Claim(client, name)
+        for versions in (self._unconfirmed, self._awaited or {}):
+            versions.pop(claim, None)  # another one may get the name
+        self._broker.subscriptions.release(claim)
 
     def cancel_covered(self, client: Client, wanted: Filter) -> int:
         """Cancel all subscriptions of a client that a filter covers; gives how many those are."""
@@ -131,16 +134,15 @@ class Claims:
         A wave tells; those that come while it is on its way share the next one.
         """
         self._unconfirmed[claim] = version
-        return [] if self._is_waiting else self._start()
+        return [] if self._awaited is not None else self._start()
 
     def _start(self) -> Outgoing:
-        asked, self._unconfirmed = self._unconfirmed, {}
-        self._is_waiting = True
-        return self._broker.start_wave(lambda: self._confirmed(asked))
+        self._awaited, self._unconfirmed = self._unconfirmed, {}
+        return self._broker.start_wave(self._confirmed)
 
-    def _confirmed(self, asked: Mapping[Claim, int]) -> Outgoing:
-        self._is_waiting = False
+    def _confirmed(self) -> Outgoing:
+        awaited, self._awaited = self._awaited or {}, None
         sent: Outgoing = [
-            (claim.client, InForce(claim.name, version)) for claim, version in asked.items()
+            (claim.client, InForce(claim.name, version)) for claim, version in awaited.items()
         ]
         return sent + self._start() if self._unconfirmed else sent
