@@ -39,6 +39,20 @@ def test_subscribe_match_update_cancel(engine: Engine) -> None:
     assert len(engine) == 0
 
 
+def test_many_are_updated_or_none(engine: Engine) -> None:
+    for id in ("a", "b"):
+        engine.subscribe("price < :limit", id=id, limit=5)
+    engine.update_batch({"a": {"limit": 9}, "b": {"limit": 8}})
+    assert engine.match({"price": 8.5}) == ["a"]
+    with pytest.raises(SubscriptionError, match="there is no subscription 'c'"):
+        engine.update_batch({"a": {"limit": 1}, "c": {"limit": 1}})
+    with pytest.raises(UnresolvedError, match="subscription 'b' has no parameter :least"):
+        engine.update_batch({"a": {"limit": 1}, "b": {"least": 1}})
+    with pytest.raises(BadValueError):
+        engine.update_batch({"a": {"limit": 1}, "b": {"limit": [1]}})
+    assert engine.match({"price": 8.5}) == ["a"]
+
+
 def test_ids_are_given_or_made(engine: Engine) -> None:
     assert engine.subscribe("a = 1", id="s2").id == "s2"
     assert engine.subscribe("a = 1").id == "s1"

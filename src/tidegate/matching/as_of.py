@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import check_values
@@ -13,7 +14,7 @@ from tidegate.matching.batches import EventBatch, VersionMatches
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.parts import NO_TIME
 from tidegate.matching.records import subscription_of
-from tidegate.matching.versions import Difference, Version
+from tidegate.matching.versions import Difference, Succession, Version
 
 
 class AsOfMatcher:
@@ -56,35 +57,33 @@ class AsOfMatcher:
         return self._matcher.match_versions(batch)
 
     def apply(self, differences: Iterable[Difference]) -> None:
-        """Have the versions be as some differences say.
-
-        The common one, a change of parameters from now on, is a write in place and one more version
-        of the past.
-        """
+        """Have the versions be as some differences say, each of another subscription."""
+        successions: list[Succession] = []
         past: list[Version] = []
         for difference in differences:
-            if not self._is_update(difference):
+            found = difference.successions()
+            if found is None:
                 past += self._exchanged(difference)
-                continue
-            (old,), (ended, new) = difference.before, difference.after
-            past.append(ended)
-            names = {*old.params, *new.params}
-            values = {name: new.params.get(name) for name in names}
-            self._matcher.update(old.id, check_values("parameter :", values))
-            self._matcher.begin(old.id, _micros(new))
+            else:
+                successions += found
+        self.succeed(successions)
         self._keep(past)
 
-    @staticmethod
-    def _is_update(difference: Difference) -> bool:
-        before, after = difference.before, difference.after
-        return (
-            len(before) == 1
-            and len(after) == 2
-            and before[0].until is None
-            and after[1].until is None
-            and replace(after[0], until=None) == before[0]
-            and (after[1].filter, after[1].origin) == (before[0].filter, before[0].origin)
-        )
+    def succeed(self, successions: Iterable[Succession]) -> None:
+        """Let versions of now end and others come after them, in this order.
+
+        That is a write in place and one more version of the past for each.
+        """
+        waiting = list(successions)
+        while waiting:
+            first: dict[str, Succession] = {}
+            later = [each for each in waiting if first.setdefault(each.id, each) is not each]
+            since = np.array([to_micros(each.since) for each in first.values()], np.int64)
+            params = [check_values("parameter :", each.params) for each in first.values()]
+            numbers, began = self._matcher.succeed(first, since, params)
+            keys = zip(first, began.tolist(), strict=True)
+            self._known().update(zip(keys, numbers.tolist(), strict=True))
+            waiting = later
 
     def _exchanged(self, difference: Difference) -> list[Version]:
         """Take away what was and add what is now; gives the versions of the past among those."""

@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from operator import attrgetter
 
 from tidegate.errors import SubscriptionError, TidegateError
@@ -55,6 +56,35 @@ class Difference:
         else:
             moments = [each.since for each in firsts]
         return min(each for each in moments if each is not None)
+
+    def successions(self) -> list[Succession] | None:
+        """The same as successions, one after the other; None if it is more than that.
+
+        It is no more if parameters change from now on, which is what most changes do.
+        """
+        if len(self.before) != 1 or len(self.after) < 2 or self.after[-1].until is not None:
+            return None
+        found: list[Succession] = []
+        last = self.before[0]
+        for old, new in pairwise(self.after):
+            if not _are_same(replace(old, until=None), last) or old.until != new.since:
+                return None
+            if replace(new, since=old.since, until=old.until, params=old.params) != old:
+                return None
+            last = replace(new, until=None)
+            assert new.since is not None
+            found.append(Succession(new.id, new.since, _changed_params(old.params, new.params)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A version of now that ends where another one begins, with other values of parameters."""
+
+    id: str
+    since: datetime
+    params: Mapping[str, object]
+    """The parameters that have other values; None if one has none any more."""
 
 
 @dataclass(slots=True)
@@ -260,6 +290,13 @@ def _difference(before: Sequence[Version], after: Sequence[Version]) -> Differen
     while same < min(len(before), len(after)) and _are_same(before[same], after[same]):
         same += 1
     return Difference(tuple(before[same:]), tuple(after[same:]))
+
+
+def _changed_params(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, object]:
+    """The parameters that have another value or another kind of value than before."""
+    names = {**before, **after}
+    pairs = ((name, before.get(name), after.get(name)) for name in names)
+    return {name: new for name, old, new in pairs if type(old) is not type(new) or old != new}
 
 
 def _are_same(a: Version, b: Version) -> bool:
