@@ -16,6 +16,9 @@ from tidegate.matching.parts import NO_TIME
 from tidegate.matching.records import subscription_of
 from tidegate.matching.versions import Difference, Succession, Version
 
+VersionKey = tuple[str, int]
+"""The id of a subscription, and from when on the version holds, in microseconds."""
+
 
 class AsOfMatcher:
     """Holds the versions of subscriptions, those of now and those of the past.
@@ -26,7 +29,7 @@ class AsOfMatcher:
     def __init__(self, versions: Iterable[Version] = ()) -> None:
         self._matcher = ColumnarMatcher()
         self._parser = BulkParser()
-        self._numbers: dict[tuple[str, int], int] | None = {}
+        self._numbers: dict[VersionKey, int] | None = {}
         """The numbers of the versions of the past; None if they were not looked at yet."""
         current: list[Version] = []
         past: list[Version] = []
@@ -59,15 +62,15 @@ class AsOfMatcher:
     def apply(self, differences: Iterable[Difference]) -> None:
         """Have the versions be as some differences say, each of another subscription."""
         successions: list[Succession] = []
-        past: list[Version] = []
+        others: list[Difference] = []
         for difference in differences:
             found = difference.successions()
             if found is None:
-                past += self._exchanged(difference)
+                others.append(difference)
             else:
                 successions += found
         self.succeed(successions)
-        self._keep(past)
+        self.exchange(others)
 
     def succeed(self, successions: Iterable[Succession]) -> None:
         """Let versions of now end and others come after them, in this order.
@@ -85,32 +88,40 @@ class AsOfMatcher:
             self._known().update(zip(keys, numbers.tolist(), strict=True))
             waiting = later
 
-    def _exchanged(self, difference: Difference) -> list[Version]:
-        """Take away what was and add what is now; gives the versions of the past among those."""
-        self.forget(each for each in difference.before if each.until is not None)
-        for each in difference.before:
+    def exchange(self, differences: Iterable[Difference]) -> None:
+        """Take away what was and add what is now; each difference is of another subscription."""
+        new: list[Version] = []
+        old: list[Version] = []
+        for each in differences:
+            old += each.before
+            new += each.after
+        self.forget(each for each in old if each.until is not None)
+        for each in old:
             if each.until is None:
                 self._matcher.remove(each.id)
-        current = [each for each in difference.after if each.until is None]
-        self._matcher.add([subscription_of(each, self._parser) for each in current])
-        return [each for each in difference.after if each.until is not None]
+        self._matcher.add(subscription_of(each, self._parser) for each in new if each.until is None)
+        self._keep([each for each in new if each.until is not None])
 
     def forget(self, versions: Iterable[Version]) -> None:
         """Take versions of the past away."""
+        self.forget_keys(key_of(each) for each in versions)
+
+    def forget_keys(self, keys: Iterable[VersionKey]) -> None:
+        """Take versions of the past away, by their keys."""
         numbers = self._known()
-        self._matcher.forget_past([numbers.pop((each.id, _micros(each))) for each in versions])
+        self._matcher.forget_past([numbers.pop(each) for each in keys])
 
     def _keep(self, past: list[Version]) -> None:
         numbers = self._matcher.keep_past([subscription_of(each, self._parser) for each in past])
         for each, number in zip(past, numbers.tolist(), strict=True):
-            self._known()[each.id, _micros(each)] = number
+            self._known()[key_of(each)] = number
 
-    def _known(self) -> dict[tuple[str, int], int]:
+    def _known(self) -> dict[VersionKey, int]:
         if self._numbers is None:
             self._numbers = {(id, since): number for number, id, since in self._matcher.past()}
         return self._numbers
 
 
-def _micros(version: Version) -> int:
-    """From when on a version holds, which tells it from all others of its subscription."""
-    return int(NO_TIME) if version.since is None else to_micros(version.since)
+def key_of(version: Version) -> VersionKey:
+    """What tells a version from all others."""
+    return version.id, int(NO_TIME) if version.since is None else to_micros(version.since)

@@ -159,7 +159,7 @@ def _layout(
     added = [GROUPED_FIELD] if grouped else DELIVERY_FIELDS
     kept = kept_columns(events, key, {field.name for field in [*added, *more]})
     schema = result_schema(events, kept, grouped=grouped)
-    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables))
+    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables), coded=True)
     return layout, t.StructType([*schema.fields, *more])
 
 
@@ -276,6 +276,9 @@ class _ChangingStream:
         found = spool.changes()
         changes = [] if found is None else list(read_changes(found, aside.bad_change))
         taken = self.state.take(batch, changes)
+        if self.state.wants_snapshot:
+            self.state.index(batch).save_in_worker(rows.sparkSession)
+            self.state.has_snapshot(batch)
         matches, concerned = self._deliver(rows.sparkSession, spool, sorter, batch, taken)
         aside.add([change_record(each, "came too late") for each in taken.late])
         aside.add([change_record(each.change, each.reason) for each in taken.refused])

@@ -1,4 +1,7 @@
-"""Changes and versions as JSON, for the files of a stream's state; values keep their kinds."""
+"""Changes, versions and timelines as JSON, for the files of a stream's state.
+
+Values keep their kinds.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Any
 from tidegate.errors import StateError
 from tidegate.language.values import from_micros, to_micros, to_value
 from tidegate.matching.changes import Change, Op
-from tidegate.matching.versions import Difference, Version
+from tidegate.matching.versions import Difference, Succession, Version
 
 Json = Any
 
@@ -28,10 +31,7 @@ def change_as_json(change: Change) -> Json:
 def change_of_json(noted: Json) -> Change:
     """The change that was noted."""
     micros, op, id, filter, params, subscriber = noted
-    time = from_micros(micros)
-    if time is None:
-        raise StateError(f"a change at {micros} microseconds is outside the years 1 to 9999")
-    return Change(time, Op(op), id, filter, _params_of_json(params), subscriber)
+    return Change(_time_of_json(micros), Op(op), id, filter, _params_of_json(params), subscriber)
 
 
 def version_as_json(version: Version) -> Json:
@@ -61,6 +61,50 @@ def difference_of_json(noted: Json) -> Difference:
     """The difference that was noted."""
     before, after = (tuple(version_of_json(each) for each in some) for some in noted)
     return Difference(before, after)
+
+
+def succession_as_json(succession: Succession) -> Json:
+    """A succession."""
+    return [succession.id, to_micros(succession.since), _params_as_json(succession.params)]
+
+
+def succession_of_json(noted: Json) -> Succession:
+    """The succession that was noted."""
+    id, micros, params = noted
+    return Succession(id, _time_of_json(micros), _params_of_json(params) or {})
+
+
+Timeline = tuple[str, Version | None, Mapping[str, object], list[Change]]
+"""What `Timelines.dump` gives for each subscription."""
+
+
+def timeline_as_json(timeline: Timeline) -> Json:
+    """A timeline."""
+    id, base, params, changes = timeline
+    return [
+        id,
+        None if base is None else version_as_json(base),
+        _params_as_json(params),
+        [change_as_json(each) for each in changes],
+    ]
+
+
+def timeline_of_json(noted: Json) -> Timeline:
+    """The timeline that was noted."""
+    id, base, params, changes = noted
+    return (
+        id,
+        None if base is None else version_of_json(base),
+        _params_of_json(params) or {},
+        [change_of_json(each) for each in changes],
+    )
+
+
+def _time_of_json(micros: int) -> datetime:
+    time = from_micros(micros)
+    if time is None:
+        raise StateError(f"a change at {micros} microseconds is outside the years 1 to 9999")
+    return time
 
 
 def _params_as_json(params: Mapping[str, object] | None) -> Json:
