@@ -79,7 +79,7 @@ def change(
         oracle.update(id, new)
         matcher.update(id, new)
         assert matcher.get(id).parameters == oracle.there[id].parameters
-        assert matcher.get(id).filter.parameters == chosen.filter.parameters
+        assert set(matcher.get(id).filter.parameters) == set(chosen.filter.parameters)
     else:
         oracle.remove(id)
         matcher.remove(id)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate import EventError
 from tidegate.spark import BatchReport, deliver, match
+from tidegate.spark.sinks import Sink
 from tidegate.spark.stream import LATENESS_MAX
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -110,14 +111,17 @@ class Folders:
         if rows:
             (self.root / kind / f"{number}.json").write_text(lines)
 
-    def run(self, spark: SparkSession, to: Collected, **options: object) -> list[BatchReport]:
-        """Deliver all that is there and not yet delivered."""
+    def run(
+        self, spark: SparkSession, to: Sink, table: pa.Table | None = None, **options: object
+    ) -> list[BatchReport]:
+        """Deliver all that is there and not yet delivered, to the changes or to a table."""
         events = spark.readStream.schema(EVENT_SCHEMA).json(str(self.root / "events"))
         changes = spark.readStream.schema(CHANGE_SCHEMA).json(str(self.root / "changes"))
         reports: list[BatchReport] = []
         given = {"lateness": timedelta(seconds=20), "key": ["number"], **options}
         query = deliver(
-            events, changes, to, event_time="time", checkpoint=self.root / "checkpoint",
+            events, changes if table is None else table, to, event_time="time",
+            checkpoint=self.root / "checkpoint",
             trigger={"availableNow": True}, report=reports.append, **given,  # type: ignore[arg-type]
         )  # fmt: skip
         query.awaitTermination()
@@ -257,6 +261,41 @@ def test_a_snapshot_takes_the_place_of_deltas(
     snapshots = list((tmp_path / "checkpoint/tidegate/snapshot").iterdir())
     assert len(snapshots) in (1, 2)
     assert net(to.rows) == as_of(spark, events, changes)
+
+
+class Deaf:
+    """A sink that takes nothing of some batches, and of others a part, or all of it twice."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        if batch_id == 1:
+            self.rows = deliveries.count() + deliveries.count()
+        elif batch_id == 2:
+            self.rows = len(deliveries.coalesce(1).collect())
+
+
+@pytest.mark.parametrize("changing", [True, False])
+def test_a_sink_may_do_with_a_batch_what_it_likes(
+    spark: SparkSession, tmp_path: Path, changing: bool
+) -> None:
+    """It is waited for no action, and what is bad is set aside whatever the sink does."""
+    folders, to, aside = Folders(tmp_path), Deaf(), Collected()
+    log = [subscribe(0, "s", "a < 5"), subscribe(0, "u", "a < 9")]
+    folders.add("changes", 0, log)
+    steady = pa.table({name: [row[name] for row in log] for name in ("id", "filter")})
+    told: list[tuple[int, int, int]] = []
+    for batch in range(3):
+        some = [event(n, batch * 10 + n, n) for n in range(8)]
+        folders.add("events", batch, [*some, {"number": 99, "a": 1.0}])
+        options = {} if changing else {"table": steady}
+        [report] = folders.run(spark, to, aside=aside, **options)
+        told.append((report.events, report.matches, to.rows))
+        assert report.bad == 1
+    assert told == [(9, 0, 0), (9, 13, 26), (9, 13, 13)]
+    assert [row["reason"] for row in aside.rows] == ["has no time"] * 3
+    assert not list((tmp_path / "checkpoint").glob("spool/*"))
 
 
 @pytest.mark.parametrize(

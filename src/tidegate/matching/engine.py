@@ -215,6 +215,29 @@ class Engine:
         except KeyError:
             raise _unknown(id) from None
 
+    def update_batch(self, updates: Mapping[str, Mapping[str, object]]) -> None:
+        """Change parameters of many subscriptions, by id: all or none, and quicker than one by one.
+
+        >>> engine = Engine()
+        >>> for id in ("a", "b"):
+        ...     _ = engine.subscribe("price < :limit", id=id, limit=5)
+        >>> engine.update_batch({"a": {"limit": 9}, "b": {"limit": 8}})
+        >>> engine.match({"price": 8.5})
+        ['a']
+        """
+        checked = {id: check_values("parameter :", raw) for id, raw in updates.items()}
+        try:
+            if isinstance(self._inner, ColumnarMatcher):
+                self._inner.update_many(checked)
+                self._matcher.drop_versions(checked)
+                return
+            for id, values in checked.items():
+                self._matcher.get(id).updated(values)  # before the first of them is changed
+            for id, values in checked.items():
+                self._matcher.update(id, values)
+        except KeyError as error:
+            raise _unknown(error.args[0]) from None
+
     def cancel(self, id: str) -> None:
         """End a subscription."""
         try:

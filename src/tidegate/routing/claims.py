@@ -13,7 +13,6 @@ message, in that of each neighbour it matters to. An event is judged by the one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tidegate.adapting.moving import event_us, standing_form
