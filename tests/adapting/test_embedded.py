@@ -101,7 +101,7 @@ def test_variables_are_those_of_the_moment() -> None:
     connection.subscribe([Request(parse("x > @load"))], {}, Nobody())
     ((_, delivery),) = connection.judge(Event.of({"x": 1}))
     engine.set_variables(load=2)
-    assert delivery.seen.variables == {"load": 0.5}
+    assert delivery.seen.variables["load"] == 0.5
     assert connection.judge(Event.of({"x": 1})) == []
 
 
