@@ -31,8 +31,10 @@ from tidegate.routing.messages import (
     Deliver,
     DeliverSequence,
     Disconnect,
+    InForce,
     Interests,
     Key,
+    Match,
     Message,
     Offers,
     Outgoing,
@@ -57,6 +59,8 @@ class Network:
         *,
         only_advertised: bool | None = None,
         limits: BrokerLimits | None = None,
+        merging: bool = False,
+        substrate: str = "poset",
     ) -> None:
         """With ``links``; in a hierarchy each goes from a broker to its master."""
         self.now_us = 1
@@ -68,6 +72,8 @@ class Network:
         self._architecture = architecture
         self._only_advertised = only_advertised
         self._limits = limits
+        self._merging = merging
+        self._substrate = substrate
         for one, other in links:
             self.connect(one, other)
 
@@ -81,6 +87,8 @@ class Network:
                 begun_us=self.now_us,
                 only_advertised=self._only_advertised,
                 limits=self._limits,
+                merging=self._merging,
+                substrate=self._substrate,
             )
             broker.add_domain(
                 Domain(
@@ -181,6 +189,18 @@ class Network:
             if isinstance(each, Deliver)
         ]
 
+    def matches(self, client: str) -> list[tuple[Match, ...]]:
+        """The subscriptions, with versions, for which a client got each event."""
+        return [each.matches for each in self.received.get(client, ()) if isinstance(each, Deliver)]
+
+    def in_force(self, client: str) -> list[tuple[str, int]]:
+        """What a client was told is in force, in order."""
+        return [
+            (each.name, each.version)
+            for each in self.received.get(client, ())
+            if isinstance(each, InForce)
+        ]
+
     def sequences(self, client: str) -> list[list[dict[str, object]]]:
         """The attributes of the sequences that a client got, in order."""
         return [
@@ -201,6 +221,7 @@ class Network:
                 each.waves,
                 each.moves,
                 each.patterns,
+                each.claims._named,
             )
         )
 

@@ -88,12 +88,12 @@ def too_large(item: Filter | Advertisement, limits: Limits) -> str | None:
 
 def check_standing(wanted: object, limits: Limits) -> None:
     """See that something can stand in the tables of brokers: all but the time is known."""
-    if isinstance(wanted, Moving):
+    if isinstance(wanted, Moving) and isinstance(wanted.filter, Filter):
         if wanted.filter.parameters or wanted.filter.variables:
             raise RoutingError(
                 f"`{wanted.filter}` has parameters or variables, which no other broker knows"
             )
-        if not isinstance(wanted.origin_us, int) or not isinstance(wanted.evolve, Evolve | None):
+        if not is_micros(wanted.origin_us) or not isinstance(wanted.evolve, Evolve | None):
             raise RoutingError(f"`{wanted.filter}` does not say since when and how it moves")
     elif not isinstance(wanted, Filter) or wanted.parameters or wanted.evolves:
         raise RoutingError(
@@ -107,19 +107,31 @@ def checked_named(message: Subscribe, now_us: int, limits: Limits) -> Named:
     name, wanted = message.name, message.wanted
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
         raise RoutingError(f"a name has from 1 to {NAME_CHARS_MAX} characters")
+    check_version(message.version)
     filter = checked_filter(wanted, limits)
     values = checked_parameters(filter.parameters, message.parameters)
     known = {name: value for name, value in values.items() if value is not None}
     if not isinstance(message.evolve, Evolve | None):
         raise RoutingError(f"{message.evolve!r} does not say when a filter evolves")
     origin_us = now_us if message.origin_us is None else message.origin_us
-    if not isinstance(origin_us, int) or abs(origin_us) > INT_MAX:
+    if not is_micros(origin_us):
         raise RoutingError(f"{origin_us!r} is no time in microseconds")
     since = origin_us if filter.evolves else None
     subscription = Subscription(
         name, filter, known, since=since, origin=origin_us, evolve=message.evolve
     )
     return Named(subscription, message.version)
+
+
+def is_micros(time_us: object) -> bool:
+    """Whether something is a time in microseconds."""
+    return isinstance(time_us, int) and abs(time_us) <= INT_MAX
+
+
+def check_version(version: object) -> None:
+    """See that something is a version, which another one can be later than."""
+    if not isinstance(version, int):
+        raise RoutingError(f"{version!r} is no version; versions are integers")
 
 
 def checked_filter(wanted: object, limits: Limits) -> Filter:

@@ -21,7 +21,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.matching.subscription import Moment
-from tidegate.routing.checks import check_standing, updated
+from tidegate.routing.checks import check_standing, check_version, updated
 from tidegate.routing.client_state import is_covered
 from tidegate.routing.forwarding import Claim
 from tidegate.routing.messages import Client, InForce, Match, Named, Outgoing, Update
@@ -61,9 +61,10 @@ class Claims:
     def update(self, client: Client, message: Update) -> None:
         """Change a subscription, as one."""
         named = self._find(client, message.name)
+        check_version(message.version)
         if message.version <= named.version:
             raise RoutingError(
-                f"version {message.version} of {message.name!r} comes after {named.version}"
+                f"{message.name!r} has version {named.version}, and {message.version} is not later"
             )
         self._enter(
             client,
