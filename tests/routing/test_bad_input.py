@@ -345,6 +345,7 @@ NAMELESS = "a name has from 1 to 200 characters"
         (Subscribe("y = t", "new", evolve=bad("lazy")), "'lazy' does not say when"),
         (Subscribe("y = t", "new", origin_us=bad("now")), "'now' is no time in microseconds"),
         (Subscribe("y = t", "new", origin_us=2**64), "is no time in microseconds"),
+        (Subscribe("y = t", "new", origin_us=-(2**62)), "is no time in microseconds"),
         (Subscribe("y = 1", "new", version=bad("1")), "'1' is no version"),
         (Update("other", 9, {"n": 6}), "'ann' has no subscription 'other'"),
         (Update("s", 3, {"n": 6}), "'s' has version 3, and 3 is not later"),

@@ -13,7 +13,7 @@ from tidegate.language.filters import Filter, check_values
 from tidegate.language.limits import Limits
 from tidegate.language.parser import over_limit, parse_filter, size_of
 from tidegate.language.patterns import Pattern, parse_pattern
-from tidegate.language.values import INT_MAX
+from tidegate.language.values import from_micros
 from tidegate.matching.records import checked_parameters
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.messages import Named, Publication, Subscribe, Update
@@ -124,8 +124,8 @@ def checked_named(message: Subscribe, now_us: int, limits: Limits) -> Named:
 
 
 def is_micros(time_us: object) -> bool:
-    """Whether something is a time in microseconds."""
-    return isinstance(time_us, int) and abs(time_us) <= INT_MAX
+    """Whether something is a time in microseconds, in the years 1 to 9999."""
+    return isinstance(time_us, int) and from_micros(time_us) is not None
 
 
 def check_version(version: object) -> None:
