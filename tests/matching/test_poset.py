@@ -354,6 +354,77 @@ def test_what_only_seems_to_move_is_found() -> None:
     assert poset.insert(parse("y < 5")) is seeming
 
 
+# -- another item in place of the old one -------------------------------------------------------
+
+
+def test_a_node_moves_to_where_its_new_item_belongs() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 7 and y = 1", "z = 1")
+    five = node("x < 5")
+    five.subscribers.add("ann")
+    five.forwards.add("p")
+    number = five.number
+    assert poset.rebind(five, parse("x < 30")) is five
+    assert poset.roots() == [five, node("z = 1")]
+    assert five.children == [node("x < 10")]
+    assert node("x < 10").children == [node("x < 7 and y = 1")]
+    assert (five.number, list(five.subscribers), list(five.forwards)) == (number, ["ann"], ["p"])
+    assert poset.find(parse("x < 5")) is None
+    assert poset.find(parse("x < 30")) is five
+
+    poset.rebind(five, parse("z = 1 and y = 1"))
+    assert poset.roots() == [node("x < 10"), node("z = 1")]
+    assert node("z = 1").children == [five]
+    assert poset.matching(Event.of({"z": 1, "y": 1})) == [five, node("z = 1")]
+    assert poset.matching(Event.of({"x": 20})) == []
+
+
+def test_a_node_that_becomes_equal_to_another_goes() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 3")
+    assert poset.rebind(node("x < 5"), parse("x < 10 and x < 20")) is node("x < 10")
+    assert node("x < 5") not in poset
+    assert node("x < 10").children == [node("x < 3")]
+    assert len(poset) == 2
+    with pytest.raises(KeyError):
+        poset.rebind(node("x < 5"), parse("x < 1"))
+
+
+def test_an_item_written_otherwise_that_means_the_same_stays_in_its_place() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 3")
+    five = node("x < 5")
+    assert poset.rebind(five, parse("x < 5 and x < 6")) is five
+    assert str(five.item) == "x < 5 and x < 6"
+    assert five.parents == [node("x < 10")]
+    assert five.children == [node("x < 3")]
+
+
+def test_a_node_begins_to_move_and_stops() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x is not null")
+    five, anything = node("x < 5"), node("x is not null")
+    assert poset.rebind(five, Moving(parse("x < 10 + t"), 0)) is five
+    assert five.moves
+    assert five.parents == [anything]
+    assert five.children == [node("x < 10")]
+    later = Event({"x": 12}, from_micros(5_000_000))
+    assert poset.matching(later) == [five, anything]
+    assert poset.matching(later, moving=False) == [anything]
+    poset.rebind(five, Moving(parse("x < 10 - t"), 0))
+    assert five.parents == [node("x < 10")]
+    poset.rebind(five, parse("false"))
+    assert not five.moves
+    assert five.parents == [node("x < 10")]
+    poset.rebind(five, parse("x < 2"))
+    assert five.parents == [node("x < 10")]
+    assert poset.matching(Event({"x": 1}, from_micros(0))) == [node("x < 10"), five, anything]
+
+
+def test_what_cannot_be_placed_changes_nothing() -> None:
+    poset, node = poset_of("x < 10", "x < 5")
+    with pytest.raises(UnresolvedError, match=":limit"):
+        poset.rebind(node("x < 5"), parse("x < :limit"))
+    assert node("x < 5") in poset
+    assert node("x < 10").children == [node("x < 5")]
+
+
 def test_an_advertisement_covers_what_says_less() -> None:
     poset = Poset(ADVERTISEMENTS)
     quotes = poset.insert(parse_advertisement("symbol is not null and price > 0"))

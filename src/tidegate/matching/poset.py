@@ -151,8 +151,8 @@ class Poset(Generic[T]):
 
         If another node equals the item, gives that one, and the node is taken out.
         """
+        new = self._node_of(item)  # which fails before anything has changed
         self.remove(node)
-        new = self._node_of(item)
         place = self._place(new)
         if isinstance(place, Node):
             return place
