@@ -23,6 +23,7 @@ from tidegate.language.sequences import SequenceMatcher
 from tidegate.language.values import from_micros
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Message, Peer, Stamp
+from tidegate.routing.strategies import strategy
 from tidegate.simulation.interests import (
     random_advertisement,
     random_event,
@@ -86,6 +87,9 @@ class Mix:
     failures: bool = True
     merging: bool | None = None
     """Whether brokers merge filters; None for every other seed."""
+    only_advertised: bool | None = None
+    """Whether only what was advertised is delivered; None for every third seed, and always where
+    the routing needs it."""
     moves: bool = True
 
 
@@ -96,9 +100,14 @@ class Run:
         self.mix = mix or Mix()
         weather = Weather(extra_delay_us_max=20_000, duplicated=0.05)
         merging = seed % 2 == 1 if self.mix.merging is None else self.mix.merging
-        self.world = World(topology, routing, seed, weather=weather, merging=merging)
+        self.needs_advertisements = strategy(routing).needs_advertisements or (
+            seed % 3 == 2 if self.mix.only_advertised is None else self.mix.only_advertised
+        )
+        self.world = World(
+            topology, routing, seed,
+            weather=weather, merging=merging, only_advertised=self.needs_advertisements,
+        )  # fmt: skip
         self.random = Random(f"actions {seed}")
-        self.needs_advertisements = routing == "advertisement"
         self.actors: dict[Client, Actor] = {}
         self._stormy = False
         self._weights = [8, 6, 3, self.random.choice((3, 6)), 1, self.random.choice((1, 8)), 0.5]
