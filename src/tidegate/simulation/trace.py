@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import IO, Any
 from zlib import crc32
 
@@ -23,7 +23,7 @@ from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Step
 from tidegate.simulation.overlay_file import from_json, to_json
-from tidegate.simulation.world import World
+from tidegate.simulation.world import Weather, World
 
 VERSION = 1
 CONTENT_CHARS_MAX = 200
@@ -45,6 +45,8 @@ class Trace:
             "seed": world.seed,
             "processor_us": world.costs.base_us,
             "merging": world.merging,
+            "only_advertised": world.only_advertised,
+            "weather": asdict(world.weather),
             **more,
             "overlay": json.loads(to_json(world.topology)),
         }
@@ -251,6 +253,8 @@ def _world_of(header: _Record) -> World:
             header["seed"],
             costs=Costs(base_us=header["processor_us"]),
             merging=header["merging"],
+            only_advertised=header["only_advertised"],
+            weather=Weather(**header["weather"]),
         )
 
 
