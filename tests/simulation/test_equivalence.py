@@ -48,6 +48,34 @@ def test_merged_filters_deliver_the_same(topology: str, routing: str) -> None:
         assert run.problems() == [], (topology, routing, seed)
 
 
+SEMANTICS = [
+    (routing, only_advertised)
+    for routing in STRATEGIES
+    for only_advertised in (False, True)
+    if only_advertised or not STRATEGIES[routing].needs_advertisements
+]
+
+
+@pytest.mark.parametrize(("routing", "only_advertised"), SEMANTICS)
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+def test_both_semantics(topology: str, routing: str, only_advertised: bool) -> None:
+    brokers = None if topology == "centralized" else 5
+    run = Run(generate(topology, brokers, 3), routing, 3, Mix(only_advertised=only_advertised))
+    assert run.problems() == []
+    refused = [each for actor in run.actors.values() for each in actor.refused]
+    assert any("has not advertised" in each for each in refused) == only_advertised
+
+
+def test_a_semantics_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish(broker: Broker, event: Event, client: Client) -> Outgoing:
+        broker.only_advertised = False
+        return right(broker, event, client)
+
+    right: Callable[..., Outgoing] = Broker._publish
+    monkeypatch.setattr(Broker, "_publish", publish)
+    assert finds("1 times, not 0", "flooding", "random-tree")
+
+
 def test_one_seed_is_one_run() -> None:
     def state(run: Run) -> object:
         run.problems()
@@ -96,7 +124,7 @@ def test_a_broker_that_drops_some_events(monkeypatch: pytest.MonkeyPatch) -> Non
         arrival: Arrival, asked: Asked, around: Surroundings
     ) -> list[tuple[Peer, Notify]]:
         hops = right(arrival, asked, around)
-        return hops[:-1] if len(hops) > 2 else hops
+        return hops[:-1] if len(hops) > 1 else hops
 
     right = STRATEGIES["subscription"].hops
     lossy = Strategy(all_but_the_last)

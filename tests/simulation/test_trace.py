@@ -14,6 +14,7 @@ from tidegate.simulation.generators import generate
 from tidegate.simulation.scenario import Scenario, Simulation
 from tidegate.simulation.trace import CONTENT_CHARS_MAX, Trace, content, replay
 from tidegate.simulation.workloads import Demand
+from tidegate.simulation.world import Weather
 
 DEMAND = Demand(publishers=4, subscribers=20, rate_per_s=50.0, duration_s=3.0)
 
@@ -27,7 +28,10 @@ def traced(routing: str, topology: str = "random-graph") -> list[str]:
         Fault((overlay.brokers[1],), 500_000, 1_500_000),
         Fault((link.a, link.b), 200_000, 2_000_000),
     )
-    scenario = Scenario(overlay, routing, "churn", 4, DEMAND, processor_us=300, faults=faults)
+    scenario = Scenario(
+        overlay, routing, "churn", 4, DEMAND,
+        processor_us=300, semantics="advertisement", weather=Weather(5_000, 0.1), faults=faults,
+    )  # fmt: skip
     trace = Trace(lines.append)
     simulation = Simulation(scenario, trace)
     trace.begin(simulation.world, {"workload": "churn"})

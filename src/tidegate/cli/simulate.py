@@ -20,13 +20,15 @@ from tidegate.errors import BadValueError, SimulationError
 from tidegate.language.durations import parse_duration
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
-from tidegate.simulation.faults import parse_crash, parse_cut
+from tidegate.simulation.faults import parse_crash, parse_cut, parse_partition
 from tidegate.simulation.generators import generate
 from tidegate.simulation.loads import loads_from_json
 from tidegate.simulation.overlay_file import read_overlay
 from tidegate.simulation.report import Report
+from tidegate.simulation.reshaping import with_bandwidth
 from tidegate.simulation.scenario import (
     ROUTINGS,
+    SEMANTICS,
     SLICES,
     Scenario,
     Simulation,
@@ -37,12 +39,14 @@ from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Difference, Trace, replay
 from tidegate.simulation.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
 from tidegate.simulation.workloads import WORKLOADS, Demand
+from tidegate.simulation.world import Weather
 
 Options = dict[str, Any]
 
 RUN_ONLY = (
     "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
-    "substrate", "slow", "crash", "cut", "trace", "loads", "picture",
+    "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
+    "jitter", "duplicates", "partition",
 )  # fmt: skip
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
@@ -108,6 +112,16 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--duration", type=_Micros(), help="How long events are published.  [default: 10s]")
 @click.option("--processor-us", type=click.IntRange(min=0), metavar="N",
               help="Microseconds that a broker takes for each message.  [default: 0]")  # fmt: skip
+@click.option("--semantics", type=click.Choice(SEMANTICS),
+              help="Deliver all that is asked for, or only what was also advertised.  "
+                   "[default: what fits the routing]")  # fmt: skip
+@click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="N",
+              help="Bytes in a second, of links that do not say it themselves.  "
+                   "[default: without limit]")  # fmt: skip
+@click.option("--jitter", type=_Micros(),
+              help="How much later than the delay of its link a message may come.")  # fmt: skip
+@click.option("--duplicates", type=click.FloatRange(0, 1), metavar="N",
+              help="The share of messages that a link carries twice.")  # fmt: skip
 @click.option("--merging", is_flag=True, help="Send filters merged where that is exact.")
 @click.option(
     "--substrate",
@@ -119,6 +133,8 @@ class _Slow(click.ParamType[Slowness]):
               help="A broker that is down for a while, as b3@2s..4s; may be repeated.")  # fmt: skip
 @click.option("--cut", multiple=True, metavar="A-B@FROM..TO",
               help="A link that is down for a while; may be repeated.")  # fmt: skip
+@click.option("--partition", multiple=True, metavar="B,B..@FROM..TO",
+              help="Brokers or regions that are cut off for a while; may be repeated.")  # fmt: skip
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write every message as a line of JSON.")  # fmt: skip
 @click.option("--replay", metavar="FILE", help="Run what a trace says, and compare the messages.")
@@ -144,6 +160,7 @@ def simulate(as_json: bool, **options: Any) -> None:
     Examples:
       tidegate simulate --topology gryphon --workload regional --routing subscription
       tidegate simulate --topology random-tree --crash b3@2s..4s --slow 3@20ms --loads loads.json
+      tidegate simulate --topology isp24 --partition west@2s..5s --jitter 30ms --bandwidth 50000
       tidegate simulate --topology chain --trace trace.jsonl
       tidegate simulate --replay trace.jsonl
       tidegate simulate --verify --routing advertisement --runs 1000 --jobs 0
@@ -200,6 +217,8 @@ def _run(given: Options, as_json: bool) -> None:
 
 def _scenario(given: Options) -> Scenario:
     topology = _topology(given)
+    if "bandwidth" in given:
+        topology = with_bandwidth(topology, given["bandwidth"])
     chosen = {
         "publishers": given.get("publishers"),
         "subscribers": given.get("subscribers"),
@@ -209,9 +228,14 @@ def _scenario(given: Options) -> Scenario:
     demand = Demand(**{name: value for name, value in chosen.items() if value is not None})
     faults = [parse_crash(text, topology) for text in given.get("crash", ())]
     faults += [parse_cut(text, topology) for text in given.get("cut", ())]
-    same = ("routing", "workload", "seed", "processor_us", "merging", "substrate", "slow")
+    for text in given.get("partition", ()):
+        faults += parse_partition(text, topology)
+    weather = Weather(given.get("jitter", 0), given.get("duplicates", 0.0))
+    same = (
+        "routing", "workload", "seed", "processor_us", "merging", "semantics", "substrate", "slow",
+    )  # fmt: skip
     more = {name: given[name] for name in same if name in given}
-    return Scenario(topology, demand=demand, faults=tuple(faults), **more)
+    return Scenario(topology, demand=demand, weather=weather, faults=tuple(faults), **more)
 
 
 def _told(scenario: Scenario) -> Options:

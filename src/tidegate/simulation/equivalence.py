@@ -23,6 +23,7 @@ from tidegate.language.sequences import SequenceMatcher
 from tidegate.language.values import Value, from_micros
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Peer, Stamp
+from tidegate.routing.strategies import strategy
 from tidegate.simulation.actors import Actor
 from tidegate.simulation.interests import (
     random_advertisement,
@@ -58,6 +59,9 @@ class Mix:
     failures: bool = True
     merging: bool | None = None
     """Whether brokers merge filters; None for every other seed."""
+    only_advertised: bool | None = None
+    """Whether only what was advertised is delivered; None for every third seed, and always where
+    the routing needs it."""
     moves: bool = True
     changing: bool = True
     """Whether there are subscriptions with parameters, and such that move."""
@@ -81,12 +85,15 @@ class Run:
         self.mix = mix or Mix()
         weather = Weather(extra_delay_us_max=20_000, duplicated=0.05)
         merging = seed % 2 == 1 if self.mix.merging is None else self.mix.merging
+        self.needs_advertisements = strategy(routing).needs_advertisements or (
+            seed % 3 == 2 if self.mix.only_advertised is None else self.mix.only_advertised
+        )
         self.world = World(
             topology, routing, seed,
-            weather=weather, merging=merging, substrate=self.mix.substrate,
+            weather=weather, merging=merging, only_advertised=self.needs_advertisements,
+            substrate=self.mix.substrate,
         )  # fmt: skip
         self.random = Random(f"actions {seed}")
-        self.needs_advertisements = routing == "advertisement"
         self.actors: dict[Client, Actor] = {}
         self._stormy = False
         changes = [4, 12, 1] if self.mix.changing else [0, 0, 0]

@@ -1,8 +1,9 @@
 """Runs a workload in a world: a scenario says all of it, and one scenario is one run.
 
-Publishers advertise, if the routing needs it; when that has settled, subscribers subscribe; when
-that has settled, events are published for as long as the scenario says, and faults happen. Times
-of events and faults count from then on. Clients of a broker that restarts say again what they want.
+Publishers advertise, if the semantics asks for it; when that has settled, subscribers subscribe;
+when that has settled, events are published for as long as the scenario says, and faults happen.
+Times of events and faults count from then on. Clients of a broker that restarts say again what they
+want.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from tidegate.simulation.report import Report, broker_loads, delays_of, link_loa
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Trace
 from tidegate.simulation.workloads import Demand, Plan, workload
-from tidegate.simulation.world import World
+from tidegate.simulation.world import Weather, World
 
 HIERARCHY = "hierarchy"
 ROUTINGS = (*STRATEGIES, HIERARCHY)
+BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS = "subscription", "advertisement"
+SEMANTICS = (BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS)
+"""What is delivered: all that is asked for, or of that what its publisher has advertised."""
 SLICES = 200
 """Into so many parts the time of a run is divided to show progress."""
 YOUNG_OBJECTS = 200_000
@@ -57,6 +61,9 @@ class Scenario:
     """Whether brokers send filters merged where that is exact."""
     substrate: str = "poset"
     """What finds the filters that an event matches, in brokers."""
+    semantics: str | None = None
+    """One of SEMANTICS; None for the one that fits the routing."""
+    weather: Weather = field(default_factory=Weather)
     slow: Slowness | None = None
     faults: tuple[Fault, ...] = ()
 
@@ -78,6 +85,22 @@ def strategy_name(routing: str, topology: Topology) -> str:
     return "subscription"
 
 
+def only_advertised(scenario: Scenario) -> bool:
+    """Whether only what was advertised is delivered.
+
+    Raises RoutingError where the routing does not go with the semantics.
+    """
+    needed = STRATEGIES[strategy_name(scenario.routing, scenario.topology)].needs_advertisements
+    if scenario.semantics is None:
+        return needed
+    if needed and scenario.semantics == BY_SUBSCRIPTIONS:
+        raise RoutingError(
+            f"the routing {scenario.routing!r} delivers only what was advertised; take the "
+            f"semantics {BY_ADVERTISEMENTS!r}, or another routing"
+        )
+    return scenario.semantics == BY_ADVERTISEMENTS
+
+
 class Simulation:
     """One run of a scenario.
 
@@ -97,6 +120,8 @@ class Simulation:
             costs=Costs(base_us=scenario.processor_us),
             merging=scenario.merging,
             substrate=scenario.substrate,
+            only_advertised=only_advertised(scenario),
+            weather=scenario.weather,
             watcher=trace,
         )
         self.tally = Tally()
@@ -139,7 +164,7 @@ class Simulation:
 
     @property
     def _needs_advertisements(self) -> bool:
-        return STRATEGIES[self.world.routing].needs_advertisements
+        return bool(self.world.only_advertised)
 
     def _go_on(self, advance: Advance) -> None:
         """Publish, change subscriptions and let things fail, until the time is over."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import IO, Any
 from zlib import crc32
 
@@ -24,7 +24,7 @@ from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Step
 from tidegate.simulation.overlay_file import from_json, to_json
-from tidegate.simulation.world import World
+from tidegate.simulation.world import Weather, World
 
 VERSION = 1
 CONTENT_CHARS_MAX = 200
@@ -47,6 +47,8 @@ class Trace:
             "processor_us": world.costs.base_us,
             "merging": world.merging,
             "substrate": world.substrate,
+            "only_advertised": world.only_advertised,
+            "weather": asdict(world.weather),
             **more,
             "overlay": json.loads(to_json(world.topology)),
         }
@@ -301,6 +303,8 @@ def _world_of(header: _Record) -> World:
             costs=Costs(base_us=header["processor_us"]),
             merging=header["merging"],
             substrate=header["substrate"],
+            only_advertised=header["only_advertised"],
+            weather=Weather(**header["weather"]),
         )
 
 
