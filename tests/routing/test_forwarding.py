@@ -315,3 +315,145 @@ def test_the_order_of_asking_does_not_matter(one: list[Filter], other: list[Filt
         added, _ = told(it)["q"]
         sent.append(sorted(added))
     assert sent[0] == sent[1]
+
+
+# -- what has a name ----------------------------------------------------------------------------
+
+LIMIT, OTHER = Claim(ANN, "limit"), Claim(ANN, "other")
+
+
+def lifted() -> Forwarding[Standing]:
+    """A table in which values are cells, so that a change of values is an update."""
+    return Forwarding(FILTERS, everywhere, structure=structure)
+
+
+def updates(table: Forwarding[Standing]) -> dict[str, tuple[list[str], list[str], int]]:
+    """What is added for each neighbour, what is altered, and how much is taken back."""
+    return {
+        peer: (
+            [str(item) for _, item in sent.added],
+            [f"{old} -> {new}" for _, old, new in sent.altered],
+            len(sent.dropped),
+        )
+        for peer, sent in table.settle().items()
+    }
+
+
+def test_a_claim_replaces_nothing_and_is_not_replaced() -> None:
+    it = lifted()
+    it.ask(ANN, parse("x > 5"))
+    it.claim(LIMIT, parse("x > 7"))
+    it.claim(OTHER, parse("x > 0"))
+    it.ask(ANN, parse("x > 3"))
+    assert [str(node.item) for node in it.held(ANN)] == ["x > 3"]
+    assert [str(node.item) for node in it.held(LIMIT)] == ["x > 7"]
+    assert it.cancel(ANN, parse("x > 0")) == 1
+    assert len(it.poset) == 2
+    it.release(OTHER)
+    it.release(LIMIT)
+    it.release(LIMIT)  # which is not there any more
+    assert len(it.poset) == 0
+    assert updates(it) == {}
+
+
+def test_a_node_of_its_own_is_kept() -> None:
+    it = lifted()
+    it.claim(LIMIT, parse("x > 5"))
+    it.settle()
+    (before,) = it.held(LIMIT)
+    it.claim(LIMIT, parse("x > 7"))
+    assert it.held(LIMIT) == [before]
+    assert updates(it) == {peer: ([], ["x > 5 -> x > 7"], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("x > 7"))
+    assert updates(it) == {}
+
+
+def test_a_node_that_is_shared_stays_with_the_others() -> None:
+    it = lifted()
+    it.claim(LIMIT, parse("x > 5"))
+    it.ask(BOB, parse("x > 5"))
+    it.settle()
+    it.claim(LIMIT, parse("x > 7"))
+    assert len(it.poset) == 2
+    assert updates(it) == {}  # hidden by what bob still asks for
+    it.claim(LIMIT, parse("x > 1"))
+    assert updates(it) == {peer: ([], ["x > 5 -> x > 1"], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("x > 5"))
+    assert len(it.poset) == 1
+    assert updates(it) == {peer: ([], ["x > 1 -> x > 5"], 0) for peer in "pq"}
+
+
+def test_what_was_hidden_comes_to_light_in_the_same_message() -> None:
+    it = lifted()
+    it.claim(LIMIT, parse("x > 1"))
+    it.claim(OTHER, parse("x > 5"))
+    it.ask(BOB, parse("x > 3"))
+    it.settle()
+    it.claim(LIMIT, parse("x > 9"))  # below both now
+    assert updates(it) == {peer: ([], ["x > 1 -> x > 3"], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("y = 1"))
+    assert updates(it) == {peer: (["y = 1"], [], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("x > 2"))
+    assert updates(it) == {peer: (["x > 2"], [], 1) for peer in "pq"}
+
+
+def test_a_neighbour_that_changes_a_value_keeps_its_node() -> None:
+    it = lifted()
+    it.put("p", Key(1, None), parse("x > 5"))
+    it.settle()
+    (before,) = it.held_by("p")
+    it.put("p", Key(1, None), parse("x > 9"))
+    assert it.held_by("p") == [before]
+    assert updates(it) == {"q": ([], ["x > 5 -> x > 9"], 0)}
+    assert it.item("p", Key(1, None)) == parse("x > 9")
+
+
+def test_what_a_neighbour_has_said_is_kept_as_it_said_it() -> None:
+    """Cells count in what was sent, however the one it shares a node with is written."""
+    it = lifted()
+    it.ask(ANN, parse("x > 5 and x > 3"))
+    it.put("p", Key(1, None), parse("x > 5"))
+    assert len(it.poset) == 1
+    assert it.item("p", Key(1, None)) == parse("x > 5")
+
+
+class Listed:
+    """Takes note of what it is told."""
+
+    def __init__(self) -> None:
+        self.items: dict[int, str] = {}
+        self.told: list[str] = []
+
+    def add(self, node: Node[Standing]) -> None:
+        assert node.number not in self.items
+        self._note("add", node)
+
+    def change(self, node: Node[Standing]) -> None:
+        assert node.number in self.items
+        self._note("change", node)
+
+    def remove(self, node: Node[Standing]) -> None:
+        del self.items[node.number]
+        self.told.append("remove")
+
+    def _note(self, what: str, node: Node[Standing]) -> None:
+        self.items[node.number] = str(node.item)
+        self.told.append(what)
+
+
+def test_a_listener_knows_all_nodes() -> None:
+    it = lifted()
+    listed = it.listener = Listed()
+    it.claim(LIMIT, parse("x > 5"))
+    it.ask(BOB, parse("x > 5"))
+    assert listed.told == ["add"]
+    it.claim(LIMIT, parse("x > 7"))
+    assert listed.told == ["add", "add"]
+    it.claim(LIMIT, parse("x > 8"))
+    assert listed.told[2:] == ["change"]
+    it.claim(LIMIT, parse("x > 5"))  # to bob's node
+    assert listed.told[3:] == ["remove"]
+    assert list(listed.items.values()) == ["x > 5"] == [str(node.item) for node in it.poset]
+    it.cancel(BOB, parse("x > 5"))
+    it.release(LIMIT)
+    assert listed.items == {}

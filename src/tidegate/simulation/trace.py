@@ -12,13 +12,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import IO, Any
 from zlib import crc32
 
 from tidegate.adapting.policies import parse_evolve
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.events import Event
-from tidegate.language.values import from_micros, to_micros
+from tidegate.language.values import Value, from_micros, to_micros
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.costs import Costs
@@ -106,8 +107,9 @@ def content(message: Message) -> str:
         case m.Notify(publication, tree, destinations):
             to = "" if destinations is None else f" for {', '.join(sorted(destinations))}"
             return _publication(publication) + (f" on {tree}" if tree else "") + to
-        case m.Deliver(publication):
-            return _publication(publication)
+        case m.Deliver(publication, matches):
+            versions = ", ".join(f"{name} {version}" for name, version in matches)
+            return _publication(publication) + (f" for {versions}" if versions else "")
         case m.Interests(new, gone, altered):
             cells = [f"~{_key(key)} {dict(each)}" for key, each in altered]
             return "; ".join([*_changes(new, gone), *cells])
@@ -138,7 +140,7 @@ def _request_to_json(message: Message) -> _Record:
     match message:
         case m.Publish(event):
             time_us = None if event.time is None else to_micros(event.time)
-            return {"do": "publish", "event": dict(event.attributes), "time_us": time_us}
+            return {"do": "publish", "event": _to_json(event.attributes), "time_us": time_us}
         case m.Subscribe(wanted, name=None):
             return {"do": "subscribe", "filter": str(wanted)}
         case m.Subscribe():
@@ -146,7 +148,7 @@ def _request_to_json(message: Message) -> _Record:
         case m.Update(name, version, parameters, filter, confirm):
             text = None if filter is None else str(filter)
             return {"do": "update", "name": name, "version": version, "confirm": confirm,
-                    "params": parameters, "filter": text}  # fmt: skip
+                    "params": _to_json(parameters), "filter": text}  # fmt: skip
         case m.Cancel(name):
             return {"do": "cancel", "name": name}
         case m.Unsubscribe(wanted):
@@ -158,12 +160,15 @@ def _request_to_json(message: Message) -> _Record:
     raise SimulationError(f"a trace cannot hold the request {type(message).__name__}")
 
 
-def _request_of(record: _Record) -> Message:
+def request_of(record: _Record) -> Message:
+    """The request of a client that a line of a trace holds."""
     match record["do"]:
         case "publish":
             time_us = record["time_us"]
             return m.Publish(
-                Event.of(record["event"], None if time_us is None else from_micros(time_us))
+                Event.of(
+                    _of_json(record["event"]), None if time_us is None else from_micros(time_us)
+                )
             )
         case "subscribe" if "name" not in record:
             return m.Subscribe(record["filter"])
@@ -171,7 +176,7 @@ def _request_of(record: _Record) -> Message:
             return _named_of(record)
         case "update":
             return m.Update(
-                record["name"], record["version"], record["params"], record["filter"],
+                record["name"], record["version"], _of_json(record["params"]), record["filter"],
                 record["confirm"],
             )  # fmt: skip
         case "cancel":
@@ -185,10 +190,28 @@ def _request_of(record: _Record) -> Message:
     raise SimulationError(f"there is no request {record['do']!r}")
 
 
+def _to_json(values: Mapping[str, Value | None]) -> _Record:
+    """Values by name; JSON has no timestamps, so those are objects with microseconds."""
+    return {
+        name: {"us": to_micros(value)} if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+
+
+def _of_json(values: Any) -> Any:
+    """The values that such an object holds; what is none is left to those who want values."""
+    if not isinstance(values, dict):
+        return values
+    return {
+        name: from_micros(each["us"]) if isinstance(each, dict) and set(each) == {"us"} else each
+        for name, each in values.items()
+    }
+
+
 def _named_to_json(message: m.Subscribe) -> _Record:
     return {
         "name": message.name,
-        "params": message.parameters,
+        "params": _to_json(message.parameters),
         "evolve": None if message.evolve is None else str(message.evolve),
         "version": message.version,
         "origin_us": message.origin_us,
@@ -201,7 +224,7 @@ def _named_of(record: _Record) -> Message:
     return m.Subscribe(
         record["filter"],
         record["name"],
-        record["params"],
+        _of_json(record["params"]),
         None if evolve is None else parse_evolve(evolve),
         record["version"],
         record["origin_us"],
@@ -318,7 +341,7 @@ def _schedule(world: World, record: _Record) -> None:
         step, names = Step(record["fault"]), tuple(record["names"])
         world.at(time_us, lambda: step.apply(world, names))
     else:
-        client, request = Client(record["client"]), _request_of(record)
+        client, request = Client(record["client"]), request_of(record)
         if client not in world.home:
             raise SimulationError(f"{client.identity!r} was not admitted")
         world.at(time_us, lambda: world.request(client, request))
