@@ -153,6 +153,7 @@ def test_progress_and_the_setting_of_the_collector() -> None:
     steps: list[int] = []
     Simulation(scenario()).run(steps.append)
     assert sum(steps) == SLICES
+    assert steps[0] == 0  # it is shown also while clients subscribe
     assert gc.get_threshold() == before
 
 

@@ -210,6 +210,16 @@ def test_monitors_of_patterns_are_woken() -> None:
     assert [each.event.attributes["x"] for each in found.publications] == [1, 2]
 
 
+def test_when_something_happens_next() -> None:
+    world = World(overlay(), "flooding")
+    assert world.next_us is None
+    world.at(700, lambda: None)
+    world.at(300, lambda: None)
+    assert world.next_us == 300
+    world.run(300)
+    assert (world.now_us, world.next_us) == (300, 700)
+
+
 def test_a_link_that_there_is_not() -> None:
     with pytest.raises(TopologyError, match="there is no link from 'b0' to 'b9'"):
         World(overlay(), "subscription").cut("b0", "b9")

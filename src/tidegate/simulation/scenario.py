@@ -140,13 +140,13 @@ class Simulation:
         """Run it all; ``advance`` is told of progress, `SLICES` steps in all."""
         begun_s = perf_counter()
         with _rare_collections():
-            self._introduce()
+            self._introduce(advance)
             self._go_on(advance)
         return self._report(perf_counter() - begun_s)
 
     # -- phases -------------------------------------------------------------------------------
 
-    def _introduce(self) -> None:
+    def _introduce(self, advance: Advance) -> None:
         world, trace = self.world, self._trace
         clients: list[Publisher | Subscriber] = [*self._publishers, *self._subscribers]
         for each in clients:
@@ -156,11 +156,17 @@ class Simulation:
         if self._needs_advertisements:
             for publisher in self._publishers:
                 publisher.introduce()
-            world.run()
+            self._settle(advance)
         for subscriber in self._subscribers:
             subscriber.enter(self._interest)
             subscriber.introduce()
-        world.run()
+        self._settle(advance)
+
+    def _settle(self, advance: Advance) -> None:
+        """Let everything come to rest; nobody knows how long that takes, only that it goes on."""
+        while (next_us := self.world.next_us) is not None:
+            self.world.run(next_us)
+            advance(0)
 
     @property
     def _needs_advertisements(self) -> bool:

@@ -234,6 +234,11 @@ class World:
             self.now_us = max(self.now_us, until_us)
 
     @property
+    def next_us(self) -> int | None:
+        """When something happens next; None if nothing does."""
+        return self._agenda[0][0] if self._agenda else None
+
+    @property
     def arrived(self) -> int:
         """How many messages have arrived."""
         return self.kinds.total()
