@@ -77,7 +77,7 @@ def test_a_second_run_goes_on(folder: Path, spark: SparkSession) -> None:
     assert run("run", folder / "pipeline.toml", "--once").exit_code == 0
     (folder / "events" / "1.jsonl").write_text(EVENTS[0])
     done = run("run", folder / "pipeline.toml", "--once")
-    assert "batch 1: 1 events" in done.stderr
+    assert "batch 1: 1 event in" in done.stderr
     assert spark.read.parquet(str(folder / "deliveries")).count() == 3
 
 
