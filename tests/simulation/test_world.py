@@ -212,7 +212,7 @@ def test_monitors_of_patterns_are_woken() -> None:
 
 def test_when_something_happens_next() -> None:
     world = World(overlay(), "flooding")
-    assert world.next_us is None
+    assert [world.next_us] == [None]
     world.at(700, lambda: None)
     world.at(300, lambda: None)
     assert world.next_us == 300
