@@ -203,7 +203,7 @@ def test_values_are_written_in_place_where_the_structure_stays() -> None:
     found.add(node)
     poset.rebind(node, parse("price < 30 and symbol = 'IBM'"))
     found.change(node)
-    assert matcher.done == ["add", "update {'c0': 30, 'c1': 'IBM'}"]
+    assert matcher.done == ["add", "update {'c0': 30}"]
     poset.rebind(node, parse("price < 30"))
     found.change(node)
     assert matcher.done[2:] == ["remove", "add"]
