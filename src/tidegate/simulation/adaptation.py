@@ -189,7 +189,7 @@ class Changer:
         self._changed_us = self._run.world.now_us
         self._asked.append((self._changed_us, self._before))
         self._value = self._application.moved(self._random, self._value)
-        self._run.tally.changes += 1
+        self._run.tally.changes += self._run.counts(self._changed_us)
         old = self._name
         match self._run.adaptation.way:
             case Way.UPDATE:
