@@ -322,6 +322,20 @@ def test_late_changes_are_none() -> None:
     assert found.successions() is None
 
 
+def test_how_many_there_are() -> None:
+    timelines = Timelines()
+    timelines.take([update(TWO, k=1)])  # which cannot be made yet
+    assert (len(timelines), timelines.current) == (1, 0)
+    timelines.take([subscribe(NOON, k=1)])
+    assert (len(timelines), timelines.current) == (1, 1)
+    again = Timelines.restore(timelines.dump(), None)
+    for each in (timelines, again):
+        each.take([unsubscribe(THREE)])
+        assert (len(each), each.current) == (1, 0)
+        each.make_final(THREE + SECOND)
+        assert (len(each), each.current) == (0, 0)
+
+
 def test_versions_that_ended_are_given_once_and_forgotten() -> None:
     timelines = Timelines()
     timelines.take([subscribe(NOON, k=0), update(ONE, k=1), update(TWO, k=2)])

@@ -60,6 +60,7 @@ def test_slices_are_as_one_also_after_they_were_read_again(
         if rng.random() < 0.5:
             parts = Slices.recover(tmp_path, batch)
             assert len(parts) == len(whole)
+        assert parts.current == whole.current > 0
         parts.remove_outdated()
     written = {path.stem.split("-")[0] for path in (tmp_path / "timelines").glob("*.json")}
     assert len(written) == (0 if changes_min == 10_000 else SLICES)

@@ -51,6 +51,7 @@ def check_file(file: Path) -> None:
     from tidegate.spark.settings import read_settings
 
     settings = read_settings(file)
+    running.check_places(settings)
     with spark_session(lambda: running.session_for(settings)) as spark:
         count = running.check(settings, spark)
     click.echo(f"source         {settings.source.format}, {_place(settings.source)}")
@@ -92,6 +93,7 @@ def _run(settings: PipelineSettings, report: Callable[[BatchReport], None]) -> N
     from tidegate.spark import pipeline as running
     from tidegate.spark.metrics import Metrics
 
+    running.check_places(settings)
     reports = [report]
     if settings.metrics is not None:
         metrics = Metrics()

@@ -127,6 +127,7 @@ class Timelines:
         self._open: list[tuple[datetime, str]] = []
         """When some changes were made that are not final, and of which subscription: a heap."""
         self._border: datetime | None = None
+        self._current = 0
 
     def versions(self) -> Iterator[Version]:
         """All versions that are not forgotten, those of one subscription in order."""
@@ -175,8 +176,13 @@ class Timelines:
         return ended, refused
 
     def __len__(self) -> int:
-        """How many subscriptions there are or were of late."""
+        """How many subscriptions there are or were of late, or may come to be by late changes."""
         return len(self._timelines)
+
+    @property
+    def current(self) -> int:
+        """How many subscriptions there are after all changes."""
+        return self._current
 
     def dump(self) -> Iterator[tuple[str, Version | None, Mapping[str, object], list[Change]]]:
         """All that has to be kept: of each subscription its id, the version before all changes that
@@ -202,7 +208,9 @@ class Timelines:
 
     def _refold(self, timeline: _Timeline) -> None:
         made = self._fold.versions(timeline)
+        self._current -= _goes_on(timeline.versions)
         timeline.versions = [each for each in made if not _ended(each, self._border)]
+        self._current += _goes_on(timeline.versions)
 
     def refusals(self) -> list[Refusal]:
         """The changes that cannot be made, as far as is known."""
@@ -306,6 +314,11 @@ class _Fold:
             raise SubscriptionError(f"subscription {id!r}: {error}") from None
         names = tuple(each.name for each in row if isinstance(each, Parameter))
         return self._known_names.setdefault(names, names)  # few filters name others
+
+
+def _goes_on(versions: Sequence[Version]) -> bool:
+    """Whether a subscription with such versions is there after all changes."""
+    return bool(versions) and versions[-1].until is None
 
 
 def _ended(version: Version, border: datetime | None) -> bool:

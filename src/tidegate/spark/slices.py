@@ -64,6 +64,11 @@ class Slices:
         """How many subscriptions there are or were of late."""
         return sum(map(len, self._slices))
 
+    @property
+    def current(self) -> int:
+        """How many subscriptions there are now."""
+        return sum(each.current for each in self._slices)
+
     def take(self, batch: int, border: datetime | None, changes: Sequence[Change]) -> Played:
         """Take the changes of a batch, none of which is of a time before the border."""
         noted = {

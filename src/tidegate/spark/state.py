@@ -68,6 +68,11 @@ class StreamState:
         return len(self._slices)
 
     @property
+    def subscriptions(self) -> int:
+        """How many subscriptions there are now."""
+        return self._slices.current
+
+    @property
     def latest(self) -> int | None:
         """The time of the latest event of all batches that are done, in microseconds."""
         return self._latest

@@ -309,7 +309,7 @@ class _ChangingStream:
                 late=spool.count(Kind.LATE) + len(taken.late),
                 bad=spool.count(Kind.BAD) + spool.count(Kind.TIMELESS) + unreadable,
                 corrected=concerned,
-                subscriptions=len(self.state),
+                subscriptions=self.state.subscriptions,
                 latest=None if latest is None else from_micros(latest),
             )
             self.report(told)
