@@ -77,6 +77,23 @@ def test_the_semantics_of_advertisements(folder: Folder) -> None:
     assert made["delivered"] == made["wanted"]
 
 
+def test_a_script(folder: Folder) -> None:
+    asked = {"client": "ann", "broker": "b0", "do": "subscribe", "filter": "x > 0"}
+    published = {"at": "1s", "client": "bob", "broker": "b1", "do": "publish", "event": {"x": 1}}
+    folder.write("script.jsonl", [asked, published])
+    arguments = ("simulate", "--topology", "chain", "--script", "script.jsonl")
+    ran = folder.run(*arguments)
+    assert (ran.code, ran.out.splitlines()[0]) == (0, '   1.010 s  ann at b0: {"x": 1}')
+    (happening,) = json.loads(folder.run(*arguments, "--json").out)["happenings"]
+    assert (happening["us"], happening["content"]) == (1_010_000, {"x": 1})
+    said = folder.refused(*arguments, "--rate", "5")
+    assert "--rate: --script says what clients do" in said
+    folder.write("script.jsonl", [published, {"client": "ann", "do": "depart"}])
+    said = folder.refused(*arguments)
+    assert said == "error: script.jsonl: line 2: the first line of 'ann' names its broker\n"
+    assert "cannot be read" in folder.refused(*arguments[:-1], "none.jsonl")
+
+
 def test_a_trace_and_its_replay(folder: Folder) -> None:
     assert folder.run("simulate", *SMALL, "--trace", "t.jsonl").code == 0
     ran = folder.run("simulate", "--replay", "t.jsonl")

@@ -273,8 +273,8 @@ def test_contents() -> None:
 
 
 def test_a_request_that_a_trace_cannot_hold() -> None:
-    with pytest.raises(SimulationError, match="a trace cannot hold the request Depart"):
-        Trace(str)(0, Client("s"), "b", m.Depart())
+    with pytest.raises(SimulationError, match="a trace cannot hold the request Disconnect"):
+        Trace(str)(0, Client("s"), "b", m.Disconnect())
 
 
 def test_all_requests_can_be_held() -> None:
@@ -286,6 +286,10 @@ def test_all_requests_can_be_held() -> None:
         m.Subscribe("x = 1"),
         m.Unsubscribe("x = 1"),
         m.Publish(Event.of({"x": 1})),
+        m.Suspend(),
+        m.Resume(),
+        m.Resume("b1", 2),
+        m.Depart(),
     ):
         trace(5, Client("ann"), "b0", request)
     replayed = replay(io.StringIO("".join(lines)))

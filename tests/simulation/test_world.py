@@ -212,12 +212,13 @@ def test_monitors_of_patterns_are_woken() -> None:
 
 def test_when_something_happens_next() -> None:
     world = World(overlay(), "flooding")
-    assert [world.next_us] == [None]
+    times = [world.next_us]
     world.at(700, lambda: None)
     world.at(300, lambda: None)
-    assert world.next_us == 300
+    times.append(world.next_us)
     world.run(300)
-    assert (world.now_us, world.next_us) == (300, 700)
+    times.append(world.next_us)
+    assert (times, world.now_us) == ([None, 300, 700], 300)
 
 
 def test_a_link_that_there_is_not() -> None:

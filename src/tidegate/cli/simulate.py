@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import click
 
+from tidegate.cli.input_file import InputFile
 from tidegate.cli.progress import Progress
 from tidegate.cli.topology import check_output
 from tidegate.errors import BadValueError, SimulationError
@@ -35,6 +36,7 @@ from tidegate.simulation.scenario import (
     Slowness,
     strategy_name,
 )
+from tidegate.simulation.script import Script, read_script
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Difference, Trace, replay
 from tidegate.simulation.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
@@ -46,8 +48,9 @@ Options = dict[str, Any]
 RUN_ONLY = (
     "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
     "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
-    "jitter", "duplicates", "partition",
+    "jitter", "duplicates", "partition", "script",
 )  # fmt: skip
+WORKLOAD_ONLY = ("workload", "publishers", "subscribers", "rate", "duration", "slow")
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
 
@@ -103,6 +106,8 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--brokers", type=int, metavar="N", help="How many brokers to generate.")
 @click.option("--routing", type=click.Choice(ROUTINGS), help="[default: subscription]")
 @click.option("--workload", type=click.Choice(list(WORKLOADS)), help="[default: zipf]")
+@click.option("--script", metavar="FILE",
+              help="What clients do and when, as JSON lines, in place of a workload.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), metavar="N",
               help="Another seed, another overlay and another run.  [default: 0]")  # fmt: skip
 @click.option("--publishers", type=int, metavar="N", help="[default: 10]")
@@ -161,6 +166,7 @@ def simulate(as_json: bool, **options: Any) -> None:
       tidegate simulate --topology gryphon --workload regional --routing subscription
       tidegate simulate --topology random-tree --crash b3@2s..4s --slow 3@20ms --loads loads.json
       tidegate simulate --topology isp24 --partition west@2s..5s --jitter 30ms --bandwidth 50000
+      tidegate simulate --topology chain --script examples/overlay/script.jsonl
       tidegate simulate --topology chain --trace trace.jsonl
       tidegate simulate --replay trace.jsonl
       tidegate simulate --verify --routing advertisement --runs 1000 --jobs 0
@@ -219,13 +225,11 @@ def _scenario(given: Options) -> Scenario:
     topology = _topology(given)
     if "bandwidth" in given:
         topology = with_bandwidth(topology, given["bandwidth"])
-    chosen = {
-        "publishers": given.get("publishers"),
-        "subscribers": given.get("subscribers"),
-        "rate_per_s": given.get("rate"),
-        "duration_s": given["duration"] / 1e6 if "duration" in given else None,
-    }
-    demand = Demand(**{name: value for name, value in chosen.items() if value is not None})
+    script, demand = None, _demand(given)
+    if "script" in given:
+        _refuse(given, WORKLOAD_ONLY, "--script says what clients do")
+        script = _script(given["script"], topology)
+        demand = Demand(0, 0, 0.0, script.duration_s)
     faults = [parse_crash(text, topology) for text in given.get("crash", ())]
     faults += [parse_cut(text, topology) for text in given.get("cut", ())]
     for text in given.get("partition", ()):
@@ -235,7 +239,26 @@ def _scenario(given: Options) -> Scenario:
         "routing", "workload", "seed", "processor_us", "merging", "semantics", "substrate", "slow",
     )  # fmt: skip
     more = {name: given[name] for name in same if name in given}
-    return Scenario(topology, demand=demand, weather=weather, faults=tuple(faults), **more)
+    return Scenario(
+        topology, demand=demand, weather=weather, faults=tuple(faults), script=script, **more
+    )
+
+
+def _demand(given: Options) -> Demand:
+    chosen = {
+        "publishers": given.get("publishers"),
+        "subscribers": given.get("subscribers"),
+        "rate_per_s": given.get("rate"),
+        "duration_s": given["duration"] / 1e6 if "duration" in given else None,
+    }
+    return Demand(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def _script(name: str, topology: Topology) -> Script:
+    try:
+        return read_script(InputFile(name).lines(lambda _: None), topology)
+    except SimulationError as error:
+        raise SimulationError(f"{name}: {error}") from None
 
 
 def _told(scenario: Scenario) -> Options:

@@ -21,6 +21,7 @@ from tidegate.simulation.clients import Interest, Publisher, Subscriber, Tally
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Fault, Step
 from tidegate.simulation.report import Report, broker_loads, delays_of, link_loads
+from tidegate.simulation.script import Cast, Script
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Trace
 from tidegate.simulation.workloads import Demand, Plan, workload
@@ -66,6 +67,8 @@ class Scenario:
     weather: Weather = field(default_factory=Weather)
     slow: Slowness | None = None
     faults: tuple[Fault, ...] = ()
+    script: Script | None = None
+    """What further clients do."""
 
 
 def strategy_name(routing: str, topology: Topology) -> str:
@@ -128,6 +131,7 @@ class Simulation:
         self._interest = Interest()
         plan = Plan(workload(scenario.workload), scenario.demand, scenario.topology, scenario.seed)
         self._publishers = [Publisher(each, self.world, self.tally) for each in plan.publishers()]
+        self.cast = Cast(scenario.script or Script(()), self.world, self.tally, trace)
         slow = scenario.slow or Slowness(0, 0)
         self._subscribers = [
             Subscriber(
@@ -153,6 +157,7 @@ class Simulation:
             world.admit(each.plan.client, each, each.plan.broker)
             if trace is not None:
                 trace.admitted(each.plan.client, each.plan.broker)
+        self.cast.enter()
         if self._needs_advertisements:
             for publisher in self._publishers:
                 publisher.introduce()
@@ -181,6 +186,7 @@ class Simulation:
             self._repeat(publisher.plan.times_us, publisher.publish, begin_us, end_us)
         for subscriber in self._subscribers:
             self._repeat(subscriber.plan.times_us, subscriber.change, begin_us, end_us)
+        self.cast.begin(begin_us)
         for fault in self.scenario.faults:
             for time_us, step, names in fault.steps(self.scenario.topology):
                 world.at(begin_us + time_us, self._fault(step, names))
@@ -259,6 +265,8 @@ class Simulation:
             simulated_s=world.now_us / 1e6,
             wall_s=wall_s,
             messages_per_s=world.arrived / max(wall_s, 1e-9),
+            is_scripted=scenario.script is not None,
+            happenings=tuple(self.cast.happenings),
         )
 
 

@@ -59,6 +59,10 @@ class Trace:
         """Take note of a new client."""
         self._put({"us": 0, "admit": client.identity, "broker": broker})
 
+    def moved(self, now_us: int, client: Client, broker: Peer) -> None:
+        """Take note of a client that goes to another broker."""
+        self._put({"us": now_us, "move": client.identity, "broker": broker})
+
     def happened(self, now_us: int, step: Step, names: Iterable[Peer]) -> None:
         """Take note of a fault."""
         self._put({"us": now_us, "fault": step.value, "names": list(names)})
@@ -157,6 +161,12 @@ def _request_to_json(message: Message) -> _Record:
             return {"do": "advertise", "filter": str(offered)}
         case m.Unadvertise(offered):
             return {"do": "unadvertise", "filter": str(offered)}
+        case m.Suspend():
+            return {"do": "suspend"}
+        case m.Resume(home, moves):
+            return {"do": "resume", "home": home, "moves": moves}
+        case m.Depart():
+            return {"do": "depart"}
     raise SimulationError(f"a trace cannot hold the request {type(message).__name__}")
 
 
@@ -187,6 +197,12 @@ def request_of(record: _Record) -> Message:
             return m.Advertise(record["filter"])
         case "unadvertise":
             return m.Unadvertise(record["filter"])
+        case "suspend":
+            return m.Suspend()
+        case "resume":
+            return m.Resume(record.get("home"), record.get("moves", 0))
+        case "depart":
+            return m.Depart()
     raise SimulationError(f"there is no request {record['do']!r}")
 
 
@@ -337,6 +353,10 @@ def _schedule(world: World, record: _Record) -> None:
     if "admit" in record:
         world.topology.links_of(record["broker"])  # raises if there is no such broker
         world.admit(Client(record["admit"]), _Nobody(), record["broker"])
+    elif "move" in record:
+        world.topology.links_of(record["broker"])  # raises if there is no such broker
+        client, broker = Client(record["move"]), record["broker"]
+        world.at(time_us, lambda: world.home.update({client: broker}))
     elif "fault" in record:
         step, names = Step(record["fault"]), tuple(record["names"])
         world.at(time_us, lambda: step.apply(world, names))
