@@ -325,6 +325,28 @@ def test_a_client_that_goes_back_and_forth_is_where_it_was_last() -> None:
         assert held == ([f"m = {n}" for n in range(1, 6)] + ["n >= 0"] if name == "e" else [])
 
 
+def test_what_is_asked_behind_a_move_that_waits_is_not_forgotten() -> None:
+    network = world("acyclic")
+    network.subscribe("a", "ann", "n = 1")
+    network.run()
+    network.ask("e", "ann", Resume("a", 1))
+    network.ask("e", "ann", Depart())  # it begins anew, and what follows is for the new one
+    network.ask("e", "ann", Subscribe("n = 2"))
+    network.ask("c", "ann", Resume("e", 2))
+    network.ask("c", "ann", Subscribe("n = 3"))
+    network.ask("e", "ann", Resume("c", 3))
+    network.ask("e", "ann", Subscribe("n = 4"))
+    network.ask("e", "ann", Suspend())
+    network.run()
+    held = [str(node.item) for node in network.brokers["e"].subscriptions.held(Client("ann"))]
+    assert sorted(held) == ["n = 2", "n = 3", "n = 4"]
+    network.publish("d", "pub", n=4)
+    network.run()
+    assert network.delivered("ann") == []  # suspended
+    network.ask("e", "ann", Resume())
+    assert network.delivered("ann") == [{"n": 4}]
+
+
 def test_what_the_new_broker_does_not_take_is_told() -> None:
     network = Network(TREE, limits=BrokerLimits(per_client_max=2))
     network.brokers["a"].limits = BrokerLimits(per_client_max=3)

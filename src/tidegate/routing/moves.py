@@ -257,9 +257,11 @@ class Moves:
     def _arrived(self, client: Client) -> Outgoing:
         broker = self._broker
         requests = broker.sessions[client].requests
+        waiting = list(requests)
+        requests.clear()
         sent = broker.sessions.arrived(client)
-        while requests and not broker.sessions.is_arriving(client):
-            sent += broker.handle(requests.popleft(), client, broker.now_us)
+        for request in waiting:  # behind one to come from elsewhere, the others wait again
+            sent += broker.handle(request, client, broker.now_us)
         return sent + self._go_on(client)
 
     def _go_on(self, client: Client) -> Outgoing:
