@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,7 @@ def update(version: int, *, confirm: bool = False, **parameters: object) -> Upda
 
 # -- no gap -------------------------------------------------------------------------------------
 
-MATCHING_FIVE: list[tuple[str, dict[str, object]]] = [
+MATCHING_FIVE: list[tuple[str, dict[str, Any]]] = [
     ("x > :low", {"low": 0}),
     ("x > :low", {"low": 4}),
     ("x between :low and :high", {"low": 5, "high": 5}),
@@ -83,7 +84,7 @@ MATCHING_FIVE: list[tuple[str, dict[str, object]]] = [
 
 def random_version(random: Random, version: int) -> Update:
     text, values = random.choice(MATCHING_FIVE)
-    return Update("s", version, values, filter=text, confirm=random.random() < 0.3)  # type: ignore[arg-type]
+    return Update("s", version, values, filter=text, confirm=random.random() < 0.3)
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)

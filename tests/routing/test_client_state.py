@@ -19,6 +19,7 @@ from tidegate.routing.messages import (
     Deliver,
     InForce,
     Match,
+    Message,
     Named,
     Publication,
     Publish,
@@ -237,7 +238,7 @@ def test_nothing_stale_gets_through_and_effects_are_in_order(seed: int) -> None:
 def test_a_broker_that_has_restarted_is_told_again() -> None:
     network = Network(LINE)
     client = ClientState()
-    requests = [
+    requests: list[Message] = [
         client.subscribe("still", "x < :n", {"n": 1}, now_us=0),
         client.subscribe("rising", "x < t - 100", now_us=5 * SECOND, evolve=Periodic(1.0)),
         client.subscribe("gone", "x is not null", now_us=0),

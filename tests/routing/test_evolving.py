@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from broker_network import Network
-from tidegate.adapting.moving import Moving
+from tidegate.adapting.moving import Moving, filter_of
 from tidegate.adapting.policies import Cached, Evolve, Lazy, Periodic
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
@@ -195,7 +195,12 @@ def test_variables_stay_at_home() -> None:
     network = Watched(LINE)
     network.ask("d", "ann", moving("x < @limit and y < t"))
     network.run()
-    items = {str(message.wanted[0][1].filter) for _, _, message in network.passed}  # type: ignore[union-attr]
+    items = {
+        str(filter_of(item))
+        for _, _, message in network.passed
+        if isinstance(message, Interests)
+        for _, item in message.wanted
+    }
     assert items == {"x is not null and y < t"}
     network.passed.clear()
     for limit in (5, 50):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.adapting.moving import Moving, Standing
+from tidegate.adapting.moving import Moving, Standing, standing_form
 from tidegate.language.events import Event
 from tidegate.matching.subscription import Subscription
 from tidegate.routing import claims
@@ -101,10 +101,9 @@ def test_a_broker_that_is_wrong_about_since_when_filters_move(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def form(subscription: Subscription) -> Standing:
-        found = right(subscription)
+        found = standing_form(subscription)
         return replace(found, origin_us=0) if isinstance(found, Moving) else found
 
-    right = claims.standing_form
     monkeypatch.setattr(claims, "standing_form", form)
     assert finds_in_deliveries(LOST, WRONG)
 

@@ -177,8 +177,9 @@ def changing(routing: str, **more: Any) -> list[str]:
         elif what < 3:
             changed = random_moving_filter(random) if what == 0 else None
             of = changed or state["s"].subscription.filter
-            values = {**random_parameters(random, of), **dict.fromkeys(of.parameters[:1])}
-            world.request(client, state.update("s", values, filter=changed, confirm=what == 1))
+            new: dict[str, Value | None] = {**random_parameters(random, of)}
+            new.update(dict.fromkeys(of.parameters[:1]))
+            world.request(client, state.update("s", new, filter=changed, confirm=what == 1))
         elif what == 3:
             world.request(client, state.cancel("s"))
         else:
@@ -214,7 +215,7 @@ def test_what_they_ask_for_is_held_in_full() -> None:
     trace = Trace(lines.append)
     at = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     values: dict[str, Value] = {"n": 1.5, "s": "a'b", "at": at, "yes": True, "many": 2**60}
-    requests = [
+    requests: list[m.Message] = [
         m.Subscribe(
             "x < :n + t and s = :s", "one", {"n": 1.5, "s": "a"}, Periodic(0.5), 3, 7, True
         ),
