@@ -4,16 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import conjunctions, typed_predicates, values
+from strategies import conjunctions, nodes, predicates, typed_predicates, values
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value, kind_of
-from tidegate.matching.boxes import Box, State, box_of, box_of_event
-from tidegate.matching.orders import FILTERS
+from tidegate.matching.boxes import Box, State, box_of, box_of_event, box_of_row
 
 
 def boxes(filter: Filter) -> list[Box]:
-    return [box_of(each) for each in FILTERS.alternatives(filter) or []]
+    return [box_of(each.sets) for each in filter.resolved_form().conjunctions]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +43,31 @@ def test_boxes_cover_as_filters_do_where_they_can_tell(wide: Filter, narrow: Fil
     if len(outer) == 1 == len(inner):
         known = outer[0].covers(inner[0], more_is_narrower=True)
         assert known in (None, wide.covers(narrow))
+
+
+@given(conjunctions(typed_predicates()) | nodes(predicates()).map(Filter))
+def test_a_row_has_the_box_of_its_filter(filter: Filter) -> None:
+    shape, row = filter.shape_and_row
+    box, known = box_of_row(shape, row), boxes(filter)
+    if box is None:
+        assert shape.comparisons is None or not known
+    else:
+        assert [each.bounds for each in known] == [box.bounds]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a < 5 and a >= 1 and b = 'x'", "a between 1 and 2", "s like '%x' and s > 'a'", "a in (3)"],
+)
+def test_comparisons_have_a_box_without_a_normal_form(text: str) -> None:
+    assert box_of_row(*parse(text).shape_and_row) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["a < :p", "a = 1 or b = 1", "a in (1, 2)", "a < 2 + t", "a is not null"]
+)
+def test_others_have_none(text: str) -> None:
+    assert box_of_row(*parse(text).shape_and_row) is None
 
 
 def test_an_advertisement_is_wider_with_more_attributes() -> None:

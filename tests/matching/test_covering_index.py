@@ -15,7 +15,7 @@ from tidegate.adapting.moving import Moving, Standing
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.filters import Filter, parse
 from tidegate.matching import covering_index
-from tidegate.matching.boxes import Box, box_of
+from tidegate.matching.boxes import Box
 from tidegate.matching.covering_index import CoveringIndex
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
 from tidegate.matching.poset import T
@@ -36,7 +36,7 @@ any_filter = (
 
 def check(order: Order[T], items: Sequence[T], gone: int) -> None:
     """With some items removed again, ask about each; those without alternatives are left out."""
-    boxes = [[box_of(each) for each in order.alternatives(item) or []] for item in items]
+    boxes = [order.boxes(item) for item in items]
     index: CoveringIndex[int] = CoveringIndex(order.more_is_narrower)
     there = [number for number, each in enumerate(boxes) if each]
     for number in there:
@@ -79,12 +79,12 @@ def test_what_moves_is_never_sure_and_can_be_left_out() -> None:
     index: CoveringIndex[str] = CoveringIndex(more_is_narrower=True)
     rising = Moving(parse("x < t"), 0)
     for name, item in (("rising", rising), ("still", parse("x < 100"))):
-        boxes = [box_of(each) for each in FILTERS.alternatives(item)]
+        boxes = FILTERS.boxes(item)
         index.add(name, boxes, moves=FILTERS.moves(item))
-    narrow = [box_of(each) for each in FILTERS.alternatives(parse("x < 5"))]
+    narrow = FILTERS.boxes(parse("x < 5"))
     assert index.wider(narrow) == (["still"], ["rising"])
     assert index.wider(narrow, moving=False) == (["still"], [])
-    wide = [box_of(each) for each in FILTERS.alternatives(parse("x >= -infinity"))]
+    wide = FILTERS.boxes(parse("x >= -infinity"))
     assert index.narrower(wide) == (["still"], ["rising"])
     index.remove("rising")
     assert index.wider(narrow) == (["still"], [])
@@ -101,10 +101,10 @@ def test_many_prices_of_many_airlines() -> None:
     index: CoveringIndex[str] = CoveringIndex(more_is_narrower=True)
     texts = [f"airline = 'A{a}' and price < {p}" for a in range(5) for p in range(100)]
     for text in texts:
-        index.add(text, [box_of(each) for each in FILTERS.alternatives(parse(text)) or []])
+        index.add(text, FILTERS.boxes(parse(text)))
 
     def boxes(text: str) -> list[Box]:
-        return [box_of(each) for each in FILTERS.alternatives(parse(text)) or []]
+        return FILTERS.boxes(parse(text))
 
     assert len(index.narrower(boxes("price < 50"))[0]) == 5 * 51
     if covering_index._LOOPED_MAX == 0:

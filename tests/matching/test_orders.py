@@ -6,28 +6,30 @@ from tidegate.adapting.moving import Moving
 from tidegate.errors import UnresolvedError
 from tidegate.language.advertisements import parse_advertisement
 from tidegate.language.events import Event
-from tidegate.language.filters import parse
+from tidegate.language.filters import Filter, parse
+from tidegate.language.parser import parse_filter
 from tidegate.language.values import from_micros
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
 
 
 def test_a_filter_is_its_conjunctions() -> None:
-    found = FILTERS.alternatives(parse("a = 1 and b < 2 or c = 3"))
-    assert [sorted(each) for each in found] == [["a", "b"], ["c"]]
-    assert FILTERS.alternatives(parse("false")) == []
+    found = FILTERS.boxes(parse("a = 1 and b < 2 or c = 3"))
+    assert [each.names for each in found] == [("a", "b"), ("c",)]
+    never = Filter(parse_filter("a < 1 and a > 2"))
+    assert FILTERS.boxes(parse("false")) == FILTERS.boxes(never) == []
 
 
 def test_what_moves_is_all_that_it_ever_is() -> None:
-    (sets,) = FILTERS.alternatives(Moving(parse("a < 3 - t and b = 1"), 0))
-    (still,) = FILTERS.alternatives(parse("a < 3.0 and b = 1"))
-    assert sets == still
+    (box,) = FILTERS.boxes(Moving(parse("a < 3 - t and b = 1"), 0))
+    (still,) = FILTERS.boxes(parse("a < 3.0 and b = 1"))
+    assert box.bounds == still.bounds
     with pytest.raises(UnresolvedError):
-        FILTERS.alternatives(parse("b < :p"))
+        FILTERS.boxes(parse("b < :p"))
 
 
 def test_alternatives_of_an_advertisement_within_another_are_left_out() -> None:
-    wide = ADVERTISEMENTS.alternatives(parse_advertisement("a = 1 or a > 0 and b = 1 or a = 2"))
-    assert [sorted(each) for each in wide] == [["a", "b"]]
+    wide = ADVERTISEMENTS.boxes(parse_advertisement("a = 1 or a > 0 and b = 1 or a = 2"))
+    assert [each.names for each in wide] == [("a", "b")]
 
 
 def test_what_moves() -> None:

@@ -100,8 +100,8 @@ def test_a_broker_that_leaves_a_gap_between_two_versions(monkeypatch: pytest.Mon
 def test_a_broker_that_is_wrong_about_since_when_filters_move(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def form(subscription: Subscription) -> Standing:
-        found = standing_form(subscription)
+    def form(subscription: Subscription, before: Standing | None) -> Standing:
+        found = standing_form(subscription, before)
         return replace(found, origin_us=0) if isinstance(found, Moving) else found
 
     monkeypatch.setattr(claims, "standing_form", form)

@@ -9,15 +9,17 @@ is as it began, and what covered something then must have done so too.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from tidegate.adapting.policies import Evolve
 from tidegate.language.events import Event
-from tidegate.language.expressions import Environment
+from tidegate.language.expressions import Environment, Parameter
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
-from tidegate.language.values import to_micros
+from tidegate.language.syntax import STRING_OPERATORS
+from tidegate.language.values import Value, to_micros
 from tidegate.matching.subscription import Subscription
 
 LATENESS_US = 60_000_000
@@ -96,8 +98,10 @@ def covers(wide: Standing, narrow: Standing) -> bool:
     return wide.filter.at(t=0.0).covers_during(narrow.filter, begun, lead)
 
 
-def standing_form(subscription: Subscription) -> Standing:
+def standing_form(subscription: Subscription, before: Standing | None = None) -> Standing:
     """What brokers away from the subscriber go by: its values, and whatever variables may be.
+
+    If it is told what that was ``before`` a change, it only works out what is different.
 
     >>> from tidegate.language.filters import parse
     >>> near = parse("distance < :near * @scale and kind = :kind")
@@ -106,12 +110,34 @@ def standing_form(subscription: Subscription) -> Standing:
     """
     filter = subscription.filter
     if not filter.evolves:
-        return filter.at(subscription.parameters)
+        still = _with_values(filter, subscription.parameters, before)
+        return filter.at(subscription.parameters) if still is None else still
     bound = filter.bind(**subscription.parameters).relaxed()
     if not bound.evolves:
         return bound.at()
     origin_us = subscription.since if subscription.origin is None else subscription.origin
     return Moving(bound, origin_us or 0, subscription.evolve)
+
+
+def _with_values(
+    filter: Filter, parameters: Mapping[str, Value], before: Standing | None
+) -> Filter | None:
+    """A filter that only compares, with values for all its parameters; None for any other."""
+    shape, row = filter.shape_and_row
+    if shape.comparisons is None or any(
+        operator in STRING_OPERATORS for _, asked in shape.comparisons for operator, _ in asked
+    ):
+        return None
+    try:
+        values = [parameters[each.name] if isinstance(each, Parameter) else each for each in row]
+    except KeyError:
+        return None
+    if isinstance(before, Filter):
+        known_shape, known_row = before.shape_and_row
+        if known_shape is shape:
+            pairs = enumerate(zip(values, known_row, strict=True))
+            return before.with_cells({i: new for i, (new, old) in pairs if new is not old})
+    return Filter.of_shape(shape, tuple(values))
 
 
 def event_us(event: Event) -> int:

@@ -37,15 +37,15 @@ class AdaptationSpeed:
 
 
 def highway(changes_per_s: float, way: Way, substrate: str, duration_s: float) -> Adaptation:
-    """Cars on highways: 20 brokers in a general graph, 10 publishers and 30 cars at each."""
+    """Cars on highways: 20 brokers in a general graph, 10 publishers and 100 cars at each."""
     topology = generate("highway20")
     return Adaptation(
         HIGHWAY,
         topology,
         topology.brokers * 10,
-        topology.brokers * 30,
+        topology.brokers * 100,
         changes_per_s,
-        events_per_s=400.0,
+        events_per_s=1_000.0,
         way=way,
         substrate=substrate,
         duration_s=duration_s,

@@ -43,8 +43,11 @@ from tidegate.language.syntax import (
     map_predicates,
     predicates,
 )
-from tidegate.language.values import Value, to_value
+from tidegate.language.values import Value, format_value, to_value
 from tidegate.language.valuesets import ValueSet
+
+_NUMBER_CHARS_MAX = 26
+"""Of any number, in parentheses."""
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
@@ -59,7 +62,7 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
     return filter
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Filter:
     """A filter. Two filters are `==` if they are written alike; ``equals`` compares meanings.
 
@@ -82,6 +85,17 @@ class Filter:
         shape, row = self.shape_and_row
         node = self.__dict__["node"] = shape.fill(row)
         return node
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Filter):
+            return NotImplemented
+        known, others = self.__dict__.get("shape_and_row"), other.__dict__.get("shape_and_row")
+        if known is not None and others is not None and known[1] != others[1]:
+            return False  # seen without trees
+        return self.node == other.node
+
+    def __hash__(self) -> int:
+        return hash(self.node)
 
     def __str__(self) -> str:
         return str(self.node)
@@ -146,6 +160,14 @@ class Filter:
     def length_chars(self) -> int:
         """How long its text is."""
         return len(str(self))
+
+    def is_longer(self, chars_max: int) -> bool:
+        """Whether its text is longer than that; mostly this is seen without writing it."""
+        if "node" not in self.__dict__:
+            shape, row = self.shape_and_row
+            if shape.length_chars + sum(map(_longest, row)) <= chars_max:
+                return False
+        return self.length_chars > chars_max
 
     # -- matching -----------------------------------------------------------------------------
 
@@ -216,6 +238,22 @@ class Filter:
         """
         unknown = Variable if keep_parameters else Parameter | Variable
         return Filter(evolution.relaxed(self.node, unknown))
+
+    def with_cells(self, cells: Mapping[int, Value]) -> Filter:
+        """The filter with other values in some cells of its row; what else is known of it stays.
+
+        >>> print(parse("symbol = 'IBM' and price < 10").with_cells({0: 30}))
+        price < 30 and symbol = 'IBM'
+        """
+        shape, row = self.shape_and_row
+        filter = Filter.of_shape(
+            shape, tuple(cells.get(index, each) for index, each in enumerate(row))
+        )
+        known = filter.__dict__
+        for name in ("attributes", "parameters", "variables", "evolves", "size"):
+            if name in self.__dict__:
+                known[name] = self.__dict__[name]
+        return filter
 
     def resolved_form(self) -> NormalForm:
         """The normal form of a filter of constants; raises UnresolvedError for any other."""
@@ -333,6 +371,13 @@ def environment_of(
         _seconds(t),
         time,
     )
+
+
+def _longest(cell: Value | Parameter) -> int:
+    """How long the text of a cell is, at most."""
+    if type(cell) is float or type(cell) is int:
+        return _NUMBER_CHARS_MAX
+    return len(format_value(cell)) if not isinstance(cell, Parameter) else 1 + len(cell.name)
 
 
 def _seconds(t: float) -> float:

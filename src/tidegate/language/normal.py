@@ -8,7 +8,7 @@ beside it as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import islice, pairwise, product
@@ -139,26 +139,44 @@ class Conjunction:
         return all_of([*known, *self.open])
 
 
+Comparison = tuple[Operator, Value]
+"""What an attribute is compared with, and how."""
+
+
 def _all_values(constraints: list[Predicate]) -> ValueSet:
     """The values that satisfy all of some predicates made of constants, on one attribute."""
-    between = _numbers_between(constraints)
-    if between is not None:
-        return between
+    comparisons = [
+        (each.operator, each.operands[0].value)
+        for each in constraints
+        if len(each.operands) == 1 and isinstance(each.operands[0], Constant)
+    ]
+    if len(comparisons) == len(constraints):
+        return values_of(comparisons)
     values = [ground_values(each) for each in constraints]
     return values[0].intersect(*values[1:])
 
 
-def _numbers_between(constraints: list[Predicate]) -> ValueSet | None:
-    """As ``_all_values``, for bounds on a number, which most constraints are; None for others."""
+def values_of(comparisons: Sequence[Comparison]) -> ValueSet:
+    """The values for which all of some comparisons hold."""
+    between = numbers_between(comparisons)
+    if between is not None:
+        empty = between[0] >= between[1]
+        return NOTHING if empty else ValueSet(numbers=Intervals(Kind.NUMBER, (between,)))
+    values = [ValueSet.of(operator, [value]) for operator, value in comparisons]
+    return values[0].intersect(*values[1:])
+
+
+def numbers_between(comparisons: Sequence[Comparison]) -> Span | None:
+    """As ``values_of``, for bounds on a number, which most constraints are; None for others.
+
+    Where nothing lies between the bounds, the low one is not below the high one.
+    """
     low: float = -math.inf
     high: Point = END
-    for predicate in constraints:
-        if len(predicate.operands) != 1 or not isinstance(predicate.operands[0], Constant):
-            return None
-        value = predicate.operands[0].value
+    for operator, value in comparisons:
         if type(value) is not float and type(value) is not int:
             return None
-        match predicate.operator:
+        match operator:
             case Operator.LESS:
                 above: Point = value
             case Operator.LESS_EQUAL:
@@ -176,9 +194,7 @@ def _numbers_between(constraints: list[Predicate]) -> ValueSet | None:
                 return None
         if high is END or (above is not END and above < high):
             high = above
-    if high is not END and low >= high:
-        return NOTHING
-    return ValueSet(numbers=Intervals(Kind.NUMBER, ((low, high),)))
+    return low, high
 
 
 def ground_values(predicate: Predicate) -> ValueSet:

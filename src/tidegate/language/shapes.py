@@ -10,7 +10,7 @@ parameter or of a constant is a write to one cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import itemgetter
 
 from tidegate.language.expressions import (
@@ -30,7 +30,11 @@ Row = tuple[Value | Parameter, ...]
 """The values of a subscription, in the order of the shape's slots."""
 
 
-@dataclass(frozen=True, slots=True)
+Comparisons = tuple[tuple[str, tuple[tuple[Operator, int], ...]], ...]
+"""What is asked of each attribute: how it compares with the values of which slots."""
+
+
+@dataclass(frozen=True)
 class Shape:
     """A filter without its values: a disjunction of conjunctions of predicates with slots.
 
@@ -50,6 +54,34 @@ class Shape:
             for leaf in _leaves(predicate)
         )
 
+    @cached_property
+    def length_chars(self) -> int:
+        """How long its text is."""
+        return len(str(self))
+
+    @cached_property
+    def comparisons(self) -> Comparisons | None:
+        """What is asked of each attribute, if that is to compare with bare values; else None.
+
+        >>> from tidegate.language.filters import parse
+        >>> shape, row = parse("x between 1 and 2 and a = 'b'").shape_and_row
+        >>> for name, asked in shape.comparisons:
+        ...     print(name, [(operator.value, row[slot]) for operator, slot in asked])
+        a [('=', 'b')]
+        x [('>=', 1), ('<=', 2)]
+        """
+        if len(self.disjuncts) != 1:
+            return None
+        found: dict[str, tuple[tuple[Operator, int], ...]] = {}
+        for predicate in self.disjuncts[0]:
+            operators = _BOUNDS.get(predicate.operator, (predicate.operator,))
+            slots = [each.index for each in predicate.operands if isinstance(each, Slot)]
+            if not len(operators) == len(slots) == len(predicate.operands):
+                return None
+            asked = tuple(zip(operators, slots, strict=True))
+            found[predicate.attribute] = found.get(predicate.attribute, ()) + asked
+        return tuple(found.items())
+
     def fill(self, row: Row) -> Node:
         """The filter that has this shape and row."""
 
@@ -67,6 +99,9 @@ class Shape:
 
     def __str__(self) -> str:
         return str(self.to_node())
+
+
+_BOUNDS = {Operator.BETWEEN: (Operator.GREATER_EQUAL, Operator.LESS_EQUAL)}
 
 
 def _leaves(predicate: Predicate) -> list[Expression]:

@@ -15,7 +15,10 @@ from enum import IntEnum
 from functools import lru_cache
 
 from tidegate.language.events import Event
+from tidegate.language.expressions import Parameter
 from tidegate.language.intervals import END, Point, Span, next_value
+from tidegate.language.normal import Comparison, numbers_between, values_of
+from tidegate.language.shapes import Row, Shape
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Value
 from tidegate.language.valuesets import ValueSet
@@ -91,6 +94,32 @@ class Box:
 def box_of(sets: Sets) -> Box:
     """The box of a conjunction, none of whose sets is empty."""
     return Box({name: _described(sets[name]) for name in sorted(sets)})
+
+
+def box_of_row(shape: Shape, row: Row) -> Box | None:
+    """The box of a filter that only compares with the values of its row.
+
+    None for other filters, and where nothing lies in the box: they need their normal form.
+    """
+    values = [each for each in row if not isinstance(each, Parameter)]
+    if shape.comparisons is None or len(values) < len(row):
+        return None
+    bounds: dict[str, Bounds] = {}
+    for name, asked in shape.comparisons:
+        described = _compared([(operator, values[slot]) for operator, slot in asked])
+        if described is None:
+            return None
+        bounds[name] = described
+    return Box(bounds)
+
+
+def _compared(comparisons: list[Comparison]) -> Bounds | None:
+    """The bounds of the values for which all comparisons hold; None if there are none."""
+    between = numbers_between(comparisons)
+    if between is not None:
+        return _numbers((between,)) if between[0] < between[1] else None
+    values = values_of(comparisons)
+    return None if values.is_empty else _described(values)
 
 
 def box_of_event(event: Event) -> Box:

@@ -108,9 +108,7 @@ class _Group(Generic[T]):
         self._numbers.count(box, 1)
         self._write(row, box)
         if self.single:
-            cell = self._cells.setdefault(self._cell_of(box), array("q"))
-            entry.place = len(cell)
-            cell.append(row)
+            self._enter_cell(entry, box)
         return entry
 
     def remove(self, entry: _Entry[T]) -> None:
@@ -121,12 +119,30 @@ class _Group(Generic[T]):
         self._numbers.count(entry.box, -1)
         if self._lows.shape[1]:
             self._lows[:, row] = self._highs[:, row] = np.nan  # which no comparison holds for
-        if not self.single:
-            return
+        if self.single:
+            self._leave_cell(entry)
+
+    def change(self, entry: _Entry[T], box: Box) -> None:
+        """Give an entry another box of the same shape."""
+        if self._cell_of(entry.box) != self._cell_of(box):
+            self._leave_cell(entry)
+            self._enter_cell(entry, box)
+        self._numbers.count(box, 1)
+        self._numbers.count(entry.box, -1)
+        entry.box = box
+        if entry.row < self._lows.shape[1]:
+            self._write(entry.row, box)
+
+    def _enter_cell(self, entry: _Entry[T], box: Box) -> None:
+        cell = self._cells.setdefault(self._cell_of(box), array("q"))
+        entry.place = len(cell)
+        cell.append(entry.row)
+
+    def _leave_cell(self, entry: _Entry[T]) -> None:
         key = self._cell_of(entry.box)
         cell = self._cells[key]
         last = cell.pop()
-        if last != row:
+        if last != entry.row:
             moved = self.entries[last]
             assert moved is not None
             cell[entry.place] = last
@@ -337,6 +353,16 @@ class CoveringIndex(Generic[T]):
                 del self._groups[(group.names, group.states), group.part]
                 self._signatures.remove(group)
                 self._known_plans.clear()
+
+    def change(self, item: T, box: Box) -> None:
+        """Give an item of one box another one."""
+        (entry,) = self._entries[item]
+        group = entry.group
+        if group.part is Part.WHOLE and (box.names, box.states) == (group.names, group.states):
+            group.change(entry, box)
+        else:
+            self.remove(item)
+            self.add(item, [box])
 
     def _group(self, box: Box, part: Part) -> _Group[T]:
         shape = (box.names, box.states)

@@ -8,8 +8,9 @@ from tidegate.adapting.moving import Moving, Standing, covers, widest
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
+from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
-from tidegate.matching.boxes import Sets
+from tidegate.matching.boxes import Box, box_of, box_of_row
 
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -30,8 +31,8 @@ class Order(Protocol[T_contra]):
         """Whether what the item stands for changes by itself."""
         ...
 
-    def alternatives(self, item: T_contra) -> list[Sets]:
-        """The conjunctions, one of which must hold; none of them within another, none empty.
+    def boxes(self, item: T_contra) -> list[Box]:
+        """The boxes of conjunctions, one of which must hold; none within another, none empty.
 
         Of an item that moves, those of all that it ever stands for.
         """
@@ -54,9 +55,12 @@ class _FilterOrder:
     def moves(self, item: Standing) -> bool:
         return isinstance(item, Moving)
 
-    def alternatives(self, item: Standing) -> list[Sets]:
+    def boxes(self, item: Standing) -> list[Box]:
+        box = box_of_row(*item.shape_and_row) if isinstance(item, Filter) else None
+        if box is not None:
+            return [box]
         conjunctions = widest(item).resolved_form().conjunctions
-        return [conjunction.sets for conjunction in conjunctions]
+        return [box_of(conjunction.sets) for conjunction in conjunctions]
 
     def covers(self, wide: Standing, narrow: Standing) -> bool:
         return covers(wide, narrow)
@@ -73,14 +77,14 @@ class _AdvertisementOrder:
     def moves(self, item: Advertisement) -> bool:  # noqa: ARG002 - none does
         return False
 
-    def alternatives(self, item: Advertisement) -> list[Sets]:
+    def boxes(self, item: Advertisement) -> list[Box]:
         kept: list[Advertisement] = []
         for allowed in item.alternatives:
             there = {name: values for name, values in allowed.items() if not values.is_empty}
             new = Advertisement(item.node, (there,))
             if not any(each.covers(new) for each in kept):
                 kept = [*(each for each in kept if not new.covers(each)), new]
-        return [allowed for each in kept for allowed in each.alternatives]
+        return [box_of(allowed) for each in kept for allowed in each.alternatives]
 
     def covers(self, wide: Advertisement, narrow: Advertisement) -> bool:
         return wide.covers(narrow)

@@ -24,7 +24,7 @@ from itertools import chain
 from typing import Generic, TypeVar
 
 from tidegate.language.events import Event
-from tidegate.matching.boxes import Box, box_of, box_of_event
+from tidegate.matching.boxes import Box, box_of_event
 from tidegate.matching.covering_index import CoveringIndex
 from tidegate.matching.ordered_set import OrderedSet
 from tidegate.matching.orders import Order
@@ -124,7 +124,7 @@ class Poset(Generic[T]):
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[Node[T]]:
-        """The nodes, in the order in which they were put in or given another item."""
+        """The nodes, in the order in which they came to their places."""
         return iter(self._nodes)
 
     def __contains__(self, node: object) -> bool:
@@ -143,37 +143,36 @@ class Poset(Generic[T]):
         if isinstance(place, Node):
             return place
         self._made += 1
-        self._put(node, place)
+        self._register(node)
+        self._join(node, place)
         return node
 
     def rebind(self, node: Node[T], item: T) -> Node[T]:
-        """Give a node another item; it moves to where that belongs.
+        """Give a node another item; it moves to where that belongs, or stays if it belongs there.
 
         If another node equals the item, gives that one, and the node is taken out.
         """
         new = self._node_of(item)  # which fails before anything has changed
-        self.remove(node)
-        place = self._place(new)
+        place = self._place_instead(new, node)
+        if place is None:
+            self.remove(node)
+            place = self._place(new)
+        elif isinstance(place, Node):
+            self.remove(node)
+        elif place.is_of(node):
+            self._register_anew(node, new)
+            return node
+        else:
+            self.remove(node)
         if isinstance(place, Node):
             return place
         node._describe(item, new._boxes, moves=new.moves)
-        self._put(node, place)
-        return node
-
-    def _put(self, node: Node[T], place: _Place[T]) -> None:
-        self._nodes[node] = None
         self._register(node)
-        for parent in place.parents:
-            _link(parent, node)
-        for child in place.children:
-            _link(node, child)
-            self._roots.pop(child, None)
-        if node.is_root:
-            self._roots[node] = None
+        self._join(node, place)
+        return node
 
     def remove(self, node: Node[T]) -> None:
         """Take a node out; what it stood between is joined. KeyError if it is not there."""
-        del self._nodes[node]
         self._unregister(node)
         self._roots.pop(node, None)
         parents, children = list(node._parents), list(node._children)
@@ -188,7 +187,21 @@ class Poset(Generic[T]):
         node._parents.clear()
         node._children.clear()
 
+    def _join(self, node: Node[T], place: _Place[T]) -> None:
+        """Put a node between those above and those below it."""
+        for child in place.children:
+            for parent in place.parents:
+                _unlink(parent, child)
+        for parent in place.parents:
+            _link(parent, node)
+        for child in place.children:
+            _link(node, child)
+            self._roots.pop(child, None)
+        if node.is_root:
+            self._roots[node] = None
+
     def _register(self, node: Node[T]) -> None:
+        self._nodes[node] = None
         boxes = node._boxes
         self._unsettled += not node._settled
         if not boxes:
@@ -198,7 +211,17 @@ class Poset(Generic[T]):
             if node._box is not None:
                 self._by_key.setdefault(node._box.key, []).append(node)
 
+    def _register_anew(self, node: Node[T], new: Node[T]) -> None:
+        """Give a node the item of a new one; both have a single box that is settled."""
+        assert node._box is not None
+        assert new._box is not None
+        self._forget_key(node, node._box)
+        self._index.change(node, new._box)
+        node._describe(new.item, new._boxes, moves=False)
+        self._by_key.setdefault(new._box.key, []).append(node)
+
     def _unregister(self, node: Node[T]) -> None:
+        del self._nodes[node]
         boxes = node._boxes
         self._unsettled -= not node._settled
         if not boxes:
@@ -206,10 +229,13 @@ class Poset(Generic[T]):
         else:
             self._index.remove(node)
             if node._box is not None:
-                alike = self._by_key[node._box.key]
-                alike.remove(node)
-                if not alike:
-                    del self._by_key[node._box.key]
+                self._forget_key(node, node._box)
+
+    def _forget_key(self, node: Node[T], box: Box) -> None:
+        alike = self._by_key[box.key]
+        alike.remove(node)
+        if not alike:
+            del self._by_key[box.key]
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -262,41 +288,49 @@ class Poset(Generic[T]):
 
     def _node_of(self, item: T) -> Node[T]:
         """A node that is not in the poset yet."""
-        boxes = [box_of(each) for each in self._order.alternatives(item)]
-        return Node(item, self._made, boxes, moves=self._order.moves(item))
+        return Node(item, self._made, self._order.boxes(item), moves=self._order.moves(item))
 
     def _place(self, new: Node[T]) -> Node[T] | _Place[T]:
-        """The node that equals a new one; else where it belongs, with the edges there cut."""
+        """The node that equals a new one; else where it belongs."""
         if new._boxes == []:
             lowest = [node for node in self._nodes if not node._children]
             return self._bottom or _Place(lowest, [])
-        if new._boxes and new._settled:
-            equal = self._equal(new)
-            if equal is not None:
-                return equal
-            above, below = self._above(new, nearest=True), self._below(new, nearest=True)
-            if not self._unsettled or all(node._settled for node in chain(above, below)):
-                return self._quick_place(new, above, below)
-        return self._careful_place(new)
+        return self._quick_place(new, None) or self._careful_place(new)
 
-    def _quick_place(
-        self, new: Node[T], above: list[Node[T]], below: list[Node[T]]
-    ) -> Node[T] | _Place[T]:
-        """As ``_place``, where covering is transitive, from the nearest nodes around."""
+    def _place_instead(self, new: Node[T], old: Node[T]) -> Node[T] | _Place[T] | None:
+        """As ``_place``, as if an old node were not there; None where that must be seen then."""
+        if old._box is None or new._box is None or not old._settled:
+            return None
+        return self._quick_place(new, old)
+
+    def _quick_place(self, new: Node[T], old: Node[T] | None) -> Node[T] | _Place[T] | None:
+        """As ``_place``, but for an old node, where covering is seen to be transitive; else None.
+
+        The nearest nodes around are enough then. What was left out because of the old one is
+        above or below that.
+        """
+        if not new._settled:
+            return None
+        equal = self._equal(new, old)
+        if equal is not None:
+            return equal
+        above, below = self._above(new, nearest=True), self._below(new, nearest=True)
+        if old is not None:
+            above = _replaced(above, old, old._parents)
+            below = _replaced(below, old, old._children)
+        if self._unsettled and not all(node._settled for node in chain(above, below)):
+            return None
         if new._box is None:
             for node in above:
                 if self._covers(new, node):
                     return node
-        parents, children = self._lowest(above), self._highest(new, below)
+        parents, children = self._lowest(above), self._highest(new, below, old)
         if not children and self._bottom is not None:
             children = [self._bottom]
-        for child in children:
-            for parent in parents:
-                _unlink(parent, child)
         return _Place(parents, children)
 
     def _careful_place(self, new: Node[T]) -> Node[T] | _Place[T]:
-        """As ``_place``, from all nodes above and below, completed along the edges."""
+        """As ``_place``, from all nodes above and below, completed along the edges; cuts these."""
         above, below = self._all_above(new), self._all_below(new)
         equal = _first_common(above, below)
         if equal is not None:
@@ -304,11 +338,11 @@ class Poset(Generic[T]):
         _cut(above, below)
         return _Place(_without(above, _parents_of), _without(below, _children_of))
 
-    def _equal(self, new: Node[T]) -> Node[T] | None:
-        """The node that equals a new one, if both have a single box and that is settled."""
+    def _equal(self, new: Node[T], old: Node[T] | None = None) -> Node[T] | None:
+        """The node, other than an old one, that equals a new one, if both have a single box."""
         if new._box is not None:
             for node in self._by_key.get(new._box.key, ()):
-                if self._covers(new, node) and self._covers(node, new):
+                if node is not old and self._covers(new, node) and self._covers(node, new):
                     return node
         return None
 
@@ -356,9 +390,14 @@ class Poset(Generic[T]):
             if not any(other is not node and self._covers(node, other) for other in left)
         ]
 
-    def _highest(self, new: Node[T], below: list[Node[T]]) -> list[Node[T]]:
-        """The nodes, of those that a new one covers, whose parents it does not cover."""
+    def _highest(self, new: Node[T], below: list[Node[T]], old: Node[T] | None) -> list[Node[T]]:
+        """The nodes, of those that a new one covers, whose parents it does not cover.
+
+        In the place of an old node as a parent are its own.
+        """
         covered = dict.fromkeys(below, True)
+        if old is not None:
+            covered[old] = any(covered.get(each, self._covers(new, each)) for each in old._parents)
         highest = []
         for node in below:
             for parent in node._parents:
@@ -380,10 +419,8 @@ class Poset(Generic[T]):
         if self._unsettled and not all(node._settled for node in around):
             reached = _closed(child._parents, _parents_of)
             return [node for node in nodes if node not in reached]
-        covers, others = self._order.covers, list(child._parents)
-        return [
-            node for node in nodes if not any(covers(node.item, other.item) for other in others)
-        ]
+        others = list(child._parents)
+        return [node for node in nodes if not any(self._covers(node, each) for each in others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +429,15 @@ class _Place(Generic[T]):
 
     parents: list[Node[T]]
     children: list[Node[T]]
+
+    def is_of(self, node: Node[T]) -> bool:
+        """Whether a node is there."""
+        return (
+            len(self.parents) == len(node._parents)
+            and len(self.children) == len(node._children)
+            and all(each in node._parents for each in self.parents)
+            and all(each in node._children for each in self.children)
+        )
 
 
 def _parents_of(node: Node[T]) -> _Nodes[T]:
@@ -422,6 +468,13 @@ def _without(nodes: _Nodes[T], further: Callable[[Node[T]], _Nodes[T]]) -> list[
     """The nodes of a closed set that can be reached from no other of them."""
     reached = {other for node in nodes for other in further(node)}
     return [node for node in nodes if node not in reached]
+
+
+def _replaced(nodes: list[Node[T]], old: Node[T], by: _Nodes[T]) -> list[Node[T]]:
+    """Nodes with others in the place of an old one, if that is among them."""
+    if old not in nodes:
+        return nodes
+    return list(dict.fromkeys([each for each in nodes if each is not old] + list(by)))
 
 
 def _first_common(above: _Nodes[T], below: _Nodes[T]) -> Node[T] | None:

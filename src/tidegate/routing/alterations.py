@@ -49,15 +49,15 @@ def altered(standing: Standing, cells: Iterable[Cell]) -> Standing:
     >>> print(altered(parse("a = 1 and b < 5"), [(1, 7.5)]))
     a = 1 and b < 7.5
     """
-    shape, _ = filter_of(standing).shape_and_row
-    row = list(_row(standing))
+    shape, row = filter_of(standing).shape_and_row
+    values: dict[int, Value] = {}
     for index, value in cells:
         if not isinstance(index, int) or not 0 <= index < len(row):
             raise RoutingError(
                 f"`{shape}` has {len(row)} cells, so there is none of number {index}"
             )
-        row[index] = _checked(value)
-    filter = Filter.of_shape(shape, tuple(row))
+        values[index] = _checked(value)
+    filter = filter_of(standing).with_cells(values)
     if isinstance(standing, Moving):
         return Moving(filter, standing.origin_us, standing.evolve)
     return filter

@@ -104,6 +104,7 @@ class Broker:
             self._wanted_filters,
             self._merged if merging else OneByOne,
             structure=structure,
+            by_item=strategy.needs_advertisements,
         )
         self.substrate = make_substrate(substrate)(self.subscriptions.poset)
         self.subscriptions.listener = self.substrate

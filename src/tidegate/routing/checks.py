@@ -80,9 +80,9 @@ def too_large(item: Filter | Advertisement, limits: Limits) -> str | None:
     neighbours take from it.
     """
     size = item.size if isinstance(item, Filter) else size_of(item.node)
-    length = item.length_chars if isinstance(item, Filter) else len(str(item))
-    if length > limits.length_chars_max:
-        return f"the filter has {length} characters; at most {limits.length_chars_max} are taken"
+    longest = limits.length_chars_max
+    if item.is_longer(longest) if isinstance(item, Filter) else len(str(item)) > longest:
+        return f"the filter has {len(str(item))} characters; at most {longest} are taken"
     return over_limit(size, limits)
 
 

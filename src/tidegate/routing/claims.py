@@ -106,10 +106,11 @@ class Claims:
         return named
 
     def _enter(self, client: Client, named: Named) -> None:
-        form = standing_form(named.subscription)
+        claim, table = Claim(client, named.subscription.id), self._broker.subscriptions
+        form = standing_form(named.subscription, next(iter(table.asked(claim)), None))
         check_standing(form, self._broker.limits.filters)  # as others will
         self._named.setdefault(client, {})[named.subscription.id] = named
-        self._broker.subscriptions.claim(Claim(client, named.subscription.id), form)
+        table.claim(claim, form)
 
     # -- events -------------------------------------------------------------------------------
 

@@ -140,8 +140,9 @@ class ClientState:
 
 def wants(subscription: Subscription, event: Event) -> bool:
     """Whether a subscription wants an event, whatever the variables of its broker may be."""
-    moment = Moment(event_us(event))
-    filter = subscription.filter.relaxed(keep_parameters=True)
+    moment, filter = Moment(event_us(event)), subscription.filter
+    if filter.variables:
+        filter = filter.relaxed(keep_parameters=True)
     return subscription.lives(moment) and holds(
         filter.node, event.attributes, subscription.true_environment(moment)
     )

@@ -92,11 +92,14 @@ class Forwarding(Generic[T]):
         packing: Callable[[], Packing[T]] = OneByOne,
         *,
         structure: Callable[[T], Hashable] = id,
+        by_item: bool = True,
     ) -> None:
         self.poset: Poset[T] = Poset(order)
         self.listener: Listener[T] | None = None
         self._covers = order.covers
         self.wanted = wanted
+        self._by_item = by_item
+        """Whether it depends on what something is where it is wanted, not only on who asks."""
         self._of_client: dict[Local, dict[Node[T], T]] = {}
         """The nodes of what a client asks for, and how it has said it."""
         self._of_peer: dict[Peer, dict[Key, tuple[Node[T], T]]] = {}
@@ -215,10 +218,11 @@ class Forwarding(Generic[T]):
 
     def settle(self) -> dict[Peer, Sent[T]]:
         """Bring what was sent up to date; gives what to send to each neighbour."""
-        if not self._marked and not self._gone:
+        if not self._marked and not self._gone and not self._altered:
             return {}
         changes: dict[Label, Change[T]] = {}
-        for node, before in self._settle_nodes().items():
+        looked_at = self._settle_nodes()
+        for node, before in looked_at.items():
             here = node in self.poset
             now = [_label(each) for each in node.forwards] if here else []
             for label in before:
@@ -229,6 +233,10 @@ class Forwarding(Generic[T]):
                     changes.setdefault(label, Change()).new.append(node)
                 elif node in self._altered:
                     changes.setdefault(label, Change()).altered.append(node)
+        for node in self._altered:
+            if node not in looked_at:
+                for each in node.forwards:
+                    changes.setdefault(_label(each), Change()).altered.append(node)
         self._altered.clear()
         return self._outbox.change(changes)
 
@@ -284,7 +292,7 @@ class Forwarding(Generic[T]):
         if len(node.subscribers) > 1:
             self._let_go(asker, node)
             return self._enter(asker, item)
-        children = node.children
+        parents, children = node.parents, node.children
         placed = self.poset.rebind(node, item)
         if placed is not node:
             self._drop(node, children)
@@ -292,7 +300,11 @@ class Forwarding(Generic[T]):
             self.mark(placed)
             return placed
         self._altered[node] = None
-        self._marked.update(dict.fromkeys([node, *children, *node.children]))
+        below = node.children
+        if below != children or node.parents != parents:
+            self._marked.update(dict.fromkeys([node, *children, *below]))
+        elif self._by_item:
+            self.mark(node)
         if self.listener is not None:
             self.listener.change(node)
         return node

@@ -10,7 +10,8 @@ value of it again and again. What is measured is what the paper measures:
 - *delivered*: events that subscribers take, by second and subscriber;
 
 and besides: *missed*, events that do not come though they match all that was asked for around the
-time they were published, *twice*, events that come twice, and the messages it takes.
+time they were published, *twice*, events that come twice, or for two subscriptions of which one was
+to take the place of the other, and the messages it takes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,12 @@ AROUND_US = 2_000_000
 
 
 class Way(Enum):
-    """How a subscriber changes what it asks for."""
+    """How a subscriber changes what it asks for.
+
+    It does not get to know when a new subscription has come to all brokers. So whoever subscribes
+    anew and does not want to miss anything keeps the old one until an event comes which that does
+    not match ("Parametric Subscriptions", 4.2).
+    """
 
     UPDATE = "update"
     CANCEL_FIRST = "cancel, then subscribe"
@@ -56,47 +62,61 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is published, asked for and changed."""
+    """What is published, asked for and changed.
 
-    filters: tuple[tuple[float, Filter], ...]
-    """What subscribers ask for, with how often; all have the parameters `:topic` and `:value`."""
+    An event is about a topic, at a point; subscribers ask for a topic and what lies around a point
+    of their own. So of the predicates one part compares for equality, and equal parts are lower
+    and upper bounds.
+    """
+
+    axes: tuple[str, ...]
+    """The attributes that make a point."""
     topics: int
-    values: int
-    """How many values there are; they are 0, 1, 2 ..."""
-    step: int
-    """How far a value goes in one change, at most."""
+    span: float
+    """Points are between 0 and this, on each axis."""
+    around: float
+    """How far from its point a subscriber asks, to each side."""
+    step: float
+    """How far a point goes in one change, at most, on each axis."""
 
     def event(self, random: Random, now_us: int) -> Event:
         """What a publisher publishes."""
-        attributes: dict[str, Value] = {
-            "topic": random.randrange(self.topics),
-            "value": random.randrange(self.values),
-            "amount": random.randrange(1_000),
-        }
-        return Event(attributes, from_micros(now_us))
+        topic = random.randrange(self.topics)
+        point = zip(self.axes, self.point(random), strict=True)
+        return Event({"topic": topic, **dict(point)}, from_micros(now_us))
 
-    def moved(self, random: Random, value: int) -> int:
-        """The value after a change."""
-        return max(0, min(self.values - 1, value + random.choice((-1, 1)) * self._by(random)))
+    def point(self, random: Random) -> tuple[float, ...]:
+        """Any point."""
+        return tuple(random.uniform(0.0, self.span) for _ in self.axes)
 
-    def _by(self, random: Random) -> int:
-        return random.randint(1, self.step)
+    def moved(self, random: Random, point: tuple[float, ...]) -> tuple[float, ...]:
+        """A point after a change."""
+        steps = [random.uniform(-self.step, self.step) for _ in self.axes]
+        return tuple(
+            max(0.0, min(self.span, value + step)) for value, step in zip(point, steps, strict=True)
+        )
+
+    def filter(self) -> Filter:
+        """What subscribers ask for."""
+        bounds = [f"{axis} between :{axis}_low and :{axis}_high" for axis in self.axes]
+        return parse(" and ".join(["topic = :topic", *bounds]))
+
+    def bounds(self, point: tuple[float, ...]) -> dict[str, Value]:
+        """The parameters of a subscriber at a point, but for the topic."""
+        values: dict[str, Value] = {}
+        for axis, value in zip(self.axes, point, strict=True):
+            values |= {f"{axis}_low": value - self.around, f"{axis}_high": value + self.around}
+        return values
+
+    def offered(self) -> str:
+        """What publishers advertise."""
+        return " and ".join(f"{name} is not null" for name in ("topic", *self.axes))
 
 
-def _filters(*shares: tuple[float, str]) -> tuple[tuple[float, Filter], ...]:
-    return tuple(
-        (share, parse(f"topic = :topic and value {operator} :value")) for share, operator in shares
-    )
-
-
-HIGHWAY = Application(
-    _filters((0.4, ">="), (0.4, "<="), (0.2, "=")), topics=20, values=100, step=10
-)
-"""A topic is a stretch of road, a value a place on it."""
-TRADING = Application(
-    _filters((0.35, "<="), (0.33, ">="), (0.32, "=")), topics=200, values=100, step=10
-)
-"""A topic is a commodity, a value its price."""
+HIGHWAY = Application(("x", "y"), topics=20, span=10.0, around=2.0, step=1.0)
+"""A topic is what sensors measure, a point is a place; cars ask for what is around them."""
+TRADING = Application(("price",), topics=200, span=100.0, around=20.0, step=10.0)
+"""A topic is a commodity; traders ask for prices around one that they follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +182,12 @@ class Changer:
         self._state = ClientState()
         self.client = Client(f"s{number}")
         self._application = adaptation.application
-        self._value = self._random.randrange(self._application.values)
+        self._point = self._application.point(self._random)
         self._topic = self._random.randrange(self._application.topics)
-        shares = [share for share, _ in self._application.filters]
-        ((_, self._filter),) = self._random.choices(self._application.filters, shares)
+        self._filter = run.filter
         self._name = "0"
+        self._outdated: list[str] = []
+        """Subscriptions that are to be cancelled."""
         self._before: Subscription | None = None
         self._changed_us = 0
         self._asked: list[tuple[int, Subscription]] = []
@@ -188,22 +209,22 @@ class Changer:
         self._before = self.now
         self._changed_us = self._run.world.now_us
         self._asked.append((self._changed_us, self._before))
-        self._value = self._application.moved(self._random, self._value)
+        self._point = self._application.moved(self._random, self._point)
         self._run.tally.changes += self._run.counts(self._changed_us)
         old = self._name
         match self._run.adaptation.way:
             case Way.UPDATE:
-                self._send(self._state.update(old, {"value": self._value}))
+                self._send(self._state.update(old, self._application.bounds(self._point)))
             case Way.CANCEL_FIRST:
                 self._send(self._state.cancel(old))
                 self._send(self._subscribe())
             case Way.SUBSCRIBE_FIRST:
                 self._name = str(int(old) + 1)
+                self._outdated.append(old)
                 self._send(self._subscribe())
-                self._send(self._state.cancel(old))
 
     def _subscribe(self) -> m.Subscribe:
-        values: dict[str, Value] = {"topic": self._topic, "value": self._value}
+        values: dict[str, Value] = {"topic": self._topic, **self._application.bounds(self._point)}
         return self._state.subscribe(
             self._name, self._filter, values, now_us=self._run.world.now_us
         )
@@ -221,8 +242,10 @@ class Changer:
         now_us = self._run.world.now_us
         tally, event = self._run.tally, message.publication.event
         stamp = message.publication.stamp
-        tally.twice += stamp in self._seen
+        tally.twice += len(message.matches) - 1 + (stamp in self._seen)
         self._seen.add(stamp)
+        if self._outdated:
+            self._cancel_outdated(event)
         if not self._run.counts(now_us):
             return
         if not wants(self.now, event):
@@ -233,10 +256,19 @@ class Changer:
             tally.delays_us.append(now_us - self._changed_us)
             self._before = None
 
+    def _cancel_outdated(self, event: Event) -> None:
+        """An event has come that some do not match, so another subscription is there by now."""
+        for name in list(self._outdated):
+            if not wants(self._state[name].subscription, event):
+                self._outdated.remove(name)
+                self._send(self._state.cancel(name))
+
     def misses(self, publication: m.Publication) -> bool:
         """Whether an event has not come that matches all that was asked for around its time."""
         event = publication.event
-        if publication.stamp in self._seen or not wants(self.now, event):
+        if event.attributes["topic"] != self._topic or publication.stamp in self._seen:
+            return False
+        if not wants(self.now, event):
             return False
         begin_us, end_us = event_us(event) - AROUND_US, event_us(event) + AROUND_US
         ends = [until_us for until_us, _ in self._asked]
@@ -250,6 +282,7 @@ class Run:
     def __init__(self, adaptation: Adaptation, stopwatch: Stopwatch | None = None) -> None:
         self.adaptation = adaptation
         self.tally = Tally()
+        self.filter = adaptation.application.filter()
         self.world = World(
             adaptation.topology,
             adaptation.routing,
@@ -321,7 +354,7 @@ class Run:
 
     def _introduce(self) -> None:
         """Have all clients there, and what they ask for everywhere."""
-        offered = parse_advertisement("topic is not null and value is not null and amount >= 0")
+        offered = parse_advertisement(self.adaptation.application.offered())
         for number, broker in enumerate(self.adaptation.publishers):
             client = Client(f"p{number}")
             self.world.admit(client, _Nobody(), broker)
