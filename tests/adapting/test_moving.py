@@ -20,7 +20,16 @@ from moving_strategies import (
     related_standings,
     values_near,
 )
-from strategies import PARAMETERS, VARIABLES, expressions, filters, nodes, predicates, values
+from strategies import (
+    PARAMETERS,
+    VARIABLES,
+    conjunctions,
+    expressions,
+    filters,
+    nodes,
+    predicates,
+    values,
+)
 from tidegate.adapting.moving import (
     LATENESS_US,
     Moving,
@@ -33,7 +42,7 @@ from tidegate.adapting.moving import (
 )
 from tidegate.adapting.policies import Lazy, Periodic
 from tidegate.language.events import Event
-from tidegate.language.expressions import Constant
+from tidegate.language.expressions import Constant, Parameter
 from tidegate.language.filters import Filter, parse
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import all_of
@@ -241,7 +250,7 @@ def test_covering_of_what_stands_still_is_never_refuted(
 @pytest.mark.parametrize(
     ("text", "parameters", "form"),
     [
-        ("x < :n and kind = :word", {"n": 5, "word": "a"}, "x < 5 and kind = 'a'"),
+        ("x < :n and kind = :word", {"n": 5, "word": "a"}, "kind = 'a' and x < 5"),
         ("x < :n and kind = 'a'", {}, "false"),
         ("x < :n or y = 1", {}, "y = 1"),
         ("x < @v", {}, "x is not null"),
@@ -279,6 +288,26 @@ def test_t_counts_from_since_where_there_is_no_origin() -> None:
 
 
 some_values = st.dictionaries(st.sampled_from(PARAMETERS), values)
+parameters = st.sampled_from(PARAMETERS).map(Parameter)
+comparing = conjunctions(predicates(parameters | values.map(Constant)))
+
+
+@given(comparing, some_values, some_values)
+def test_the_form_after_a_change_is_as_if_it_had_always_been(
+    filter: Filter, first: dict[str, Value], later: dict[str, Value]
+) -> None:
+    before: Standing | None = None
+    for given_ in (first, later, {**first, **later}):
+        there = {name: given_[name] for name in filter.parameters if name in given_}
+        form = standing_form(Subscription("s", filter, there), before)
+        anew = filter.at(there)
+        assert isinstance(form, Filter)
+        assert form.equals(anew)
+        assert form.shape_and_row == anew.shape_and_row
+        assert [*map(type, form.shape_and_row[1])] == [*map(type, anew.shape_and_row[1])]
+        before = form
+
+
 any_filter = nodes(predicates(expressions() | values.map(Constant))).map(Filter)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import events_aimed_at, expressions, nodes, predicates
+from strategies import events_aimed_at, expressions, nodes, predicates, values
 from tidegate import (
     BadValueError,
     Filter,
@@ -95,6 +95,42 @@ def test_shape_and_row() -> None:
 
 
 # -- values for what is open --------------------------------------------------------------------
+
+
+@given(nodes(predicates()), nodes(predicates()))
+def test_filters_are_equal_if_their_trees_are(one: Node, other: Node) -> None:
+    for a, b in ((one, other), (one, one)):
+        left, right = Filter(a), Filter(b)
+        for filter in (left, right):
+            assert filter.shape_and_row  # known, and looked at first
+        assert (left == right) is (a == b)
+        assert left != "a filter"
+
+
+@given(nodes(predicates()), st.data())
+def test_with_other_cells_only_values_differ(node: Node, data: st.DataObject) -> None:
+    before = Filter(node)
+    shape, row = before.shape_and_row
+    cells = data.draw(st.dictionaries(st.integers(0, max(0, len(row) - 1)), values))
+    cells = {index: value for index, value in cells.items() if index < len(row)}
+    if data.draw(st.booleans()):  # known, and so taken over
+        assert before.parameters == before.variables == ()
+        assert before.size.cost > 0
+        assert not before.evolves
+    after = before.with_cells(cells)
+    assert after.shape_and_row == (shape, tuple(cells.get(i, each) for i, each in enumerate(row)))
+    anew = Filter(after.node)
+    assert after == anew
+    assert (after.attributes, after.parameters, after.evolves) == (anew.attributes, (), False)
+    assert after.size == anew.size
+
+
+@given(nodes(predicates()), st.integers(-30, 30))
+def test_whether_a_text_is_longer(node: Node, more: int) -> None:
+    shape, row = Filter(node).shape_and_row
+    length = len(str(Filter.of_shape(shape, row)))
+    assert Filter.of_shape(shape, row).is_longer(length + more) is (more < 0)
+    assert Filter(node).is_longer(len(str(Filter(node))) + more) is (more < 0)
 
 
 def test_bind_sets_parameters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from operator import itemgetter
 
 import pytest
@@ -34,6 +35,10 @@ any_filter = (
 )
 
 
+def _is_single(order: Order[T], item: T) -> bool:
+    return len(order.boxes(item)) == 1 and not order.moves(item)
+
+
 def check(order: Order[T], items: Sequence[T], gone: int) -> None:
     """With some items removed again, ask about each; those without alternatives are left out."""
     boxes = [order.boxes(item) for item in items]
@@ -43,6 +48,10 @@ def check(order: Order[T], items: Sequence[T], gone: int) -> None:
         index.add(number, boxes[number], moves=order.moves(items[number]))
     for number in there[:gone]:
         index.remove(number)
+    single = [number for number in there[gone:] if _is_single(order, items[number])]
+    for number, other in pairwise(single):
+        index.change(number, boxes[other][0])  # and back again
+        index.change(number, boxes[number][0])
     for asked in there:
         item = items[asked]
         if order.moves(item):

@@ -50,10 +50,12 @@ class Tables(RuleBasedStateMachine):
         self.receivers = {peer: Receiver() for peer in PEERS}
         self.per_tree = True
 
-    @initialize(per_tree=st.booleans())
-    def begin(self, per_tree: bool) -> None:
+    @initialize(per_tree=st.booleans(), by_item=st.booleans())
+    def begin(self, per_tree: bool, by_item: bool) -> None:
         self.per_tree = per_tree
-        self.table: Forwarding[Standing] = Forwarding(FILTERS, self.wanted, structure=structure)
+        self.table: Forwarding[Standing] = Forwarding(
+            FILTERS, self.wanted, structure=structure, by_item=by_item
+        )
 
     def wanted(self, node: Node[Standing]) -> Iterable[Label]:
         return sorted({label for asker in node.subscribers for label in self.spread(asker)})

@@ -250,9 +250,9 @@ class Filter:
             shape, tuple(cells.get(index, each) for index, each in enumerate(row))
         )
         known = filter.__dict__
-        for name in ("attributes", "parameters", "variables", "evolves", "size"):
-            if name in self.__dict__:
-                known[name] = self.__dict__[name]
+        known["size"] = shape.size
+        if shape.comparisons is not None and not any(isinstance(each, Parameter) for each in row):
+            known |= {"parameters": (), "variables": (), "evolves": False}
         return filter
 
     def resolved_form(self) -> NormalForm:

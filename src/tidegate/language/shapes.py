@@ -23,6 +23,7 @@ from tidegate.language.expressions import (
     rebuild,
 )
 from tidegate.language.normal import disjuncts
+from tidegate.language.parser import Size, size_of
 from tidegate.language.syntax import Node, Operator, Predicate, all_of, any_of, map_leaves
 from tidegate.language.values import Value
 
@@ -58,6 +59,11 @@ class Shape:
     def length_chars(self) -> int:
         """How long its text is."""
         return len(str(self))
+
+    @cached_property
+    def size(self) -> Size:
+        """How large a filter of this shape is, as limits count it."""
+        return size_of(self.to_node())
 
     @cached_property
     def comparisons(self) -> Comparisons | None:
