@@ -15,7 +15,7 @@ from strategies import conjunctions, filters, typed_predicates
 from tidegate.adapting.moving import Moving, Standing
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.filters import Filter, parse
-from tidegate.matching import covering_index
+from tidegate.matching import box_groups
 from tidegate.matching.boxes import Box
 from tidegate.matching.covering_index import CoveringIndex
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
@@ -25,8 +25,8 @@ from tidegate.matching.poset import T
 @pytest.fixture(params=[0, 1000], ids=["arrays", "loops"], autouse=True, scope="module")
 def size_from_which_arrays_are_used(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covering_index, "_LOOPED_MAX", request.param)
-        patch.setattr(covering_index, "_SORTED_MIN", 1)
+        patch.setattr(box_groups, "_LOOPED_MAX", request.param)
+        patch.setattr(box_groups, "_SORTED_MIN", 1)
         yield
 
 
@@ -116,7 +116,7 @@ def test_many_prices_of_many_airlines() -> None:
         return FILTERS.boxes(parse(text))
 
     assert len(index.narrower(boxes("price < 50"))[0]) == 5 * 51
-    if covering_index._LOOPED_MAX == 0:
+    if box_groups._LOOPED_MAX == 0:
         nearest, _ = index.narrower(boxes("price < 50"), nearest=True)
         assert set(nearest) == {f"airline = 'A{a}' and price < 50" for a in range(5)}
         nearest, _ = index.wider(boxes("airline = 'A3' and price < 50"), nearest=True)

@@ -30,7 +30,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.syntax import Operator, all_of
 from tidegate.language.values import from_micros
-from tidegate.matching import covering_index
+from tidegate.matching import box_groups
 from tidegate.matching.orders import (
     ADVERTISEMENTS,
     FILTERS,
@@ -144,8 +144,8 @@ def churn(data: st.DataObject, order: Order[T], items: st.SearchStrategy[T]) -> 
 def small_arrays() -> Iterator[None]:
     """Sets as small as these are compared in both of the ways in which the index does it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(covering_index, "_LOOPED_MAX", 1)
-        patch.setattr(covering_index, "_SORTED_MIN", 1)
+        patch.setattr(box_groups, "_LOOPED_MAX", 1)
+        patch.setattr(box_groups, "_SORTED_MIN", 1)
         yield
 
 
