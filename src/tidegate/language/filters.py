@@ -246,12 +246,13 @@ class Filter:
         price < 30 and symbol = 'IBM'
         """
         shape, row = self.shape_and_row
-        filter = Filter.of_shape(
-            shape, tuple(cells.get(index, each) for index, each in enumerate(row))
-        )
+        changed = list(row)
+        for index, value in cells.items():
+            changed[index] = value
+        filter = Filter.of_shape(shape, tuple(changed))
         known = filter.__dict__
         known["size"] = shape.size
-        if shape.comparisons is not None and not any(isinstance(each, Parameter) for each in row):
+        if shape.comparisons is not None and not self.parameters:
             known |= {"parameters": (), "variables": (), "evolves": False}
         return filter
 

@@ -52,6 +52,8 @@ _FIRST: dict[Kind, Value] = {
 _LAST_TIME = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MEMBERS_MAX = 16
+_DENSE = 2**52
+"""Up to here, there is a float between any two integers."""
 
 
 def next_value(value: Value) -> Point:
@@ -60,6 +62,8 @@ def next_value(value: Value) -> Point:
     >>> next_value(1), next_value(2**53), next_value("a"), next_value(True)
     (1.0000000000000002, 9007199254740993, 'a\\x00', END)
     """
+    if (type(value) is float or type(value) is int) and -_DENSE < value < _DENSE:
+        return math.nextafter(value, math.inf)  # between two integers there are floats
     if isinstance(value, bool):
         return END if value else True
     if isinstance(value, str):

@@ -120,8 +120,9 @@ class Group(Generic[T]):
         if self._cell_of(entry.box) != self._cell_of(box):
             self._leave_cell(entry)
             self._enter_cell(entry, box)
-        self._numbers.count(box, 1)
-        self._numbers.count(entry.box, -1)
+        if State.VALUE in self.states:
+            self._numbers.count(box, 1)
+            self._numbers.count(entry.box, -1)
         entry.box = box
         if entry.row < self._lows.shape[1]:
             self._write(entry.row, box)

@@ -9,7 +9,7 @@ both says that nothing was lost on the way.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
@@ -43,6 +43,8 @@ class State(IntEnum):
     PATTERN = 4
     """Strings that read in a certain way; some of the bounded space may be known to be empty."""
 
+    __hash__ = int.__hash__  # that of enumerations is slow, and states are hashed all the time
+
 
 SingleValue = tuple[str, object]
 """A value and its kind."""
@@ -52,10 +54,21 @@ Bounds = tuple[State, float, float, SingleValue | None]
 class Box:
     """The bounds of a conjunction, attribute by attribute, in the order of their names.
 
-    ``values`` has the value, with its kind, where there is just one, else None.
+    ``values`` has the value, with its kind, where there is just one, else None. ``key`` is what
+    equal conjunctions have in common; others rarely.
     """
 
-    __slots__ = ("bounds", "highs", "is_said", "is_settled", "lows", "names", "states", "values")
+    __slots__ = (
+        "bounds",
+        "highs",
+        "is_said",
+        "is_settled",
+        "key",
+        "lows",
+        "names",
+        "states",
+        "values",
+    )
 
     def __init__(self, bounds: dict[str, Bounds]) -> None:
         self.bounds = bounds
@@ -68,6 +81,7 @@ class Box:
         widest = max(self.states, default=State.NUMBER)
         self.is_said = widest <= State.VALUE  # whether the bounds and values say all of it
         self.is_settled = widest < State.PATTERN  # whether covering is transitive among such
+        self.key = hash((self.names, self.lows, self.highs, self.values))
 
     def covers(self, other: Box, more_is_narrower: bool) -> bool | None:
         """Whether whatever lies in the other box lies in this one; None where boxes do not say."""
@@ -84,11 +98,6 @@ class Box:
             elif inner[0] is State.VALUE or outer[1] > inner[1] or outer[2] < inner[2]:
                 return False
         return True
-
-    @property
-    def key(self) -> Hashable:
-        """What equal conjunctions have in common; others rarely."""
-        return self.names, self.lows, self.highs, self.values
 
 
 def box_of(sets: Sets) -> Box:

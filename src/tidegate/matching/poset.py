@@ -49,11 +49,14 @@ class Node(Generic[T]):
         "item",
         "moves",
         "number",
+        "shifts",
         "subscribers",
     )
 
     def __init__(self, item: T, number: int, boxes: list[Box], *, moves: bool) -> None:
         self.number = number
+        self.shifts = 0
+        """How often its neighbours have become others."""
         self._describe(item, boxes, moves=moves)
         self.subscribers: OrderedSet[Hashable] = OrderedSet()
         self.forwards: OrderedSet[Hashable] = OrderedSet()
@@ -177,15 +180,13 @@ class Poset(Generic[T]):
         self._roots.pop(node, None)
         parents, children = list(node._parents), list(node._children)
         for parent in parents:
-            del parent._children[node]
+            _unlink(parent, node)
         for child in children:
-            del child._parents[node]
+            _unlink(node, child)
             for parent in self._not_above(parents, child):
                 _link(parent, child)
             if child.is_root:
                 self._roots[child] = None
-        node._parents.clear()
-        node._children.clear()
 
     def _join(self, node: Node[T], place: _Place[T]) -> None:
         """Put a node between those above and those below it."""
@@ -485,12 +486,16 @@ def _first_common(above: _Nodes[T], below: _Nodes[T]) -> Node[T] | None:
 def _link(parent: Node[T], child: Node[T]) -> None:
     parent._children[child] = None
     child._parents[parent] = None
+    parent.shifts += 1
+    child.shifts += 1
 
 
 def _unlink(parent: Node[T], child: Node[T]) -> None:
     if child in parent._children:
         del parent._children[child]
         del child._parents[parent]
+        parent.shifts += 1
+        child.shifts += 1
 
 
 def _cut(above: _Nodes[T], below: _Nodes[T]) -> None:

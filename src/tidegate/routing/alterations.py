@@ -36,9 +36,11 @@ def differing_cells(old: Standing, new: Standing) -> tuple[Cell, ...]:
     """
     pairs = zip(_row(old), _row(new), strict=True)
     return tuple(
-        (index, after)
-        for index, (before, after) in enumerate(pairs)
-        if (type(before), before) != (type(after), after)
+        [
+            (index, after)
+            for index, (before, after) in enumerate(pairs)
+            if before is not after and (type(before), before) != (type(after), after)
+        ]
     )
 
 
@@ -65,7 +67,7 @@ def altered(standing: Standing, cells: Iterable[Cell]) -> Standing:
 
 def _row(standing: Standing) -> tuple[Value, ...]:
     _, row = filter_of(standing).shape_and_row
-    return tuple(each for each in row if not isinstance(each, Parameter))
+    return tuple([each for each in row if not isinstance(each, Parameter)])
 
 
 def _checked(value: object) -> Value:

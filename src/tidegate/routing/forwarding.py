@@ -292,7 +292,7 @@ class Forwarding(Generic[T]):
         if len(node.subscribers) > 1:
             self._let_go(asker, node)
             return self._enter(asker, item)
-        parents, children = node.parents, node.children
+        shifts, children = node.shifts, node.children
         placed = self.poset.rebind(node, item)
         if placed is not node:
             self._drop(node, children)
@@ -300,9 +300,8 @@ class Forwarding(Generic[T]):
             self.mark(placed)
             return placed
         self._altered[node] = None
-        below = node.children
-        if below != children or node.parents != parents:
-            self._marked.update(dict.fromkeys([node, *children, *below]))
+        if node.shifts != shifts:
+            self._marked.update(dict.fromkeys([node, *children, *node.children]))
         elif self._by_item:
             self.mark(node)
         if self.listener is not None:
