@@ -176,7 +176,6 @@ def test_filters_that_are_mostly_related(data: st.DataObject) -> None:
     assert poset.matching(event) == matched
 
 
-@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_conjunctions_without_patterns(data: st.DataObject) -> None:
     poset = churn(data, FILTERS, conjunctions(typed_predicates(patterns=False)))
@@ -184,7 +183,6 @@ def test_conjunctions_without_patterns(data: st.DataObject) -> None:
     assert poset.matching(event) == [node for node in listed(poset) if node.item.matches(event)]
 
 
-@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_any_filters(data: st.DataObject) -> None:
     """With patterns and disjunctions covering is not always seen, and answers are right."""
@@ -232,7 +230,6 @@ def advertisement(filter: Filter) -> Advertisement:
     return parse_advertisement(str(filter))
 
 
-@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_advertisements(data: st.DataObject) -> None:
     items = (conjunctions(typed_predicates(patterns=False)) | crowded()).map(advertisement)
