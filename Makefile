@@ -11,8 +11,10 @@ export PYTHON
 # More arguments for the program behind run, test, soak and bench: make test ARGS="-k parser"
 ARGS ?=
 
-# Tests marked with one xdist_group stay on one worker, so that they can share a Spark session.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 8 --dist loadgroup
+# Tests marked with one xdist_group stay on one worker, so that they can share a Spark session. As
+# they wait for Spark much of the time, there is one worker more than there are cores.
+WORKERS := $(shell expr $$(nproc) + 1)
+PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -1,7 +1,8 @@
 """Generated filters and events, aimed at the edges: bounds, kinds, absent values.
 
 Few names and few values, so that constraints meet; an event is drawn from the values next to those
-that stand in the filters under test.
+that stand in the filters under test. A strategy that is made anew for every example is checked anew
+by Hypothesis, which takes longer than to draw from it; so they are made once.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import product
 
 from hypothesis import strategies as st
@@ -80,10 +82,12 @@ _COMPARISONS = [
 ]
 
 
+@cache
 def constants(kind: st.SearchStrategy[Value] = values) -> st.SearchStrategy[Expression]:
     return kind.map(Constant)
 
 
+@cache
 def expressions(*, open: bool = True) -> st.SearchStrategy[Expression]:
     """Numeric expressions; with ``open``, of parameters, variables and time too."""
     leaves: list[st.SearchStrategy[Expression]] = [numbers.map(Constant)]
@@ -107,6 +111,7 @@ def expressions(*, open: bool = True) -> st.SearchStrategy[Expression]:
     return st.recursive(st.one_of(leaves), extend, max_leaves=4)
 
 
+@cache
 def functions_of_time() -> st.SearchStrategy[Expression]:
     """Numeric expressions of constants and `t`."""
     leaves = st.just(Elapsed()) | st.integers(-5, 5).map(Constant) | numbers.map(Constant)
@@ -121,6 +126,7 @@ def functions_of_time() -> st.SearchStrategy[Expression]:
     return st.recursive(leaves, extend, max_leaves=5)
 
 
+@cache
 def predicates(
     operand: st.SearchStrategy[Expression] | None = None, *, patterns: bool = True
 ) -> st.SearchStrategy[Predicate]:
@@ -161,6 +167,7 @@ def predicates(
     return st.one_of(parts)
 
 
+@cache
 def typed_predicates(*, patterns: bool = True) -> st.SearchStrategy[Predicate]:
     """Predicates that agree on the kind of each attribute, so that more of them meet."""
 
@@ -176,6 +183,7 @@ def typed_predicates(*, patterns: bool = True) -> st.SearchStrategy[Predicate]:
     return of_kind(b, strings) | of_kind(a, few_numbers) | of_kind(c, st.sampled_from(EDGE_TIMES))
 
 
+@cache
 def nodes(leaf: st.SearchStrategy[Predicate] | None = None) -> st.SearchStrategy[Node]:
     """Trees as the parser builds them."""
     leaves: st.SearchStrategy[Node] = predicates() if leaf is None else leaf
@@ -189,6 +197,7 @@ def nodes(leaf: st.SearchStrategy[Predicate] | None = None) -> st.SearchStrategy
     )
 
 
+@cache
 def conjunctions(leaf: st.SearchStrategy[Predicate] | None = None) -> st.SearchStrategy[Filter]:
     """Filters that are a conjunction of constants."""
     leaves = predicates() if leaf is None else leaf

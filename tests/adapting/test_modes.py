@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evolution_oracle import SECOND, Evolution, evolves
@@ -86,6 +86,7 @@ def change(
 
 
 @every_matcher
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_single_events_go_by_the_rules(name: str, data: st.DataObject) -> None:
     asked = data.draw(subscriptions())
@@ -105,6 +106,7 @@ def test_single_events_go_by_the_rules(name: str, data: st.DataObject) -> None:
 
 
 @every_matcher
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_a_batch_gives_what_its_events_give_one_by_one(name: str, data: st.DataObject) -> None:
     asked = data.draw(subscriptions())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from small_parts import small_parts
@@ -134,6 +134,7 @@ moments = st.none() | st.integers(0, 10**7)
 
 
 @every_fast_one
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_single_events_agree_with_naive(make: Callable[[], Matcher], data: st.DataObject) -> None:
     """Any filters, events at their bounds, updates and removals on the way."""
@@ -175,6 +176,7 @@ def change(
 
 
 @every_fast_one
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_batches_agree_with_naive(make: Callable[[], Matcher], data: st.DataObject) -> None:
     """Attributes that change their kind from event to event, absent ones, times."""

@@ -142,7 +142,10 @@ def test_a_trace_of_a_script_can_be_replayed() -> None:
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        ({"client": "ann", "broker": "b0"}, "do: None is none of subscribe, unsubscribe, "),
+        (
+            {"client": "ann", "broker": "b0"},
+            "'do' is missing; it is one of subscribe, unsubscribe, ",
+        ),
         (act("0s", "ann", "dance"), "do: 'dance' is none of"),
         (act("soon", "ann", "depart"), "at: 'soon' is no duration"),
         (act("0s", "ann", "subscribe", broker="b0"), "'filter' is missing"),

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run_killed(plan: Plan) -> None:
-    """Run the stream to the point where it is killed, or to its end."""
+    """Run the streams to the points where they are killed."""
     paths = [str(Path(killed_query.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, killed_query.__file__, plan.to_argument()],
@@ -67,7 +67,7 @@ def run_killed(plan: Plan) -> None:
         timeout=300,
         check=False,
     )
-    assert done.returncode == (-signal.SIGKILL if plan.point else 0), done.stderr.decode()[-3000:]
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-3000:]
 
 
 class Collecting:
@@ -124,15 +124,16 @@ def embedded_sequences() -> Counter[tuple[str, tuple[int, ...]]]:
 
 def test_every_sink_has_every_delivery_once(folder: Path, spark: SparkSession, kafka: str) -> None:
     wanted = Collecting()
-    killed_query.run(spark, Plan(str(folder), kafka, "", 0), wanted, "unkilled")
+    unkilled = Plan(str(folder), kafka, {})
+    killed_query.start(spark, unkilled, wanted, "unkilled").awaitTermination()
     operations = Counter(delivery[-1] for delivery in wanted.deliveries.elements())
     assert operations["retract"] > 0  # the late change takes something back
-    points = [
-        ("patterns", 1), ("patterns written", 2),
-        ("parquet", 0), ("delta", 0), ("kafka", 1), ("reported", 1), ("", 0),
-    ]  # fmt: skip
-    for point, batch in points:
-        run_killed(Plan(str(folder), kafka, point, batch))
+    for points in (
+        {"patterns": 1, "parquet": 0}, {"patterns written": 2, "delta": 0},
+        {"kafka": 1}, {"reported": 1},
+    ):  # fmt: skip
+        run_killed(Plan(str(folder), kafka, points))
+    killed_query.run(spark, unkilled, patterns=True)
     assert sequences(spark, folder / "patterns") == embedded_sequences()
     assert in_parquet(spark, folder / "parquet") == wanted.deliveries
     delta = DeltaTable(folder / "delta").to_pyarrow_table().to_pylist()

@@ -125,7 +125,8 @@ def _act(
 def _check_fields(record: Mapping[str, Any]) -> None:
     do = record.get("do")
     if do not in FIELDS:
-        raise SimulationError(f"do: {do!r} is none of {', '.join(FIELDS)}")
+        what = "'do' is missing; it is one of" if do is None else f"do: {do!r} is none of"
+        raise SimulationError(f"{what} {', '.join(FIELDS)}")
     needed = ["client", "do", *([FIELDS[do]] if FIELDS[do] else [])]
     for name in needed:
         if name not in record:
