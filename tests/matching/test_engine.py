@@ -190,6 +190,12 @@ def test_columns_of_no_value_type_are_refused(column: Any, reason: str) -> None:
         engine.match_batch(pa.table({"a": column}))
 
 
+@pytest.mark.parametrize("filter", [5, None])
+def test_what_is_no_filter(engine: Engine, filter: Any) -> None:
+    with pytest.raises(FilterError, match="a filter is a string, not"):
+        engine.subscribe(filter)
+
+
 def test_subscribe_batch(engine: Engine) -> None:
     table = pa.table(
         {

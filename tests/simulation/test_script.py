@@ -37,6 +37,10 @@ ASKED = act("0s", "ann", "subscribe", broker="b0", filter="x > 0")
 PUBLISHED = [act(f"{n}s", "bob", "publish", broker="b3", event={"x": n}) for n in range(1, 6)]
 
 
+def subscribed(**more: object) -> dict[str, Any]:
+    return {**ASKED, **more}
+
+
 def run(*records: dict[str, Any], **more: Any) -> Report:
     script = script_of(*records)
     demand = Demand(0, 0, 0.0, script.duration_s)
@@ -61,6 +65,33 @@ def test_what_a_script_says() -> None:
     assert made.clients == {ANN: "b0"}
     assert made.duration_s == 2.0
     assert Script(()).duration_s == 0.0
+
+
+def test_a_subscription_with_a_name_is_changed_as_one() -> None:
+    report = run(
+        subscribed(name="s", filter="x > :least and x < :most", params={"least": 1, "most": 3}),
+        *PUBLISHED,
+        act("2500ms", "ann", "update", name="s", params={"least": 3, "most": 9}),
+        act("3500ms", "ann", "update", name="s", filter="x < 0 + 2 * t", params={}),
+        act("4500ms", "ann", "cancel", name="s"),
+        act("4600ms", "ann", "update", name="s", params={}),
+    )
+    assert told(report) == [
+        ("b0", "in force", "s (version 1)"),
+        ("b0", "event", {"x": 2}),
+        ("b0", "in force", "s (version 2)"),
+        ("b0", "in force", "s (version 3)"),
+        ("b0", "event", {"x": 4}),
+        ("b0", "refused", "'ann' has no subscription 's'"),
+    ]
+    assert report.happenings[0].line().endswith("s  ann at b0: in force s (version 1)")
+
+
+def test_a_filter_that_moves() -> None:
+    report = run(subscribed(name="s", filter="x >= t - 1.5", evolve="periodic 1s"), *PUBLISHED)
+    assert [content for _, what, content in told(report) if what == "event"] == [
+        {"x": n} for n in range(1, 6)
+    ]
 
 
 def test_moves_are_counted() -> None:
@@ -154,7 +185,14 @@ def test_a_trace_of_a_script_can_be_replayed() -> None:
         (act("0s", "ann", "publish", broker="b0", event=5), "an event"),
         (act("0s", "ann", "subscribe", broker="b0", filter=5), "'filter' must be a text, not 5"),
         (act("0s", "", "depart", broker="b0"), "'client' must be a text, not ''"),
-        (act("0s", "ann", "depart"), "the first line of 'ann' names its broker"),
+        (act("0s", "ann", "depart"), "the line of 'ann' with the earliest time names its"),
+        (subscribed(params={}), "a subscription with parameters, or that moves, has a 'name'"),
+        (subscribed(evolve="lazy"), "a subscription with parameters, or that moves, has a 'name'"),
+        (subscribed(name=""), "'name' must be a text, not ''"),
+        (subscribed(name="s", params=[1]), "'params' must be an object, not [1]"),
+        (subscribed(name="s", evolve="often"), "'often'"),
+        (act("0s", "ann", "update", broker="b0"), "'name' is missing"),
+        (act("0s", "ann", "cancel", broker="b0", name="s", params={}), "'params' does not go with"),
         (act("0s", "ann", "depart", broker="b9"), "there is no broker 'b9' in 'chain'"),
         (act("0s", "ann", "depart", broker="b0", filter="x = 1"), "'filter' does not go with"),
     ],
@@ -188,6 +226,12 @@ def test_the_example(request: pytest.FixtureRequest) -> None:
         ("b5", "event", {"airline": "UA", "dest": "DEN", "price": 180}),
     ]
     assert [what for _, what, _ in told(report, "bob")] == ["event", "refused"]
+    assert told(report, "sue") == [
+        ("b2", "in force", "cheap (version 1)"),
+        ("b2", "event", cheap),
+        ("b2", "in force", "cheap (version 2)"),
+        ("b2", "event", {"airline": "UA", "dest": "DEN", "price": 180}),
+    ]
     ((_, _, sequence),) = told(report, "eve")
     assert isinstance(sequence, list)
     assert sequence[1] == cheap

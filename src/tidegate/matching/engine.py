@@ -140,7 +140,7 @@ class Engine:
         True
         """
         check_evolve(evolve)
-        parsed = parse(filter) if isinstance(filter, str) else filter
+        parsed = filter if isinstance(filter, Filter) else parse(filter)
         values = checked_parameters(parsed.parameters, {**(parameters or {}), **more})
         unset = [name for name in parsed.parameters if name not in values]
         if unset:

@@ -9,6 +9,15 @@ What can be done: subscribe and unsubscribe with a filter or a pattern, advertis
 publish an event, suspend, resume, depart. The first line of a client says at which broker it is;
 who resumes at another broker has moved there. Lines are in any order; those of one time happen in
 the order of the file.
+
+A subscription with a name may have parameters and move, can be changed as one and cancelled:
+
+    {"client": "ann", "broker": "b0", "do": "subscribe", "name": "cheap",
+     "filter": "price < :limit", "params": {"limit": 10}}
+    {"at": "3s", "client": "ann", "do": "update", "name": "cheap", "params": {"limit": 30}}
+    {"at": "4s", "client": "ann", "do": "cancel", "name": "cheap"}
+
+When it or a change of it is in force everywhere, its client is told.
 """
 
 from __future__ import annotations
@@ -32,9 +41,12 @@ from tidegate.simulation.world import World
 
 FIELDS = {
     "subscribe": "filter", "unsubscribe": "filter", "advertise": "filter", "unadvertise": "filter",
+    "update": "name", "cancel": "name",
     "publish": "event", "suspend": None, "resume": None, "depart": None,
 }  # fmt: skip
 """What can be done, and what has to be said for it."""
+_MORE_FIELDS = {"subscribe": {"name", "params", "evolve"}, "update": {"params", "filter"}}
+"""What can be said besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +91,11 @@ def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Scrip
             timed.append((_time_us(made), number, made))
         except TidegateError as error:
             raise SimulationError(f"line {number}: {error}") from None
-    homes: dict[Client, Peer] = {}
-    moves: dict[Client, int] = {}
+    reading = _Reading(topology)
     acts: list[Act] = []
     for at_us, number, record in sorted(timed, key=lambda each: each[:2]):
         try:
-            acts.append(_act(at_us, record, topology, homes, moves))
+            acts.append(reading.act(at_us, record))
         except TidegateError as error:
             raise SimulationError(f"line {number}: {error}") from None
     return Script(tuple(acts))
@@ -97,29 +108,46 @@ def _time_us(record: Mapping[str, Any]) -> int:
         raise SimulationError(f"at: {error}") from None
 
 
-def _act(
-    at_us: int,
-    record: Mapping[str, Any],
-    topology: Topology,
-    homes: dict[Client, Peer],
-    moves: dict[Client, int],
-) -> Act:
-    _check_fields(record)
-    client, do = Client(record["client"]), record["do"]
-    home = homes.get(client)
-    broker = record.get("broker", home)
-    if broker is None:
-        raise SimulationError(f"the first line of {client.identity!r} names its broker")
-    topology.links_of(broker)  # raises if there is no such broker
-    homes[client] = broker
-    if home in (None, broker):
-        return Act(at_us, client, broker, request_of({"time_us": None, **record}))
-    if do != "resume":
-        raise SimulationError(
-            f"{client.identity!r} is at {home!r}; it moves to {broker!r} when it resumes there"
-        )
-    moves[client] = moves.get(client, 0) + 1
-    return Act(at_us, client, broker, m.Resume(home, moves[client]))
+class _Reading:
+    """What is known of clients after the lines so far, in the order of time."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._homes: dict[Client, Peer] = {}
+        self._moves: dict[Client, int] = {}
+        self._versions: dict[tuple[Client, str], int] = {}
+
+    def act(self, at_us: int, record: Mapping[str, Any]) -> Act:
+        """What a line says."""
+        _check_fields(record)
+        client, do = Client(record["client"]), record["do"]
+        home = self._homes.get(client)
+        broker = record.get("broker", home)
+        if broker is None:
+            raise SimulationError(
+                f"the line of {client.identity!r} with the earliest time names its broker"
+            )
+        self._topology.links_of(broker)  # raises if there is no such broker
+        self._homes[client] = broker
+        if home in (None, broker):
+            return Act(at_us, client, broker, self._request(client, record))
+        if do != "resume":
+            raise SimulationError(
+                f"{client.identity!r} is at {home!r}; it moves to {broker!r} when it resumes there"
+            )
+        self._moves[client] = self._moves.get(client, 0) + 1
+        return Act(at_us, client, broker, m.Resume(home, self._moves[client]))
+
+    def _request(self, client: Client, record: Mapping[str, Any]) -> Message:
+        filled = {"time_us": None, "origin_us": None, "confirm": True, **record}
+        if "name" in record:
+            key = client, record["name"]
+            filled["version"] = self._versions[key] = self._versions.get(key, 0) + 1
+            for name in ("params", "evolve", "filter"):
+                filled.setdefault(name, {} if name == "params" else None)
+        elif {"params", "evolve"} & set(record):
+            raise SimulationError("a subscription with parameters, or that moves, has a 'name'")
+        return request_of(filled)
 
 
 def _check_fields(record: Mapping[str, Any]) -> None:
@@ -131,10 +159,12 @@ def _check_fields(record: Mapping[str, Any]) -> None:
     for name in needed:
         if name not in record:
             raise SimulationError(f"{name!r} is missing")
-    for name in ("client", "broker", "filter"):
+    for name in ("client", "broker", "filter", "name", "evolve"):
         if name in record and not (isinstance(record[name], str) and record[name]):
             raise SimulationError(f"{name!r} must be a text, not {record[name]!r}")
-    unknown = set(record) - {*needed, "at", "broker"}
+    if not isinstance(record.get("params", {}), dict):
+        raise SimulationError(f"'params' must be an object, not {record['params']!r}")
+    unknown = set(record) - {*needed, "at", "broker"} - _MORE_FIELDS.get(do, set())
     if unknown:
         raise SimulationError(f"{min(unknown)!r} does not go with {do!r}")
 
@@ -147,7 +177,7 @@ class Happening:
     client: str
     broker: Peer
     what: str
-    """`event`, `sequence`, `refused` or `missed`."""
+    """`event`, `sequence`, `in force`, `refused` or `missed`."""
     content: Any
 
     def line(self) -> str:
@@ -156,7 +186,8 @@ class Happening:
         >>> Happening(1_250_000, "ann", "b0", "event", {"price": 9}).line()
         '   1.250 s  ann at b0: {"price": 9}'
         """
-        said = self.content if self.what == "refused" else json.dumps(self.content, default=str)
+        plain = self.what in ("refused", "in force")
+        said = self.content if plain else json.dumps(self.content, default=str)
         shown = said if self.what == "event" else f"{self.what} {said}"
         return f"{self.us / 1e6:8.3f} s  {self.client} at {self.broker}: {shown}"
 
@@ -176,6 +207,8 @@ class _Listener:
                 self._tell("event", _shown(publication), now_us)
             case m.DeliverSequence(_, publications):
                 self._tell("sequence", [_shown(each) for each in publications], now_us)
+            case m.InForce(name, version):
+                self._tell("in force", f"{name} (version {version})", now_us)
             case m.Refused(_, reason):
                 self._cast.tally.refused += 1
                 self._tell("refused", reason, now_us)
