@@ -157,16 +157,12 @@ class Poset(Generic[T]):
         """
         new = self._node_of(item)  # which fails before anything has changed
         place = self._place_instead(new, node)
-        if place is None:
-            self.remove(node)
-            place = self._place(new)
-        elif isinstance(place, Node):
-            self.remove(node)
-        elif place.is_of(node):
+        if isinstance(place, _Place) and place.is_of(node):
             self._register_anew(node, new)
             return node
-        else:
-            self.remove(node)
+        self.remove(node)
+        if place is None:
+            place = self._place(new)
         if isinstance(place, Node):
             return place
         node._describe(item, new._boxes, moves=new.moves)
