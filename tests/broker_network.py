@@ -19,7 +19,7 @@ from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.patterns import Pattern
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.broker import Broker, BrokerLimits
 from tidegate.routing.domains import Architecture, Domain
 from tidegate.routing.graph import Graph

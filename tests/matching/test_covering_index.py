@@ -19,7 +19,7 @@ from tidegate.matching import box_groups
 from tidegate.matching.boxes import Box
 from tidegate.matching.covering_index import CoveringIndex
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
-from tidegate.matching.poset import T
+from tidegate.matching.poset_nodes import T
 
 
 @pytest.fixture(params=[0, 1000], ids=["arrays", "loops"], autouse=True, scope="module")

@@ -36,7 +36,8 @@ from tidegate.matching.orders import (
     FILTERS,
     Order,
 )
-from tidegate.matching.poset import Node, Poset, T
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node, T
 
 # -- the plain poset --------------------------------------------------------------------------
 

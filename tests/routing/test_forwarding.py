@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.alterations import altered, differing_cells, structure
 from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding
 from tidegate.routing.messages import Client, Key

@@ -9,7 +9,8 @@ from tidegate.adapting.moving import Moving, Standing, filter_of
 from tidegate.language.filters import parse
 from tidegate.language.limits import Limits
 from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.merging import Groups
 from tidegate.simulation.interests import random_event, random_filter
 

@@ -14,7 +14,8 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.values import from_micros
 from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.alterations import altered, differing_cells, structure
 from tidegate.routing.merging import Groups
 from tidegate.routing.messages import Key

@@ -21,7 +21,8 @@ from tidegate.language.values import from_micros
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.forwarding import Claim, Forwarding
 from tidegate.routing.messages import Client
 from tidegate.routing.substrates import (

@@ -11,7 +11,8 @@ import pytest
 
 from tidegate.adapting.moving import Standing
 from tidegate.language.events import Event
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.broker import Broker
 from tidegate.routing.forwarding import Asker, Forwarding
 from tidegate.routing.messages import Client, Key, Notify, Outgoing, Peer

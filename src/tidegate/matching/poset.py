@@ -18,87 +18,30 @@ out to be above and below the new item at once means the same as it does, seen o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Generic
 
 from tidegate.language.events import Event
 from tidegate.matching.boxes import Box, box_of_event
 from tidegate.matching.covering_index import CoveringIndex
-from tidegate.matching.ordered_set import OrderedSet
 from tidegate.matching.orders import Order
-
-T = TypeVar("T")
-
-
-class Node(Generic[T]):
-    """An item of a poset, with its neighbours in it.
-
-    ``subscribers`` (who asked for it) and ``forwards`` (to whom it was sent on) belong to the
-    broker; the poset leaves them alone.
-    """
-
-    __slots__ = (
-        "_box",
-        "_boxes",
-        "_children",
-        "_parents",
-        "_settled",
-        "forwards",
-        "item",
-        "moves",
-        "number",
-        "shifts",
-        "subscribers",
-    )
-
-    def __init__(self, item: T, number: int, boxes: list[Box], *, moves: bool) -> None:
-        self.number = number
-        self.shifts = 0
-        """How often its neighbours have become others."""
-        self._describe(item, boxes, moves=moves)
-        self.subscribers: OrderedSet[Hashable] = OrderedSet()
-        self.forwards: OrderedSet[Hashable] = OrderedSet()
-        self._parents: dict[Node[T], None] = {}
-        self._children: dict[Node[T], None] = {}
-
-    def _describe(self, item: T, boxes: list[Box], *, moves: bool) -> None:
-        self.item = item
-        self.moves = moves
-        self._boxes = boxes
-        self._box = boxes[0] if len(boxes) == 1 and not moves else None
-        self._settled = not moves and all(box.is_settled for box in boxes)
-
-    @property
-    def parents(self) -> list[Node[T]]:
-        """The immediate predecessors: nodes that cover it, none of which covers another."""
-        return _in_order(self._parents)
-
-    @property
-    def children(self) -> list[Node[T]]:
-        """The immediate successors: nodes that it covers, none of which covers another."""
-        return _in_order(self._children)
-
-    @property
-    def is_root(self) -> bool:
-        """Whether nothing covers it."""
-        return not self._parents
-
-    def ancestors(self) -> list[Node[T]]:
-        """All nodes that cover it."""
-        return _in_order(_closed(self._parents, _parents_of))
-
-    def descendants(self) -> list[Node[T]]:
-        """All nodes that it covers."""
-        return _in_order(_closed(self._children, _children_of))
-
-    def __repr__(self) -> str:
-        return f"<Node {self.number}: {self.item}>"
-
-
-_Nodes = dict[Node[T], None]
-"""A set of nodes, in the order in which they were found."""
+from tidegate.matching.poset_nodes import (
+    Node,
+    Nodes,
+    T,
+    children_of,
+    closed,
+    cut,
+    first_common,
+    in_order,
+    link,
+    parents_of,
+    replaced,
+    unlink,
+    without,
+)
 
 
 class Poset(Generic[T]):
@@ -115,8 +58,8 @@ class Poset(Generic[T]):
 
     def __init__(self, order: Order[T]) -> None:
         self._order = order
-        self._nodes: _Nodes[T] = {}
-        self._roots: _Nodes[T] = {}
+        self._nodes: Nodes[T] = {}
+        self._roots: Nodes[T] = {}
         self._index: CoveringIndex[Node[T]] = CoveringIndex(order.more_is_narrower)
         self._by_key: dict[Hashable, list[Node[T]]] = {}
         self._unsettled = 0
@@ -135,7 +78,7 @@ class Poset(Generic[T]):
 
     def roots(self) -> list[Node[T]]:
         """The nodes that nothing covers."""
-        return _in_order(self._roots)
+        return in_order(self._roots)
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -165,7 +108,7 @@ class Poset(Generic[T]):
             place = self._place(new)
         if isinstance(place, Node):
             return place
-        node._describe(item, new._boxes, moves=new.moves)
+        node.describe(item, new.boxes, moves=new.moves)
         self._register(node)
         self._join(node, place)
         return node
@@ -174,13 +117,13 @@ class Poset(Generic[T]):
         """Take a node out; what it stood between is joined. KeyError if it is not there."""
         self._unregister(node)
         self._roots.pop(node, None)
-        parents, children = list(node._parents), list(node._children)
+        parents, children = list(node.above), list(node.below)
         for parent in parents:
-            _unlink(parent, node)
+            unlink(parent, node)
         for child in children:
-            _unlink(node, child)
+            unlink(node, child)
             for parent in self._not_above(parents, child):
-                _link(parent, child)
+                link(parent, child)
             if child.is_root:
                 self._roots[child] = None
 
@@ -188,45 +131,45 @@ class Poset(Generic[T]):
         """Put a node between those above and those below it."""
         for child in place.children:
             for parent in place.parents:
-                _unlink(parent, child)
+                unlink(parent, child)
         for parent in place.parents:
-            _link(parent, node)
+            link(parent, node)
         for child in place.children:
-            _link(node, child)
+            link(node, child)
             self._roots.pop(child, None)
         if node.is_root:
             self._roots[node] = None
 
     def _register(self, node: Node[T]) -> None:
         self._nodes[node] = None
-        boxes = node._boxes
-        self._unsettled += not node._settled
+        boxes = node.boxes
+        self._unsettled += not node.settled
         if not boxes:
             self._bottom = node
         else:
             self._index.add(node, boxes, moves=node.moves)
-            if node._box is not None:
-                self._by_key.setdefault(node._box.key, []).append(node)
+            if node.box is not None:
+                self._by_key.setdefault(node.box.key, []).append(node)
 
     def _register_anew(self, node: Node[T], new: Node[T]) -> None:
         """Give a node the item of a new one; both have a single box that is settled."""
-        assert node._box is not None
-        assert new._box is not None
-        self._forget_key(node, node._box)
-        self._index.change(node, new._box)
-        node._describe(new.item, new._boxes, moves=False)
-        self._by_key.setdefault(new._box.key, []).append(node)
+        assert node.box is not None
+        assert new.box is not None
+        self._forget_key(node, node.box)
+        self._index.change(node, new.box)
+        node.describe(new.item, new.boxes, moves=False)
+        self._by_key.setdefault(new.box.key, []).append(node)
 
     def _unregister(self, node: Node[T]) -> None:
         del self._nodes[node]
-        boxes = node._boxes
-        self._unsettled -= not node._settled
+        boxes = node.boxes
+        self._unsettled -= not node.settled
         if not boxes:
             self._bottom = None
         else:
             self._index.remove(node)
-            if node._box is not None:
-                self._forget_key(node, node._box)
+            if node.box is not None:
+                self._forget_key(node, node.box)
 
     def _forget_key(self, node: Node[T], box: Box) -> None:
         alike = self._by_key[box.key]
@@ -240,17 +183,17 @@ class Poset(Generic[T]):
         """The node of an item, or of one that equals it."""
         new = self._node_of(item)
         equal = self._equal(new)
-        if equal is not None or (new._box and new._settled and not self._unsettled):
+        if equal is not None or (new.box and new.settled and not self._unsettled):
             return equal
-        return _first_common(self._all_above(new), self._all_below(new))
+        return first_common(self._all_above(new), self._all_below(new))
 
     def covering(self, item: T) -> list[Node[T]]:
         """All nodes that cover an item; one that equals it does."""
-        return _in_order(self._all_above(self._node_of(item)))
+        return in_order(self._all_above(self._node_of(item)))
 
     def covered_by(self, item: T) -> list[Node[T]]:
         """All nodes that an item covers; one that equals it is."""
-        return _in_order(self._all_below(self._node_of(item)))
+        return in_order(self._all_below(self._node_of(item)))
 
     def matching(self, event: Event, *, moving: bool = True) -> list[Node[T]]:
         """All nodes that an event matches; those that move, at its time, or not at all.
@@ -259,7 +202,7 @@ class Poset(Generic[T]):
         """
         sure, maybe = self._index.wider([box_of_event(event)], moving=moving)
         found = [node for node in maybe if self._order.matches(node.item, event)]
-        return _in_order(sure + found)
+        return in_order(sure + found)
 
     def descend(self, holds: Callable[[T], bool]) -> list[Node[T]]:
         """All nodes for which something holds that holds for whatever covers them too.
@@ -267,7 +210,7 @@ class Poset(Generic[T]):
         It is asked of the roots, and then only of children of nodes for which it holds: the walk
         that a notification takes in Siena, 4.3.
         """
-        found: _Nodes[T] = {}
+        found: Nodes[T] = {}
         asked = dict.fromkeys(self._roots)
         waiting = deque(asked)
         while waiting:
@@ -275,11 +218,11 @@ class Poset(Generic[T]):
             if not holds(node.item):
                 continue
             found[node] = None
-            for child in node._children:
+            for child in node.below:
                 if child not in asked:
                     asked[child] = None
                     waiting.append(child)
-        return _in_order(found)
+        return in_order(found)
 
     # -- where an item belongs ----------------------------------------------------------------
 
@@ -289,14 +232,14 @@ class Poset(Generic[T]):
 
     def _place(self, new: Node[T]) -> Node[T] | _Place[T]:
         """The node that equals a new one; else where it belongs."""
-        if new._boxes == []:
-            lowest = [node for node in self._nodes if not node._children]
+        if new.boxes == []:
+            lowest = [node for node in self._nodes if not node.below]
             return self._bottom or _Place(lowest, [])
         return self._quick_place(new, None) or self._careful_place(new)
 
     def _place_instead(self, new: Node[T], old: Node[T]) -> Node[T] | _Place[T] | None:
         """As ``_place``, as if an old node were not there; None where that must be seen then."""
-        if old._box is None or new._box is None or not old._settled:
+        if old.box is None or new.box is None or not old.settled:
             return None
         return self._quick_place(new, old)
 
@@ -306,18 +249,18 @@ class Poset(Generic[T]):
         The nearest nodes around are enough then. What was left out because of the old one is
         above or below that.
         """
-        if not new._settled:
+        if not new.settled:
             return None
         equal = self._equal(new, old)
         if equal is not None:
             return equal
         above, below = self._above(new, nearest=True), self._below(new, nearest=True)
         if old is not None:
-            above = _replaced(above, old, old._parents)
-            below = _replaced(below, old, old._children)
-        if self._unsettled and not all(node._settled for node in chain(above, below)):
+            above = replaced(above, old, old.above)
+            below = replaced(below, old, old.below)
+        if self._unsettled and not all(node.settled for node in chain(above, below)):
             return None
-        if new._box is None:
+        if new.box is None:
             for node in above:
                 if self._covers(new, node):
                     return node
@@ -329,55 +272,55 @@ class Poset(Generic[T]):
     def _careful_place(self, new: Node[T]) -> Node[T] | _Place[T]:
         """As ``_place``, from all nodes above and below, completed along the edges; cuts these."""
         above, below = self._all_above(new), self._all_below(new)
-        equal = _first_common(above, below)
+        equal = first_common(above, below)
         if equal is not None:
             return equal
-        _cut(above, below)
-        return _Place(_without(above, _parents_of), _without(below, _children_of))
+        cut(above, below)
+        return _Place(without(above, parents_of), without(below, children_of))
 
     def _equal(self, new: Node[T], old: Node[T] | None = None) -> Node[T] | None:
         """The node, other than an old one, that equals a new one, if both have a single box."""
-        if new._box is not None:
-            for node in self._by_key.get(new._box.key, ()):
+        if new.box is not None:
+            for node in self._by_key.get(new.box.key, ()):
                 if node is not old and self._covers(new, node) and self._covers(node, new):
                     return node
         return None
 
-    def _all_above(self, new: Node[T]) -> _Nodes[T]:
-        if new._boxes == []:
+    def _all_above(self, new: Node[T]) -> Nodes[T]:
+        if new.boxes == []:
             return dict(self._nodes)
         found = self._above(new)
-        return _closed(found, _parents_of) if self._unsettled else dict.fromkeys(found)
+        return closed(found, parents_of) if self._unsettled else dict.fromkeys(found)
 
-    def _all_below(self, new: Node[T]) -> _Nodes[T]:
+    def _all_below(self, new: Node[T]) -> Nodes[T]:
         found = self._below(new)
         if self._bottom is not None:
             found.append(self._bottom)
-        return _closed(found, _children_of) if self._unsettled else dict.fromkeys(found)
+        return closed(found, children_of) if self._unsettled else dict.fromkeys(found)
 
     def _above(self, new: Node[T], *, nearest: bool = False) -> list[Node[T]]:
         """Nodes seen to cover a new one; with ``nearest``, at least those that cover no other."""
-        sure, maybe = self._index.wider(new._boxes, nearest=nearest)
+        sure, maybe = self._index.wider(new.boxes, nearest=nearest)
         return sure + [node for node in maybe if self._covers(node, new)]
 
     def _below(self, new: Node[T], *, nearest: bool = False) -> list[Node[T]]:
         """Nodes that a new one is seen to cover; with ``nearest``, at least the highest of them."""
-        sure, maybe = self._index.narrower(new._boxes, nearest=nearest)
+        sure, maybe = self._index.narrower(new.boxes, nearest=nearest)
         if new.moves:  # what lies in all that it ever is need not be covered all the time
             sure, maybe = [], sure + maybe
         return sure + [node for node in maybe if self._covers(new, node)]
 
     def _covers(self, wide: Node[T], narrow: Node[T]) -> bool:
         """As the order says; mostly two boxes know as well, and sooner."""
-        if wide._box is not None and narrow._box is not None:
-            known = wide._box.covers(narrow._box, self._order.more_is_narrower)
+        if wide.box is not None and narrow.box is not None:
+            known = wide.box.covers(narrow.box, self._order.more_is_narrower)
             if known is not None:
                 return known
         return self._order.covers(wide.item, narrow.item)
 
     def _lowest(self, above: list[Node[T]]) -> list[Node[T]]:
         """The nodes that cover no other of them."""
-        over = {parent for node in above for parent in node._parents}
+        over = {parent for node in above for parent in node.above}
         left = [node for node in above if node not in over]
         if len(left) <= 1:
             return left
@@ -394,10 +337,10 @@ class Poset(Generic[T]):
         """
         covered = dict.fromkeys(below, True)
         if old is not None:
-            covered[old] = any(covered.get(each, self._covers(new, each)) for each in old._parents)
+            covered[old] = any(covered.get(each, self._covers(new, each)) for each in old.above)
         highest = []
         for node in below:
-            for parent in node._parents:
+            for parent in node.above:
                 if parent not in covered:
                     covered[parent] = self._covers(new, parent)
                 if covered[parent]:
@@ -409,14 +352,14 @@ class Poset(Generic[T]):
     def _not_above(self, nodes: list[Node[T]], child: Node[T]) -> list[Node[T]]:
         """Those of some nodes, which all cover a node, from which no way leads to it."""
         if child is self._bottom:
-            return [node for node in nodes if not node._children]
-        if not child._parents:
+            return [node for node in nodes if not node.below]
+        if not child.above:
             return nodes
-        around = chain(nodes, child._parents)
-        if self._unsettled and not all(node._settled for node in around):
-            reached = _closed(child._parents, _parents_of)
+        around = chain(nodes, child.above)
+        if self._unsettled and not all(node.settled for node in around):
+            reached = closed(child.above, parents_of)
             return [node for node in nodes if node not in reached]
-        others = list(child._parents)
+        others = list(child.above)
         return [node for node in nodes if not any(self._covers(node, each) for each in others)]
 
 
@@ -430,73 +373,8 @@ class _Place(Generic[T]):
     def is_of(self, node: Node[T]) -> bool:
         """Whether a node is there."""
         return (
-            len(self.parents) == len(node._parents)
-            and len(self.children) == len(node._children)
-            and all(each in node._parents for each in self.parents)
-            and all(each in node._children for each in self.children)
+            len(self.parents) == len(node.above)
+            and len(self.children) == len(node.below)
+            and all(each in node.above for each in self.parents)
+            and all(each in node.below for each in self.children)
         )
-
-
-def _parents_of(node: Node[T]) -> _Nodes[T]:
-    return node._parents
-
-
-def _children_of(node: Node[T]) -> _Nodes[T]:
-    return node._children
-
-
-def _in_order(nodes: Iterable[Node[T]]) -> list[Node[T]]:
-    return sorted(nodes, key=lambda node: node.number)
-
-
-def _closed(nodes: Iterable[Node[T]], further: Callable[[Node[T]], _Nodes[T]]) -> _Nodes[T]:
-    """Nodes and all that can be reached from them."""
-    reached = dict.fromkeys(nodes)
-    waiting = list(reached)
-    while waiting:
-        for node in further(waiting.pop()):
-            if node not in reached:
-                reached[node] = None
-                waiting.append(node)
-    return reached
-
-
-def _without(nodes: _Nodes[T], further: Callable[[Node[T]], _Nodes[T]]) -> list[Node[T]]:
-    """The nodes of a closed set that can be reached from no other of them."""
-    reached = {other for node in nodes for other in further(node)}
-    return [node for node in nodes if node not in reached]
-
-
-def _replaced(nodes: list[Node[T]], old: Node[T], by: _Nodes[T]) -> list[Node[T]]:
-    """Nodes with others in the place of an old one, if that is among them."""
-    if old not in nodes:
-        return nodes
-    return list(dict.fromkeys([each for each in nodes if each is not old] + list(by)))
-
-
-def _first_common(above: _Nodes[T], below: _Nodes[T]) -> Node[T] | None:
-    common = [node for node in above if node in below]
-    return min(common, key=lambda node: node.number) if common else None
-
-
-def _link(parent: Node[T], child: Node[T]) -> None:
-    parent._children[child] = None
-    child._parents[parent] = None
-    parent.shifts += 1
-    child.shifts += 1
-
-
-def _unlink(parent: Node[T], child: Node[T]) -> None:
-    if child in parent._children:
-        del parent._children[child]
-        del child._parents[parent]
-        parent.shifts += 1
-        child.shifts += 1
-
-
-def _cut(above: _Nodes[T], below: _Nodes[T]) -> None:
-    """Take away every edge from one set to the other."""
-    for child in below:
-        fewer, more = sorted((child._parents, above), key=len)
-        for parent in [each for each in fewer if each in more]:
-            _unlink(parent, child)

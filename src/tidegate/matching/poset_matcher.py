@@ -17,7 +17,8 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.matcher import match_each
 from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.matching.subscription import Moment, Subscription
 
 

@@ -30,7 +30,7 @@ from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns import Pattern
 from tidegate.language.values import from_micros
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing import messages as m
 from tidegate.routing.alterations import altered, differing_cells, structure
 from tidegate.routing.checks import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.checks import too_large
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from tidegate.adapting.moving import Standing, widest
 from tidegate.errors import RoutingError
 from tidegate.language.advertisements import Advertisement
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.domains import Domain
 from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding, Watcher
 from tidegate.routing.messages import Client, Notify, Peer, Publication

@@ -21,7 +21,8 @@ from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
 from tidegate.matching.engine import MATCHERS
 from tidegate.matching.matcher import Matcher
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing.alterations import differing_cells, structure
 

@@ -10,7 +10,8 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.values import to_micros
 from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Node, Poset
+from tidegate.matching.poset import Poset
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing import messages as m
 from tidegate.routing.client_state import ClientState
 from tidegate.routing.messages import Message

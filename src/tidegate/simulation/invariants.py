@@ -8,7 +8,7 @@ from typing import TypeVar
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing.broker import Broker
 from tidegate.routing.forwarding import Claim, Entry, Forwarding
 from tidegate.routing.messages import Client, Peer

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
 from tidegate.adapting.moving import filter_of
-from tidegate.matching.poset import Node
+from tidegate.matching.poset_nodes import Node
 from tidegate.routing import messages as m
 from tidegate.routing.client_state import request_of
 from tidegate.routing.forwarding import Entry, Forwarding
