@@ -18,6 +18,7 @@ def test_most_airline_filters_are_covered() -> None:
     assert speed.roots < speed.nodes / 2
     assert speed.edges > speed.nodes / 2
     assert 0 < speed.insert_p50_us <= speed.insert_p99_us
+    assert 0 < speed.update_p50_us <= speed.update_p99_us
     assert 0 < speed.remove_p50_us <= speed.remove_p99_us
     assert speed.plain_p50_us is not None
 

@@ -137,7 +137,7 @@ def bench_matching(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -> None:
-    """What it costs to put filters into the covering poset and to take them out.
+    """What it costs to put filters into the covering poset, to change and to take them out.
 
     Beside it, up to 10,000 filters, what comparing with each of them would cost.
     """
@@ -146,7 +146,8 @@ def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -
     if not as_json:
         click.echo(
             f"{'workload':<10}{'filters':>9}{'nodes':>9}{'roots':>9}{'edges':>9}"
-            f"{'insert µs':>11}{'p99':>8}{'remove µs':>11}{'p99':>8}{'plain µs':>10}"
+            f"{'insert µs':>11}{'p99':>8}{'update µs':>11}{'p99':>8}{'remove µs':>11}{'p99':>8}"
+            f"{'plain µs':>10}"
         )
     for name in [workload] if workload else poset.WORKLOAD_TEXTS:
         for size in filters or poset.SIZES:
@@ -158,6 +159,7 @@ def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -
             click.echo(
                 f"{speed.workload:<10}{speed.filters:>9,}{speed.nodes:>9,}{speed.roots:>9,}"
                 f"{speed.edges:>9,}{speed.insert_p50_us:>11,.0f}{speed.insert_p99_us:>8,.0f}"
+                f"{speed.update_p50_us:>11,.0f}{speed.update_p99_us:>8,.0f}"
                 f"{speed.remove_p50_us:>11,.0f}{speed.remove_p99_us:>8,.0f}{plain:>10}"
             )
 

@@ -1,12 +1,13 @@
-"""What it costs to put a filter into the covering poset and to take one out, by its size.
+"""What it costs to put a filter into the covering poset, to change it and to take one out.
 
 Two workloads: `market` of ``workloads.py``, in which hardly a filter covers another, and `airlines`
 after the examples of Siena, in which most do: few attributes, any of which may be left free, and
 upper bounds on prices.
 
-A poset is filled, then filters that it has not seen are put in, then as many others are taken out,
-each timed by itself. Filters are parsed before; their normal forms are counted. Beside it stands
-the plain way, which compares a new filter with every other, both ways, and does nothing else.
+A poset is filled, then filters that it has not seen are put in, then a number in as many others is
+changed a little, then as many are taken out, each timed by itself. Filters are parsed before; what
+the poset needs of them is counted. Beside it stands the plain way, which compares a new filter with
+every other, both ways, and does nothing else.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class PosetSpeed:
     edges: int
     insert_p50_us: float
     insert_p99_us: float
+    update_p50_us: float
+    update_p99_us: float
     remove_p50_us: float
     remove_p99_us: float
     plain_p50_us: float | None
@@ -109,7 +112,14 @@ def measure(workload: str, size: int, seed: int = 1, progress: Progress = str) -
     inserted = _timed(poset.insert, new)
     nodes, roots = len(poset), len(poset.roots())
     edges = sum(len(node.children) for node in poset)
-    gone = random.Random(seed).sample(list(poset), min(timed, nodes))
+    chosen = random.Random(seed)
+    changed = [
+        (node, item)
+        for node in chosen.sample(list(poset), min(timed, nodes))
+        if (item := _changed(filter_of(node.item), chosen)) is not None
+    ]
+    updated = _timed(lambda pair: poset.rebind(*pair), changed)
+    gone = chosen.sample(list(poset), min(timed, len(poset)))
     removed = _timed(poset.remove, gone)
     return PosetSpeed(
         workload,
@@ -119,10 +129,22 @@ def measure(workload: str, size: int, seed: int = 1, progress: Progress = str) -
         edges,
         insert_p50_us=_median(inserted),
         insert_p99_us=_p99(inserted),
+        update_p50_us=_median(updated),
+        update_p99_us=_p99(updated),
         remove_p50_us=_median(removed),
         remove_p99_us=_p99(removed),
         plain_p50_us=plain,
     )
+
+
+def _changed(filter: Filter, chosen: random.Random) -> Filter | None:
+    """A filter with another value for one of its numbers; None if it has none."""
+    _, row = filter.shape_and_row
+    numbers = {i: each for i, each in enumerate(row) if isinstance(each, int | float)}
+    if not numbers:
+        return None
+    index, value = chosen.choice(list(numbers.items()))
+    return filter.with_cells({index: value + chosen.choice((-1, 1))})
 
 
 def _compare_with_all(filter: Filter, others: Sequence[Filter]) -> int:
