@@ -206,7 +206,7 @@ def _measure_here(case: Case, path: Path, progress: Progress) -> MatchingSpeed:
     wrong_pairs = trial.wrong_pairs()
     rounds = trial.rounds(case.rounds)
     single = trial.single()
-    update = trial.update() if trial.workload.moves else None
+    update = trial.update() if trial.workload.is_updated else None
     wrong_pairs += trial.wrong_pairs()
     seconds = [each.alone_s for each in rounds]
     median_per_s = trial.events.num_rows / statistics.median(seconds)
@@ -247,7 +247,7 @@ def _warm_up(case: Case) -> None:
     trial = _Trial(engine, small)
     trial.rounds(1)
     trial.single()
-    if workload.moves:
+    if workload.is_updated:
         trial.update()
 
 
@@ -330,7 +330,7 @@ class _Trial:
             count *= 4
         count = min(EVENTS_MAX, max(EVENTS_MIN, round(count * ROUND_S / seconds)))
         whole = BATCH_EVENTS * self._threads
-        if self.workload.moves and count > whole / 10:
+        if self.workload.is_updated and count > whole / 10:
             count = math.ceil(count / whole) * whole  # unless far too slow, no batch is cut short
         return count
 
@@ -384,7 +384,7 @@ class _Trial:
         """The work of a thread. Each updates other subscriptions, so that it is known what of
         several updates came last.
         """
-        if not self.workload.moves:
+        if not self.workload.is_updated:
             return _Work([events], [[]])
         batches = [
             events.slice(begin, BATCH_EVENTS) for begin in range(0, events.num_rows, BATCH_EVENTS)
@@ -411,7 +411,7 @@ class _Trial:
         return _Done(matches, update_s, thread_time() - cpu_start)
 
     def _match(self, events: pa.Table) -> pa.Table:
-        event_time = EVENT_TIME if self.workload.moves else None
+        event_time = EVENT_TIME if self.workload.is_timed else None
         return self._engine.match_batch(events, event_time=event_time)
 
     def _yardstick_per_s(self) -> float:
@@ -428,7 +428,7 @@ class _Trial:
         """Match events one by one, as mappings."""
         engine = self._engine
         rows = self.events.slice(0, SINGLE_EVENTS_MAX).to_pylist()
-        if self.workload.moves:
+        if self.workload.is_timed:
             timed = [(row, row.pop(EVENT_TIME)) for row in rows]
             calls = [partial(engine.match, row, time=time) for row, time in timed]
         else:

@@ -8,6 +8,8 @@
 - `moving`: `market`, but half of the price ranges move with time, and the least volume is a
   parameter that is updated all the time.
 
+Beside these stand `still` and `evolving`: `market`, and the same with every price range in motion.
+
 One seed gives the same values on every machine. A subscription is drawn as conditions, a low and a
 high bound for each attribute it names. Its text is made of them, and so is the brute-force
 yardstick, which can then tell whether an engine has found the right ones.
@@ -34,11 +36,11 @@ EXCHANGES = ["AMS", "FRA", "HKG", "LSE", "NSE", "NYSE", "SIX", "TSE"]
 WIDE_ATTRIBUTES = 100
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-"""When the subscriptions of `moving` begin."""
+"""When subscriptions begin, where events have times."""
 EVENTS_PER_S = 10_000
-"""How many events of `moving` come in a second, from `SINCE` on."""
+"""How many events come in a second, from `SINCE` on."""
 EVENT_TIME = "time"
-"""The attribute that has the time of an event of `moving`."""
+"""The attribute that has the time of an event."""
 PARAMETER = "least"
 """The parameter of the subscriptions of `moving`: `volume > :least`."""
 
@@ -78,7 +80,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Subscriptions and events by their number and a seed.
+    """Subscriptions and events by their number and a seed; events of some have a time.
 
     >>> subscriptions = WORKLOADS["equalities"].subscriptions(1000)
     >>> print(subscriptions["filter"][1])
@@ -88,10 +90,11 @@ class Workload:
     name: str
     draw_conditions: Callable[[np.random.Generator, int], list[Condition]]
     draw_events: Callable[[np.random.Generator, int], dict[str, Column]]
+    is_timed: bool = False
 
     @property
-    def moves(self) -> bool:
-        """Whether events have a time, and subscriptions a parameter to update."""
+    def is_updated(self) -> bool:
+        """Whether subscriptions have a parameter to update."""
         return self.name == "moving"
 
     def conditions(self, count: int, seed: int = 1) -> list[Condition]:
@@ -99,7 +102,7 @@ class Workload:
         return self.draw_conditions(np.random.default_rng([seed, 0]), count)
 
     def subscriptions(self, count: int, seed: int = 1) -> pa.Table:
-        """The subscriptions: `id` and `filter`, and for `moving` also `params` and `since`."""
+        """The subscriptions: `id` and `filter`, and for some also `params` and `since`."""
         conditions = self.conditions(count, seed)
         parts: list[list[str]] = [[] for _ in range(count)]
         for condition in conditions:
@@ -113,16 +116,19 @@ class Workload:
             if condition.parameter is not None:
                 values = pa.array(condition.low.astype(np.int64) - 1)
                 columns["params"] = pa.StructArray.from_arrays([values], [condition.parameter])
-        if self.moves:
+        if self.is_timed:
             columns["since"] = pa.array([SINCE] * count, pa.timestamp("us", "UTC"))
         return pa.table(columns)
 
-    def events(self, count: int, seed: int = 1) -> pa.Table:
-        """The events, a column for each attribute; those of `moving` have a `time`, in order."""
+    def events(self, count: int, seed: int = 1, first: int = 0) -> pa.Table:
+        """The events, a column for each attribute; those with a `time` are in order.
+
+        ``first`` is how many have come before, which only their times tell.
+        """
         columns = self.draw_events(np.random.default_rng([seed, 1]), count)
-        if self.moves:
+        if self.is_timed:
             start = int(SINCE.timestamp()) * 1_000_000
-            micros = start + np.arange(count) * 1_000_000 // EVENTS_PER_S
+            micros = start + np.arange(first, first + count) * 1_000_000 // EVENTS_PER_S
             columns[EVENT_TIME] = pa.array(micros).cast(pa.timestamp("us", "UTC"))
         return pa.table(columns)
 
@@ -280,6 +286,36 @@ def _draw_moving(rng: np.random.Generator, count: int) -> list[Condition]:
     ]
 
 
+def _draw_evolving(rng: np.random.Generator, count: int) -> list[Condition]:
+    return _draw_in_motion(rng, count, moves=True)
+
+
+def _draw_still(rng: np.random.Generator, count: int) -> list[Condition]:
+    return _draw_in_motion(rng, count, moves=False)
+
+
+def _draw_in_motion(rng: np.random.Generator, count: int, *, moves: bool) -> list[Condition]:
+    """As `market`, with price ranges that drift or swing; or, for comparison, the same ones held
+    where they begin."""
+    symbol = _symbol_in_most(rng, count)
+    low, high = _range(rng, 1000, 50, 100, count)
+    drift = rng.random(count) < 0.5
+    drifts, swings = np.flatnonzero(drift), np.flatnonzero(~drift)
+    rate = _decimals(rng, -1, 1, 100, len(drifts))  # slow, lest they leave where events are
+    amplitude = _decimals(rng, 10, 100, 10, len(swings))
+    period_s = _decimals(rng, 0.5, 10, 10, len(swings))
+    prices = [
+        _drifting("price", drifts, low[drifts], high[drifts], rate),
+        _swinging("price", swings, low[swings], high[swings], amplitude, period_s),
+    ]
+    return [
+        symbol,
+        *(prices if moves else [_between("price", np.arange(count), low, high)]),
+        _above("volume", np.arange(count), _least_volumes(rng, count)),
+        *_draw_factors(rng, count),
+    ]
+
+
 def _draw_factors(rng: np.random.Generator, count: int) -> list[Condition]:
     return [
         _between(f"f{index}", rows, *_range(rng, 1, 0.3, 10_000, len(rows)))
@@ -380,6 +416,8 @@ WORKLOADS = {
         Workload("ranges", _draw_ranges, _draw_points),
         Workload("equalities", _draw_equalities, _draw_labels),
         Workload("wide", _draw_wide, _draw_wide_events),
-        Workload("moving", _draw_moving, _draw_quotes),
+        Workload("moving", _draw_moving, _draw_quotes, is_timed=True),
     )
 }
+STILL = Workload("still", _draw_still, _draw_quotes, is_timed=True)
+EVOLVING = Workload("evolving", _draw_evolving, _draw_quotes, is_timed=True)

@@ -40,6 +40,7 @@ from tidegate.matching.encoding import (
     encode_variables_of,
     tell_times,
 )
+from tidegate.matching.evaluating import evaluate_unsure
 from tidegate.matching.index import PAST_ENTRIES_MAX, Index, IndexPart
 from tidegate.matching.kernels import match_events
 from tidegate.matching.layout import Entries, limited
@@ -52,6 +53,7 @@ from tidegate.matching.parts import (
     NO_TIME,
     SHARED,
     U8,
+    UNSURE,
     VERIFY,
 )
 from tidegate.matching.programs import EVERY
@@ -480,12 +482,17 @@ class ColumnarMatcher:
         while True:
             events, numbers, flags = self._room.of(room)
             count, seen = match_events(
-                *part.packed, encoded.matrix, micros, variables, encoded.set_first,
-                encoded.set_value, events, numbers, flags,
+                *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
+                numbers, flags,
             )  # fmt: skip
             if count >= 0:
                 break
             room = 2 * len(events)
+        if seen & UNSURE:
+            at, i32, _, _, f64, _, _ = part.packed
+            count, seen = evaluate_unsure(
+                at, i32, f64, encoded.matrix, micros, variables, count, events, numbers, flags
+            )
         return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), seen
 
     def _verified(self, number: int, event: Event, moment: Moment) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from tidegate.matching.constraints import Block, entries_of
 from tidegate.matching.layout import Entries, concatenate, flat, lay_out, take_out
 from tidegate.matching.parts import (
+    CHANNEL_MASK,
     GONE,
     I32,
     I64,
@@ -62,7 +63,7 @@ class IndexPart:
         self._extent = (-np.inf, np.inf)
         if lifetime is not None:
             bounds = self.part.bound.reshape(-1, 3)
-            mine = bounds[bounds[:, 2].view(np.int64) == lifetime]
+            mine = bounds[bounds[:, 2].view(np.int64) & CHANNEL_MASK == lifetime]
             self._extent = mine[:, 0].min(initial=np.inf), mine[:, 1].max(initial=-np.inf)
 
     def __len__(self) -> int:
@@ -146,12 +147,12 @@ class Index:
             self._set_stretch(self._stretch.with_room_for(variables))
         entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
         self._new, self._new_moves = [], False
-        if self._stretch is not None:
-            # the new ones as well: where an entry is laid out depends on its bounds
-            entries = _enclosed(entries, program, self._stretch)
         if len(entries) <= OPEN_ENTRIES_MAX:
             self._set(OPEN, flat(entries, program))
             return 0
+        if self._stretch is not None:
+            # where an entry is laid out depends on its bounds
+            entries = _enclosed(entries, program, self._stretch)
         self._set(OPEN, _empty_part())
         while len(self.parts) > 1 and self._should_merge(len(entries)):
             entries = concatenate([take_out(self.parts.pop().part), entries])
@@ -167,8 +168,10 @@ class Index:
         return new * MERGE_RATIO >= last
 
     def _set(self, place: int, part: Part) -> None:
-        """Put a part in its place, and note where its entries stand."""
+        """Put a part in its place, enclose what moves, and note where its entries stand."""
         self.parts[place] = IndexPart(pack(part), self.lifetime)
+        if self._stretch is not None and self.parts[place].moves:
+            _enclose(self.parts[place].packed, self._stretch)
         self._part_of[part.subscription] = place
         self._place_of[part.subscription] = np.arange(len(part.subscription))
         self._note_shared(part)
@@ -289,9 +292,7 @@ def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
     _enclose(packed, stretch)
     part = unpack(packed)
     bounds = part.bound.reshape(-1, 3)
-    return replace(
-        entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy(), motion=part.motion.copy()
-    )
+    return replace(entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy())
 
 
 def _enclose(packed: Packed, stretch: Stretch) -> None:

@@ -4,6 +4,8 @@ In a large segment, each channel has bitmaps: its range is cut into cells, and t
 has a bit for every entry that some value of the cell could satisfy. ANDing the bitmaps of the cells
 that an event falls into leaves few candidates, which are then checked exactly. In a small segment,
 the first constraints of all entries are tried in short before any entry is read whole.
+
+A pair that is UNSURE has the number of its entry in place of that of its subscription.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tidegate.matching.checking import check_bounds, check_motion, take_apart
+from tidegate.matching.checking import check_bounds, is_sure, take_apart
 from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.parts import (
     E_SUBSCRIPTION,
@@ -41,6 +43,7 @@ from tidegate.matching.parts import (
     SPAN_START,
     U8,
     U64,
+    UNSURE,
     WORD,
     Int,
 )
@@ -116,11 +119,8 @@ def match_segment(
     u64: U64,
     u8: U8,
     events: F64,
-    micros: I64,
-    variables: F64,
     set_first: I32,
     set_value: F64,
-    stack: F64,
     segment: Int,
     chosen: I32,
     count: Int,
@@ -132,7 +132,7 @@ def match_segment(
 
     Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
     """
-    numbers, bound, bound_channel, motion, motion_words, program = take_apart(at, i32, f64)
+    numbers, bound, bound_channel, margins = take_apart(at, i32, f64)
     words = u64[at[2 * WORD] : at[2 * WORD + 1]]
     start = np.int64(i32[at[2 * SEGMENT_FIRST] + segment])
     end = np.int64(i32[at[2 * SEGMENT_FIRST] + segment + 1])
@@ -174,14 +174,14 @@ def match_segment(
                     flags = check_bounds(
                         entry, numbers, bound, bound_channel, events, event, set_first, set_value
                     )
-                    if flags >= 0 and flags & MOVING:
-                        flags = check_motion(
-                            flags, entry, numbers, motion, motion_words, program, events, event,
-                            micros[event], variables, stack,
-                        )  # fmt: skip
                     if flags >= 0:
+                        number = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                        if flags & MOVING and not is_sure(
+                            entry, numbers, bound, bound_channel, margins, events, event
+                        ):
+                            flags, number = flags | UNSURE, np.int32(entry)
                         out_event[count] = event
-                        out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                        out_subscription[count] = number
                         out_flags[count] = flags
                         seen |= flags
                         count += 1
@@ -195,11 +195,8 @@ def match_small(
     f32: F32,
     f64: F64,
     events: F64,
-    micros: I64,
-    variables: F64,
     set_first: I32,
     set_value: F64,
-    stack: F64,
     pair_event: I32,
     pair_segment: I32,
     pairs: Int,
@@ -212,7 +209,7 @@ def match_small(
 
     Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
     """
-    numbers, bound, bound_channel, motion, motion_words, program = take_apart(at, i32, f64)
+    numbers, bound, bound_channel, margins = take_apart(at, i32, f64)
     probe_channel = i32[at[2 * PROBE_CHANNEL] : at[2 * PROBE_CHANNEL + 1]]
     probes = f32[at[2 * PROBE] : at[2 * PROBE + 1]]
     selected = np.empty(BLOCK_ENTRIES, np.int64)
@@ -240,14 +237,14 @@ def match_small(
                 flags = check_bounds(
                     entry, numbers, bound, bound_channel, events, event, set_first, set_value
                 )
-                if flags >= 0 and flags & MOVING:
-                    flags = check_motion(
-                        flags, entry, numbers, motion, motion_words, program, events, event,
-                        micros[event], variables, stack,
-                    )  # fmt: skip
                 if flags >= 0:
+                    number = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                    if flags & MOVING and not is_sure(
+                        entry, numbers, bound, bound_channel, margins, events, event
+                    ):
+                        flags, number = flags | UNSURE, np.int32(entry)
                     out_event[count] = event
-                    out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                    out_subscription[count] = number
                     out_flags[count] = flags
                     seen |= flags
                     count += 1

@@ -9,9 +9,10 @@ import numpy as np
 
 from tidegate.matching.checking import as_probe
 from tidegate.matching.compiling import inlined, kernel
-from tidegate.matching.envelopes import envelope
+from tidegate.matching.envelopes import envelope, margin_of
 from tidegate.matching.parts import (
     BOUND,
+    CHANNEL_MASK,
     DEAD,
     E_FIRST,
     E_FLAGS,
@@ -50,8 +51,6 @@ from tidegate.matching.programs import (
     C_LESS,
     C_LESS_EQUAL,
     M_HOLD,
-    M_SURE_HIGH,
-    M_SURE_LOW,
     MOTION_WORDS,
     STACK_MAX,
     channel_of,
@@ -60,9 +59,6 @@ from tidegate.matching.programs import (
 )
 from tidegate.matching.rows import FLOAT, INTEGER
 from tidegate.matching.scanning import cell_of
-
-SURE_MAX = EXACT_MAX - 1
-
 
 DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
 """What came of a plan."""
@@ -207,10 +203,10 @@ def _enclose(
     variables: F64,
     stack: F64,
 ) -> None:
-    words = f64.view(np.int64)
+    words, margins = f64.view(np.int64), f64.view(np.float32)
     begin = at[2 * MOTION] + i32[_number(at, entry, E_MOTION)]
     end = at[2 * MOTION] + i32[_number(at, entry + 1, E_MOTION)]
-    place, before, channels = begin + MOTION_WORDS, np.int64(-1), 0
+    place, before = begin + MOTION_WORDS, np.int64(-1)
     while place < end:
         channel = channel_of(words[place])
         place += length_of(words[place])
@@ -221,13 +217,10 @@ def _enclose(
             at, i32, f64, entry, channel, times, variables, stack
         )
         _write(at, i32, i64, f32, f64, u64, entry, segment, constraint, channel, low, high)
-        # values that integers may be rounded to are never sure
-        f64[begin + M_SURE_LOW] = max(sure_low, -SURE_MAX)
-        f64[begin + M_SURE_HIGH] = min(sure_high, SURE_MAX)
+        margins[2 * (at[2 * BOUND] + 3 * constraint) + 5] = margin_of(
+            low, high, sure_low, sure_high
+        )
         before = channel
-        channels += 1
-    if channels > 1:
-        f64[begin + M_SURE_LOW], f64[begin + M_SURE_HIGH] = np.inf, -np.inf
 
 
 @inlined
@@ -242,7 +235,7 @@ def _constraint_on(at: I64, i32: I32, f64: F64, entry: Int, channel: Int) -> Int
     found = np.int64(-1)
     bits = f64.view(np.int64)
     for index in range(i32[_number(at, entry, E_FIRST)], i32[_number(at, entry + 1, E_FIRST)]):
-        if bits[at[2 * BOUND] + 3 * index + 2] == channel:
+        if bits[at[2 * BOUND] + 3 * index + 2] & CHANNEL_MASK == channel:
             if found >= 0:
                 return np.int64(-1)
             found = np.int64(index)
@@ -316,7 +309,14 @@ def _write_bits(
     words_at = at[2 * WORD] + i64[at[2 * MAP_WORD] + index]
     word_at, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
     old_first, old_last = _cells_between(edge, edge_at, cells, old_low, old_high)
-    first, last = _cells_between(edge, edge_at, cells, low, high)
+    if (
+        low <= high
+        and _is_in_cell(edge, edge_at, cells, old_first, low)
+        and _is_in_cell(edge, edge_at, cells, old_last, high)
+    ):
+        first, last = old_first, old_last
+    else:
+        first, last = _cells_between(edge, edge_at, cells, low, high)
     for cell in range(old_first, old_last + 1):
         if not first <= cell <= last:
             u64[words_at + np.int64(cell) * width + word_at] &= ~bit
@@ -331,6 +331,12 @@ def _write_bits(
             )
             i32[span_first] = min(i32[span_first], word_at)
             i32[span_last] = max(i32[span_last], word_at + 1)
+
+
+@inlined
+def _is_in_cell(edge: F64, edge_at: Int, cells: Int, cell: Int, x: float) -> bool:
+    is_above = cell == 0 or edge[edge_at + cell - 1] <= x
+    return bool(is_above and (cell == cells - 1 or x < edge[edge_at + cell]))
 
 
 @inlined

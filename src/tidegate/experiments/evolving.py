@@ -1,0 +1,210 @@
+"""What it costs that filters evolve: the same subscriptions at rest, lazy, periodic and cached.
+
+All ways stand in one process and take turns within a round, so that a slow moment of the machine
+hits all of them. From round to round event time goes on, as it does in life: stretches of time end,
+intervals pass and versions expire within the rounds, and what that costs is counted. Before the
+rounds each way's answers are compared with the yardstick's, as of the times that the way goes by.
+
+Everything from Arrow in to Arrow out is counted, by one thread.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import pyarrow as pa
+
+from tidegate.experiments.workloads import (
+    EVENT_TIME,
+    EVENTS_PER_S,
+    EVOLVING,
+    STILL,
+    Workload,
+    subscription_ids,
+)
+from tidegate.experiments.yardstick import Yardstick
+from tidegate.matching.engine import Engine
+
+SIZES = (10_000, 100_000, 1_000_000)
+SECONDS = 1.0
+"""The interval of what is periodic, the threshold of what is cached."""
+EVENTS_MIN, EVENTS_MAX = 100, 100_000
+VERIFIED_EVENTS = 16
+WARM_UP_SUBSCRIPTIONS = 2_000
+
+Progress = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to have subscriptions: what they are, and when their filters are evaluated."""
+
+    name: str
+    workload: Workload
+    evolve: str | None = None
+
+    def judged_at(self, times: list[float]) -> list[float]:
+        """The `t` for which filters are evaluated, for events that come one after the other."""
+        match (self.evolve or "").partition(" ")[0]:
+            case "periodic":
+                return [t // SECONDS * SECONDS for t in times]
+            case "cached":
+                return list(_cached(times))
+            case _:
+                return times
+
+
+def _cached(times: list[float]) -> Iterator[float]:
+    version: float | None = None
+    for t in times:
+        if version is None or t > version + SECONDS:
+            version = t
+        yield version
+
+
+WAYS = (
+    Way("static", STILL),
+    Way("lazy", EVOLVING, "lazy"),
+    Way("periodic", EVOLVING, f"periodic {SECONDS:g} s"),
+    Way("cached", EVOLVING, f"cached {SECONDS:g} s"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvolvingSpeed:
+    """What was measured of a way: the median of the rounds, the slowest and the fastest of them.
+
+    ``times_static`` is how often an event of the static way can be matched in the time of one of
+    this way. ``wrong_pairs`` must be 0.
+    """
+
+    way: str
+    engine: str
+    subscriptions: int
+    events: int
+    matches_per_event: float
+    median_per_s: float
+    slowest_per_s: float
+    fastest_per_s: float
+    times_static: float
+    build_s: float
+    wrong_pairs: int
+
+
+@dataclass(slots=True)
+class _Running:
+    """A way with its engine, and how far it has come."""
+
+    way: Way
+    engine: Engine
+    build_s: float
+    wrong_pairs: int = 0
+    matches: int = 0
+
+    @classmethod
+    def built(cls, way: Way, subscriptions: int, engine: str, seed: int) -> _Running:
+        table = way.workload.subscriptions(subscriptions, seed)
+        if way.evolve is not None:
+            table = table.append_column("evolve", pa.array([way.evolve] * subscriptions))
+        made = Engine(matcher=engine)
+        start = perf_counter()
+        made.subscribe_batch(table)
+        made.match({})
+        return cls(way, made, perf_counter() - start)
+
+    def match(self, events: pa.Table) -> pa.Table:
+        return self.engine.match_batch(events, event_time=EVENT_TIME)
+
+    def verify(self, subscriptions: int, seed: int) -> None:
+        """Compare some events, spread over a few seconds, with the yardstick."""
+        some = self.way.workload.events(4 * EVENTS_PER_S, seed)
+        step = some.num_rows // VERIFIED_EVENTS
+        events = some.take(list(range(0, some.num_rows, step)))
+        conditions = self.way.workload.conditions(subscriptions, seed)
+        yardstick = Yardstick(subscriptions, conditions)
+        points = list(yardstick.points(events))
+        judged = self.way.judged_at([point.t for point in points])
+        ids = subscription_ids(subscriptions)
+        right = {
+            (index, ids[row])
+            for index, (point, t) in enumerate(zip(points, judged, strict=True))
+            for row in yardstick.match(replace(point, t=t)).tolist()
+        }
+        pairs = self.match(events)
+        found = zip(pairs["event"].to_pylist(), pairs["subscription"].to_pylist(), strict=True)
+        self.wrong_pairs = len(set(found) ^ right)
+
+    def seconds(self, events: pa.Table) -> float:
+        start = perf_counter()
+        self.matches = self.match(events).num_rows
+        return perf_counter() - start
+
+
+def measure(
+    subscriptions: int,
+    rounds: int = 5,
+    *,
+    engine: str = "columnar",
+    events: int | None = None,
+    seed: int = 1,
+    progress: Progress = str,
+) -> list[EvolvingSpeed]:
+    """Measure all ways side by side; without a number of events, half a second's for the first."""
+    for way in WAYS:  # nothing is compiled while it counts
+        _Running.built(way, WARM_UP_SUBSCRIPTIONS, engine, seed).verify(WARM_UP_SUBSCRIPTIONS, seed)
+    running: list[_Running] = []
+    for way in WAYS:
+        progress(f"{subscriptions:,} subscriptions, {way.name}: building")
+        running.append(_Running.built(way, subscriptions, engine, seed))
+        running[-1].verify(subscriptions, seed)
+    done = 4 * EVENTS_PER_S  # the events that were verified
+    count = events or _events_of_a_round(running[0], done, seed)
+    seconds: list[list[float]] = []
+    for number in range(rounds + 1):
+        progress(f"{subscriptions:,} subscriptions: round {number} of {rounds}")
+        batch = EVOLVING.events(count, seed, first=done)
+        seconds.append([each.seconds(batch) for each in running])
+        done += count
+    del seconds[0]  # in which what was put off is done
+    return [
+        _speed(each, subscriptions, count, engine, [times[place] for times in seconds], seconds)
+        for place, each in enumerate(running)
+    ]
+
+
+def _events_of_a_round(running: _Running, first: int, seed: int) -> int:
+    count = EVENTS_MIN
+    while True:
+        taken = min(
+            running.seconds(running.way.workload.events(count, seed, first)) for _ in range(2)
+        )
+        if taken > 0.1:
+            return min(EVENTS_MAX, max(EVENTS_MIN, round(count * 0.5 / taken)))
+        count *= 4
+
+
+def _speed(
+    each: _Running,
+    subscriptions: int,
+    count: int,
+    engine: str,
+    times: list[float],
+    seconds: list[list[float]],
+) -> EvolvingSpeed:
+    ratios = [mine / of_round[0] for mine, of_round in zip(times, seconds, strict=True)]
+    return EvolvingSpeed(
+        each.way.name,
+        engine,
+        subscriptions,
+        count,
+        matches_per_event=each.matches / count,
+        median_per_s=count / statistics.median(times),
+        slowest_per_s=count / max(times),
+        fastest_per_s=count / min(times),
+        times_static=statistics.median(ratios),
+        build_s=each.build_s,
+        wrong_pairs=each.wrong_pairs,
+    )
