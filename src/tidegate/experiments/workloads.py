@@ -303,7 +303,7 @@ def _draw_in_motion(rng: np.random.Generator, count: int, *, moves: bool) -> lis
     drifts, swings = np.flatnonzero(drift), np.flatnonzero(~drift)
     rate = _decimals(rng, -1, 1, 100, len(drifts))  # slow, lest they leave where events are
     amplitude = _decimals(rng, 10, 100, 10, len(swings))
-    period_s = _decimals(rng, 0.5, 10, 10, len(swings))
+    period_s = _decimals(rng, 5, 60, 10, len(swings))
     prices = [
         _drifting("price", drifts, low[drifts], high[drifts], rate),
         _swinging("price", swings, low[swings], high[swings], amplitude, period_s),

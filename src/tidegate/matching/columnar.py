@@ -56,7 +56,7 @@ from tidegate.matching.parts import (
     UNSURE,
     VERIFY,
 )
-from tidegate.matching.programs import EVERY
+from tidegate.matching.programs import EVERY, STACK_MAX
 from tidegate.matching.rewriting import NO_PLAN, plan_rewrite
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import NO_TIMES, Foresight, Stretch, Times
@@ -461,7 +461,6 @@ class ColumnarMatcher:
         self, encoded: Encoded, micros: I64, variables: F64
     ) -> tuple[list[_Found], int]:
         """What is found in each part, and all flags seen."""
-        start = perf_counter()
         tell_times(encoded, self._channels, micros)
         times = NO_TIMES if self._past is None else Times.of(micros)
         found: list[_Found] = []
@@ -471,7 +470,6 @@ class ColumnarMatcher:
                 pairs, flags = self._match_part(part, encoded, micros, variables)
                 found.append(pairs)
                 seen |= flags
-        self._foresight.has_matched(perf_counter() - start)
         return found or [_NOTHING_FOUND], seen
 
     def _match_part(
@@ -489,10 +487,13 @@ class ColumnarMatcher:
                 break
             room = 2 * len(events)
         if seen & UNSURE:
+            start = perf_counter()
             at, i32, _, _, f64, _, _ = part.packed
             count, seen = evaluate_unsure(
-                at, i32, f64, encoded.matrix, micros, variables, count, events, numbers, flags
-            )
+                at, i32, f64, encoded.matrix, micros, variables, np.empty(STACK_MAX), count,
+                events, numbers, flags,
+            )  # fmt: skip
+            self._foresight.has_evaluated(perf_counter() - start)
         return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), seen
 
     def _verified(self, number: int, event: Event, moment: Moment) -> bool:

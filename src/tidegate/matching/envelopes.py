@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.matching.compiling import inlined, kernel
+from tidegate.matching.compiling import inlined, kernel, lean
 from tidegate.matching.parts import (
     E_MOTION,
     ENTRY,
@@ -96,7 +96,7 @@ def elapsed(begin: Int, end: Int, timeless: Int, since: Int, hold: Int) -> tuple
     return low, high
 
 
-@kernel
+@lean
 def run_program_over(
     program: I32,
     at: Int,
@@ -261,7 +261,7 @@ def _shifted_by(a: float, low: float, high: float, surely: bool) -> tuple[float,
     return low, high, surely
 
 
-@kernel
+@lean
 def envelope(
     at: I64,
     i32: I32,

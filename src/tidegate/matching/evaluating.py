@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.matching.compiling import inlined, kernel
+from tidegate.matching.compiling import inlined, lean
 from tidegate.matching.parts import (
     E_MOTION,
     E_SUBSCRIPTION,
@@ -34,7 +34,6 @@ from tidegate.matching.programs import (
     M_SINCE,
     MOTION_WORDS,
     SHIFTED,
-    STACK_MAX,
     channel_of,
     compare,
     comparison_of,
@@ -45,7 +44,7 @@ from tidegate.matching.programs import (
 )
 
 
-@kernel
+@lean
 def evaluate_unsure(
     at: I64,
     i32: I32,
@@ -53,6 +52,7 @@ def evaluate_unsure(
     events: F64,
     micros: I64,
     variables: F64,
+    stack: F64,
     count: Int,
     out_event: I32,
     out_subscription: I32,
@@ -66,7 +66,6 @@ def evaluate_unsure(
     motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
     program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
     words = motion.view(np.int64)
-    stack = np.empty(STACK_MAX, np.float64)
     kept, seen = np.int64(0), np.int64(0)
     for index in range(count):
         flags, event = np.int64(out_flags[index]), out_event[index]

@@ -36,7 +36,13 @@ from tidegate.matching.parts import (
 )
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import Stretch, Times
-from tidegate.matching.writing import NOT_IN_PLACE, enclose_part, hold_entries, rewrite_entry
+from tidegate.matching.writing import (
+    NOT_IN_PLACE,
+    ROOM,
+    enclose_part,
+    hold_entries,
+    rewrite_entry,
+)
 
 OPEN_ENTRIES_MAX = 512
 MERGE_RATIO = 4
@@ -92,6 +98,7 @@ class Index:
         self._stretch: Stretch | None = None
         self._enclosed_for = _NOTHING_ENCLOSED
         self._enclosings = 0
+        self._room = np.empty(ROOM)
 
     @property
     def stretch(self) -> Stretch | None:
@@ -223,8 +230,9 @@ class Index:
         at, i32, i64, f32, f64, u64, _ = self.parts[self._part_of.item(number)].packed
         times, variables = self._enclosed_for
         done: int = rewrite_entry(
-            plan, kinds, cells, row, at, i32, i64, f32, f64, u64, place, times, variables
-        )
+            plan, kinds, cells, row, at, i32, i64, f32, f64, u64, place, times, variables,
+            self._room,
+        )  # fmt: skip
         return done
 
     def hold(self, numbers: I32, hold: int) -> None:
@@ -232,7 +240,8 @@ class Index:
         times, variables = self._enclosed_for
         for number, places in self._places_in_parts(numbers):
             at, i32, i64, f32, f64, u64, _ = self.parts[number].packed
-            hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables)
+            room = np.empty(ROOM)
+            hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables, room)
 
     def _places_in_parts(self, numbers: I32) -> Iterator[tuple[int, I64]]:
         """Where the entries of subscriptions stand, part by part."""
@@ -297,4 +306,5 @@ def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
 
 def _enclose(packed: Packed, stretch: Stretch) -> None:
     at, i32, i64, f32, f64, u64, _ = packed
-    enclose_part(at, i32, i64, f32, f64, u64, stretch.times, stretch.variables)
+    times, variables = stretch.times, stretch.variables
+    enclose_part(at, i32, i64, f32, f64, u64, times, variables, np.empty(ROOM))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.matching.compiling import inlined, kernel
+from tidegate.matching.compiling import inlined, lean
 from tidegate.matching.parts import F64, I32, I64, Int
 
 # Programs: an operation, with its argument behind it where it takes one.
@@ -89,7 +89,7 @@ def is_same_shift(words: I64, one: Int, other: Int) -> bool:
     return same
 
 
-@kernel
+@lean
 def run_program(
     program: I32,
     at: Int,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.checking import as_probe
-from tidegate.matching.compiling import inlined, kernel
+from tidegate.matching.compiling import inlined, lean
 from tidegate.matching.envelopes import envelope, margin_of
 from tidegate.matching.parts import (
     BOUND,
@@ -62,9 +62,11 @@ from tidegate.matching.scanning import cell_of
 
 DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
 """What came of a plan."""
+ROOM = 3 * STACK_MAX
+"""So many floats need those that write as room to compute in; what is in them does not matter."""
 
 
-@kernel
+@lean
 def rewrite_entry(
     plan: I32,
     kinds: U8,
@@ -79,6 +81,7 @@ def rewrite_entry(
     entry: Int,
     times: I64,
     variables: F64,
+    room: F64,
 ) -> Int:
     """Change the bounds and the motion of an entry as a plan says (see rewriting.py).
 
@@ -92,8 +95,7 @@ def rewrite_entry(
     if i32[_number(at, entry, E_FLAGS)] & DEAD:
         return NOT_IN_PLACE
     numbers = cells.view(np.float64)
-    stack = np.empty(2 * STACK_MAX, np.float64)
-    constants = np.empty(STACK_MAX, np.float64)
+    constants = room[2 * STACK_MAX :]
     segment = _segment_of(at, i32, entry)
     place = width + 2
     for _ in range(plan[width + 1]):
@@ -106,7 +108,7 @@ def rewrite_entry(
             for index in range(count):
                 constants[index] = _as_number(kinds, cells, numbers, row + plan[place + index])
             place += count
-            value = run_program(plan, place + 1, constants, 0, np.nan, variables, 0, stack)
+            value = run_program(plan, place + 1, constants, 0, np.nan, variables, 0, room)
             place += 1 + plan[place]
             if not abs(value) < EXACT_MAX:
                 return NOT_IN_PLACE
@@ -123,7 +125,7 @@ def rewrite_entry(
         word, cell = plan[place + 1 + 2 * index], row + plan[place + 2 + 2 * index]
         f64[motion + word] = _as_number(kinds, cells, numbers, cell)
     if words and len(times):
-        _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+        _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, room)
     return DONE
 
 
@@ -151,21 +153,28 @@ def _narrowed(
     return low, high
 
 
-@kernel
+@lean
 def enclose_part(
-    at: I64, i32: I32, i64: I64, f32: F32, f64: F64, u64: U64, times: I64, variables: F64
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    times: I64,
+    variables: F64,
+    room: F64,
 ) -> None:
     """Write the envelopes of all entries whose bounds move."""
-    stack = np.empty(2 * STACK_MAX, np.float64)
     segments = at[2 * SEGMENT_FIRST + 1] - at[2 * SEGMENT_FIRST] - 1
     for segment in range(segments):
         begin = i32[at[2 * SEGMENT_FIRST] + segment]
         for entry in range(begin, i32[at[2 * SEGMENT_FIRST] + segment + 1]):
             if i32[_number(at, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
-                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, room)
 
 
-@kernel
+@lean
 def hold_entries(
     at: I64,
     i32: I32,
@@ -177,19 +186,19 @@ def hold_entries(
     hold: Int,
     times: I64,
     variables: F64,
+    room: F64,
 ) -> None:
     """Have the functions of some entries evaluated for another time (see programs.py)."""
-    stack = np.empty(2 * STACK_MAX, np.float64)
     words = f64.view(np.int64)
     for entry in entries:
         if i32[_number(at, entry, E_FLAGS)] & MOVING:
             words[at[2 * MOTION] + i32[_number(at, entry, E_MOTION)] + M_HOLD] = hold
             if len(times):
                 segment = _segment_of(at, i32, entry)
-                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, room)
 
 
-@kernel
+@lean
 def _enclose(
     at: I64,
     i32: I32,
@@ -283,7 +292,7 @@ def _write(
             )  # fmt: skip
 
 
-@kernel
+@lean
 def _write_bits(
     at: I64,
     i32: I32,
