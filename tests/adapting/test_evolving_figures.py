@@ -109,7 +109,7 @@ def test_an_explanation_shows_the_values_that_were_used(matcher: str, evolve: Ev
     explained = engine.explain("player", {"x": 4.4, "y": 0}, time=after(1.5))
     used = {"lazy": 1.5, "periodic 1 s": 1.0, "cached 1 s": 1.25}[str(evolve)]
     assert explained.t == used
-    assert explained.matches == (4.4 <= 3 + used)
+    assert explained.matches == (3 + used >= 4.4)
     assert f"4.4 against {3 + used}" in str(explained)
     later = engine.explain("player", {"x": 0, "y": 0}, time=after(3.7))
     assert later.t == {"lazy": 3.7, "periodic 1 s": 3.0, "cached 1 s": 3.7}[str(evolve)]

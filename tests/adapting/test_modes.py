@@ -58,9 +58,7 @@ def subscriptions(draw: st.DrawFn) -> list[Subscription]:
         since = draw(begins)
         until = draw(st.none() | st.just(2 * SECOND))
         found.append(
-            Subscription(
-                f"s{number}", filter, known, since, until=until, evolve=draw(evolves)
-            )
+            Subscription(f"s{number}", filter, known, since, until=until, evolve=draw(evolves))
         )
     return found
 
@@ -164,9 +162,7 @@ def test_hundreds_with_churn_go_by_the_rules(name: str, seed: int) -> None:
             filter = parse(text)
             known: dict[str, Value] = {each: rng.random() for each in filter.parameters}
             since = rng.choice([None, micros, micros - 10, micros + SECOND // 3])
-            new.append(
-                Subscription(f"s{number}", filter, known, since, evolve=rng.choice(MODES))
-            )
+            new.append(Subscription(f"s{number}", filter, known, since, evolve=rng.choice(MODES)))
         matcher.add(new)
         for each in new:
             oracle.add(each)

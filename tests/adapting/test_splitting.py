@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import PARAMETERS, VARIABLES, events_aimed_at, expressions, nodes, predicates, values
+from strategies import (
+    PARAMETERS,
+    VARIABLES,
+    events_aimed_at,
+    expressions,
+    nodes,
+    predicates,
+    values,
+)
 from tidegate.adapting.splitting import split_still, triggers_of
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter, parse
