@@ -14,6 +14,7 @@ from enum import Enum
 from random import Random
 from types import FunctionType, MethodType
 
+from tidegate.adapting.moving import Standing
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
@@ -30,8 +31,10 @@ from tidegate.routing.messages import (
     Deliver,
     DeliverSequence,
     Disconnect,
+    InForce,
     Interests,
     Key,
+    Match,
     Message,
     Offers,
     Outgoing,
@@ -56,6 +59,8 @@ class Network:
         *,
         only_advertised: bool | None = None,
         limits: BrokerLimits | None = None,
+        merging: bool = False,
+        substrate: str = "poset",
     ) -> None:
         """With ``links``; in a hierarchy each goes from a broker to its master."""
         self.now_us = 1
@@ -67,6 +72,8 @@ class Network:
         self._architecture = architecture
         self._only_advertised = only_advertised
         self._limits = limits
+        self._merging = merging
+        self._substrate = substrate
         for one, other in links:
             self.connect(one, other)
 
@@ -80,6 +87,8 @@ class Network:
                 begun_us=self.now_us,
                 only_advertised=self._only_advertised,
                 limits=self._limits,
+                merging=self._merging,
+                substrate=self._substrate,
             )
             broker.add_domain(
                 Domain(
@@ -180,6 +189,18 @@ class Network:
             if isinstance(each, Deliver)
         ]
 
+    def matches(self, client: str) -> list[tuple[Match, ...]]:
+        """The subscriptions, with versions, for which a client got each event."""
+        return [each.matches for each in self.received.get(client, ()) if isinstance(each, Deliver)]
+
+    def in_force(self, client: str) -> list[tuple[str, int]]:
+        """What a client was told is in force, in order."""
+        return [
+            (each.name, each.version)
+            for each in self.received.get(client, ())
+            if isinstance(each, InForce)
+        ]
+
     def sequences(self, client: str) -> list[list[dict[str, object]]]:
         """The attributes of the sequences that a client got, in order."""
         return [
@@ -200,6 +221,7 @@ class Network:
                 each.waves,
                 each.moves,
                 each.patterns,
+                each.claims._named,
             )
         )
 
@@ -208,12 +230,12 @@ class Ledger:
     """What a neighbour holds from a broker, by the names under which it was sent."""
 
     def __init__(self) -> None:
-        self.held: dict[Key, Filter | Advertisement] = {}
+        self.held: dict[Key, Standing | Advertisement] = {}
 
     def take(self, message: Message) -> tuple[list[str], list[str]]:
         """Apply a message; gives the texts of what is new and of what is taken back."""
         if isinstance(message, Interests):
-            added: list[tuple[Key, Filter | Advertisement]] = [*message.wanted]
+            added: list[tuple[Key, Standing | Advertisement]] = [*message.wanted]
             dropped = message.unwanted
         else:
             assert isinstance(message, Offers)
@@ -286,7 +308,7 @@ class Around:
         return {str(node.item): sets_of(node) for node in self.broker.subscriptions.poset}
 
 
-def sets_of(node: Node[Filter]) -> tuple[set[str], set[str]]:
+def sets_of(node: Node[Standing]) -> tuple[set[str], set[str]]:
     """The subscribers and the forwards of a filter, by name."""
     return set(map(_name, node.subscribers)), set(map(_name, node.forwards))
 

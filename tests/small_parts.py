@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from tidegate.matching import columnar, index, layout
+from tidegate.matching import bands, beta, columnar, index, layout
 
 
 @contextmanager
 def small_parts(past_max: int = 8) -> Iterator[None]:
-    """Let a few subscriptions already fill the open part, make groups and have bitmaps.
+    """Let a few subscriptions already fill the open part, make groups and have bitmaps or fans.
 
     Parts of the past are not made larger than ``past_max``.
     """
     with (
+        mock.patch.object(bands, "RUN_MAX", 4),
+        mock.patch.object(beta, "FAN_MIN", 2),
         mock.patch.object(index, "OPEN_ENTRIES_MAX", 4),
         mock.patch.object(index, "PAST_ENTRIES_MAX", past_max),
         mock.patch.object(columnar, "PAST_ENTRIES_MAX", past_max),

@@ -52,7 +52,7 @@ def test_python_example_prints_what_is_said() -> None:
 
 
 def test_ten_lines_are_ten_lines() -> None:
-    (example,) = [block.text for block in BLOCKS if block.language == "python"]
+    example = next(block.text for block in BLOCKS if block.language == "python")
     assert len(example.splitlines()) <= 10
 
 

@@ -7,7 +7,10 @@ its compiler takes a while to import.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tidegate.adapting.handlers import on
+from tidegate.adapting.parameters import Parameter, Reckoned
 from tidegate.adapting.policies import Cached, Lazy, Periodic
+from tidegate.adapting.subscriber import Subscriber
 from tidegate.errors import (
     BadValueError,
     ConnectorError,
@@ -17,6 +20,7 @@ from tidegate.errors import (
     LateEventsError,
     LogError,
     NeverMatchesWarning,
+    QueueFullError,
     SnapshotError,
     StateError,
     SubscriptionError,
@@ -36,6 +40,7 @@ from tidegate.language.sequences import SequenceMatcher
 from tidegate.language.shapes import Shape
 
 if TYPE_CHECKING:
+    from tidegate.adapting.hub import Hub
     from tidegate.matching.engine import Engine
     from tidegate.matching.explain import Explanation
 
@@ -54,23 +59,29 @@ __all__ = [
     "Filter",
     "FilterError",
     "FilterLimitError",
+    "Hub",
     "LateEventsError",
     "Lazy",
     "Limits",
     "LogError",
     "NeverMatchesWarning",
+    "Parameter",
     "Pattern",
     "Periodic",
+    "QueueFullError",
+    "Reckoned",
     "SequenceMatcher",
     "Shape",
     "SnapshotError",
     "StateError",
+    "Subscriber",
     "SubscriptionError",
     "TidegateError",
     "TidegateWarning",
     "UnresolvedError",
     "UnsetParameterWarning",
     "VariableError",
+    "on",
     "parse",
     "parse_advertisement",
     "parse_pattern",
@@ -80,6 +91,7 @@ __all__ = [
 _LOADED_LATER = {
     "Engine": "tidegate.matching.engine",
     "Explanation": "tidegate.matching.explain",
+    "Hub": "tidegate.adapting.hub",
 }
 
 

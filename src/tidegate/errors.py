@@ -7,6 +7,7 @@ TidegateError
 │   └── EventError          ... and it stands in an event; the message names the attribute
 ├── UnresolvedError         a question that needs values for parameters, `t` or variables
 ├── SubscriptionError       a subscription that is not there, or is there already
+├── QueueFullError          too many events wait for a subscriber, and who publishes cannot wait
 ├── VariableError           the provider of a variable `@name` failed
 ├── SnapshotError           a file is no snapshot of an engine, or cannot be read
 ├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
@@ -67,6 +68,10 @@ class UnresolvedError(TidegateError):
 
 class SubscriptionError(TidegateError):
     """A subscription that does not exist, exists already, or cannot be changed like this."""
+
+
+class QueueFullError(TidegateError):
+    """An event was refused: its subscriber is behind, and who publishes it cannot wait."""
 
 
 class VariableError(TidegateError):

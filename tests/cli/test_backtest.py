@@ -96,6 +96,17 @@ def test_a_new_filter_needs_no_live_table(market: Folder) -> None:
         (["--set", "cheap", "limit=null"], (2, 0, 0, 2)),
         (["--set", "cheap", "limit=zero"], (2, 1, 1, 2)),
         (["--filter-of", "cheap", "price > :least", "--set", "cheap", "least=9"], (2, 2, 1, 1)),
+        (
+            [
+                "--filter-of",
+                "cheap",
+                "time >= :from",
+                "--set",
+                "cheap",
+                "from=timestamp '2026-01-02T09:00:20Z'",
+            ],
+            (2, 3, 2, 1),
+        ),
         (["--unsubscribe", "cheap", "--since", "2026-01-02T09:00:20Z"], (2, 1, 0, 1)),
     ],
 )

@@ -84,7 +84,7 @@ def test_what_is_shown_is_what_the_filters_mean(
     reports: list[BatchReport] = []
     show_pipeline(EVENTS, SEED, reports.append)
     lines = capsys.readouterr().out.splitlines()
-    table = lines[lines.index("deliveries    minute 1     minute 2     minute 3     ") + 1 :]
+    table = lines[lines.index("deliveries    minute 1     minute 2     minute 3") + 1 :]
     cells = {
         line[:14].strip(): [line[at : at + 13].split() for at in (14, 27, 40)] for line in table[:5]
     }

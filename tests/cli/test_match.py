@@ -57,7 +57,7 @@ def at(second: float) -> str:
 # -- what comes out ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["naive", "columnar", "poset"])
+@pytest.mark.parametrize("engine", ["naive", "columnar", "poset", "rete"])
 def test_matches_are_ordered_by_event_then_id(market: Folder, engine: str) -> None:
     ran = market.run("match", *FILES, "--engine", engine)
     assert (ran.code, ran.out, ran.err) == (0, MATCHES, "")
@@ -700,7 +700,7 @@ def test_engines_agree_on_the_workloads(folder: Folder, name: str) -> None:
     workload = WORKLOADS[name]
     folder.write_parquet("wanted.parquet", workload.subscriptions(200))
     folder.write_parquet("events.parquet", workload.events(100))
-    times = ("--event-time", "time") if workload.moves else ()
+    times = ("--event-time", "time") if workload.is_timed else ()
     for engine in ("naive", "columnar"):
         ran = folder.run(
             "match", "--subscriptions", "wanted.parquet", "--events", "events.parquet", *times,

@@ -34,19 +34,36 @@ def test_a_line_for_each_batch_and_one_for_all(capsys: pytest.CaptureFixture[str
     reporter = Reporter()
     reporter.batch(REPORT)
     reporter.batch(replace(REPORT, batch=4, changes=7, late=1, bad=2, corrected=3))
+    reporter.batch(replace(REPORT, batch=5, events=1, matches=1, subscriptions=1, changes=1))
     reporter.total()
-    first, second, total = capsys.readouterr().err.splitlines()
+    first, second, third, total = capsys.readouterr().err.splitlines()
     told = "1,000 events in 0.5 s, 2,000/s, 2,500 matches, 12,000 subscriptions"
     assert first == f"batch 3: {told}"
     assert second == f"batch 4: {told}, 7 changes, 3 corrected, 1 late, 2 bad"
-    assert total == "2 batches, 2,000 events, 5,000 matches"
+    assert third == "batch 5: 1 event in 0.5 s, 2/s, 1 match, 1 subscription, 1 change"
+    assert total == "3 batches, 2,001 events, 5,001 matches"
 
 
-def test_the_lag_is_told_where_times_are_known(capsys: pytest.CaptureFixture[str]) -> None:
-    latest = datetime.now(UTC) - timedelta(days=1)
-    Reporter().batch(replace(REPORT, latest=latest))
-    line = capsys.readouterr().err
-    assert int(line.split("lag ")[1].split(" s")[0].replace(",", "")) >= 86_400
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        (timedelta(days=1, hours=12), "lag 1.5 d"),
+        (timedelta(minutes=90), "lag 1.5 h"),
+        (timedelta(minutes=1), "lag 1.0 min"),
+        (timedelta(seconds=-600), "lag -600.0 s"),
+    ],
+)
+def test_the_lag_is_told_where_times_are_known(
+    age: timedelta, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Reporter().batch(replace(REPORT, latest=datetime.now(UTC) - age))
+    Reporter(with_lag=False).batch(replace(REPORT, latest=datetime.now(UTC) - age))
+    with_lag, without = capsys.readouterr().err.splitlines()
+    assert with_lag.startswith(without + ", lag ")
+    value, unit = with_lag.split(", lag ")[1].split()
+    wanted_value, wanted_unit = told.split()[1:]
+    assert unit == wanted_unit
+    assert float(value) == pytest.approx(float(wanted_value), abs=1)
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

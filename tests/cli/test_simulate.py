@@ -57,6 +57,43 @@ def test_faults_and_slow_subscribers(folder: Folder) -> None:
     assert made["backlog_max"] > 1
 
 
+def test_links_that_are_bad_and_a_partition(folder: Folder) -> None:
+    arguments = ("simulate", "--topology", "gryphon", "--subscribers", "20", "--duration", "1s")
+    still, rough = (
+        json.loads(folder.run(*arguments, "--json", *more).out)
+        for more in ((), ("--bandwidth", "9000", "--jitter", "30ms", "--duplicates", "0.3"))
+    )
+    assert rough["delivered"] == still["delivered"]
+    assert rough["delays"]["max_ms"] > still["delays"]["max_ms"]
+    ran = folder.run(*arguments, "--json", "--partition", "B,A.3@100ms..800ms")
+    made = json.loads(ran.out)
+    assert 0 < made["delivered"] < made["wanted"]
+    assert made["kinds"]["Accept"] == 7  # A-B, B-C, B.3-C.1, A-A.3 and three below A.3
+
+
+def test_the_semantics_of_advertisements(folder: Folder) -> None:
+    made = json.loads(folder.run("simulate", *SMALL, "--json", "--semantics", "advertisement").out)
+    assert made["kinds"]["Advertise"] == 10
+    assert made["delivered"] == made["wanted"]
+
+
+def test_a_script(folder: Folder) -> None:
+    asked = {"client": "ann", "broker": "b0", "do": "subscribe", "filter": "x > 0"}
+    published = {"at": "1s", "client": "bob", "broker": "b1", "do": "publish", "event": {"x": 1}}
+    folder.write("script.jsonl", [asked, published])
+    arguments = ("simulate", "--topology", "chain", "--script", "script.jsonl")
+    ran = folder.run(*arguments)
+    assert (ran.code, ran.out.splitlines()[0]) == (0, '   1.010 s  ann at b0: {"x": 1}')
+    (happening,) = json.loads(folder.run(*arguments, "--json").out)["happenings"]
+    assert (happening["us"], happening["content"]) == (1_010_000, {"x": 1})
+    said = folder.refused(*arguments, "--rate", "5")
+    assert "--rate: --script says what clients do" in said
+    folder.write("script.jsonl", [published, {"client": "ann", "do": "depart"}])
+    said = folder.refused(*arguments)
+    assert said == "error: script.jsonl: line 2: the first line of 'ann' names its broker\n"
+    assert "cannot be read" in folder.refused(*arguments[:-1], "none.jsonl")
+
+
 def test_a_trace_and_its_replay(folder: Folder) -> None:
     assert folder.run("simulate", *SMALL, "--trace", "t.jsonl").code == 0
     ran = folder.run("simulate", "--replay", "t.jsonl")
@@ -131,6 +168,13 @@ def test_help_names_all_workloads(folder: Folder) -> None:
         (("--topology", "tree", "--slow", "many"), "'many' is not as 3@20ms"),
         (("--topology", "tree", "--crash", "b1"), "'b1' does not say when"),
         (("--topology", "tree", "--cut", "b1-b9@1s"), "there is no link 'b1-b9'"),
+        (("--topology", "tree", "--partition", "b99@1s"), "there is no broker 'b99'"),
+        (("--topology", "tree", "--bandwidth", "0"), "0.0 is not in the range x>0"),
+        (("--topology", "tree", "--duplicates", "2"), "2.0 is not in the range 0<=x<=1"),
+        (
+            ("--topology", "tree", "--routing", "advertisement", "--semantics", "subscription"),
+            "delivers only what was advertised",
+        ),
         (("--topology", "tree", "--picture", "x.gif"), "--picture takes a file of .svg, .png"),
         (("--topology", "tree", "--runs", "3"), "--runs: it goes with --verify"),
         (("--verify", "--rate", "3"), "--rate: --verify has a workload of its own"),

@@ -87,6 +87,10 @@ def test_a_filter_is_a_new_subscription() -> None:
         ("p=", ""),
         ("p=NaN", "NaN"),  # JSON has no such number
         ("p=2026-01-02", "2026-01-02"),
+        ("p=timestamp '2026-01-02T12:00:00Z'", NOON),
+        ('p= TIMESTAMP"2026-01-02T13:00:00+01:00" ', NOON),
+        ("""p="timestamp '2026-01-02T12:00:00Z'\"""", "timestamp '2026-01-02T12:00:00Z'"),
+        ("p=timestamp", "timestamp"),
     ],
 )
 def test_a_value_is_json_or_a_string(text: str, value: object) -> None:
@@ -131,6 +135,7 @@ def test_two_filters_of_one_subscription() -> None:
         ({"filter": "x < :p", "params": "[1]"}, TidegateError, "^--params: must be a JSON object"),
         ({"filter": "x < :p", "params": '{"p": 1, "p": 2}'}, TidegateError, "^--params: .* twice"),
         ({"filter": "x < 1", "since": "soon"}, TidegateError, "^--since: 'soon' is not a timest"),
+        ({"set": (("a", "p=timestamp 'soon'"),)}, TidegateError, "^--set: 'soon' is not a timest"),
         ({"filter": "x < 1", "id": ""}, SubscriptionError, "id: is empty"),
         ({"filter": "x < 1", "subscriber": ""}, SubscriptionError, "subscriber: is empty"),
         ({"unsubscribe": ("",)}, SubscriptionError, "id: is empty"),

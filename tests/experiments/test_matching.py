@@ -126,7 +126,7 @@ def test_charts_are_drawn(measured: list[Case], tmp_path: Path) -> None:
     result = run("--chart", str(folder), "--subscriptions", "10000", "--json")
     assert result.exit_code == 0, result.output
     assert {case.subscriptions for case in measured} == {1000, 3000, 10_000}
-    assert {case.engine for case in measured} >= {"columnar", "naive"}
+    assert {case.engine for case in measured} >= {"columnar", "naive", "rete"}
     assert len(result.stdout.splitlines()) == len(measured)
     for name in ("matching.png", "updates.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")

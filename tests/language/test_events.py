@@ -136,3 +136,15 @@ def test_an_event_is_taken_as_it_is() -> None:
 
 def test_an_event_error_is_a_bad_value() -> None:
     assert issubclass(EventError, BadValueError)
+
+
+def test_attributes_are_looked_up_by_name() -> None:
+    event = Event.of({"price": 9.5, "quote": {"size": 3}, "note": None})
+    assert event["price"] == 9.5
+    assert event["quote.size"] == 3
+    assert (event.get("price"), event.get("note"), event.get("note", "none")) == (9.5, None, "none")
+    assert "price" in event
+    assert "note" not in event
+    assert list(event) == ["price", "quote.size"]
+    with pytest.raises(KeyError, match="note"):
+        event["note"]

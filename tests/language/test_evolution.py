@@ -7,7 +7,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from strategies import constants, functions_of_time, neighbours, nodes, numbers, predicates
+from strategies import (
+    PARAMETERS,
+    VARIABLES,
+    constants,
+    events_aimed_at,
+    expressions,
+    functions_of_time,
+    neighbours,
+    nodes,
+    numbers,
+    predicates,
+)
 from tidegate import BadValueError, Filter, UnresolvedError, parse
 from tidegate.language.expressions import (
     Arithmetic,
@@ -127,6 +138,58 @@ def test_an_over_estimate_covers_every_moment(
         for t in moments(*stretch):
             assert over.covers(filter.at(t=t))
             assert filter.at(t=t).covers(under)
+
+
+# -- whatever is not known ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "relaxed", "with_parameters"),
+    [
+        ("x < :p", "x is not null", "x < :p"),
+        ("x < @v", "x is not null", "x is not null"),
+        ("x < 5 + t and y = 1", "x < 5 + t and y = 1", "x < 5 + t and y = 1"),
+        ("x < now() - :p", "x is not null", "x < now() - :p"),
+        ("x < t * @v + :p", "x is not null", "x is not null"),
+        ("x between :p and @v", "x is not null and x is not null", "x >= :p and x is not null"),
+        ("x between 1 and :p", "x >= 1 and x is not null", "x between 1 and :p"),
+        ("x not between @v and t", "x is not null or x > t", "x is not null or x > t"),
+        ("x in (1, :p)", "x is not null", "x in (1, :p)"),
+        ("x not in (1, @v)", "x is not null", "x is not null"),
+        ("x in (@v)", "x is not null", "x is not null"),
+        ("s like :p or s ends with 'a'", "s is not null or s ends with 'a'",
+         "s like :p or s ends with 'a'"),
+        ("x = 1 and (y < @v or z < :p)", "x = 1 and (y is not null or z is not null)",
+         "x = 1 and (y is not null or z < :p)"),
+    ],
+)  # fmt: skip
+def test_relaxed(text: str, relaxed: str, with_parameters: str) -> None:
+    assert str(parse(text).relaxed()) == relaxed
+    assert str(parse(text).relaxed(keep_parameters=True)) == with_parameters
+
+
+some_values = st.sampled_from([-1, 0, 2, 0.5, "a", True]) | numbers
+
+
+@given(
+    nodes(predicates(expressions() | constants())).map(Filter),
+    st.dictionaries(st.sampled_from(PARAMETERS), some_values),
+    st.dictionaries(st.sampled_from(VARIABLES), some_values),
+    st.data(),
+)
+def test_what_is_relaxed_matches_no_less(
+    filter: Filter, parameters: Event, variables: Event, data: st.DataObject
+) -> None:
+    known = {name: parameters[name] for name in filter.parameters if name in parameters}
+    event = data.draw(events_aimed_at(filter.at(known, variables=variables, t=2.0).node))
+    matches = filter.matches(event, known, variables=variables, t=2.0)
+    assert filter.relaxed().matches(event, t=2.0) or not matches
+    kept = filter.relaxed(keep_parameters=True)
+    assert kept.matches(event, known, t=2.0) or not matches
+    assert not kept.variables
+    assert not filter.relaxed().parameters
+    if not filter.variables and not filter.parameters:
+        assert filter.relaxed() == filter
 
 
 # -- covering -----------------------------------------------------------------------------------

@@ -110,6 +110,10 @@ def test_bind_keeps_integers_exact() -> None:
     assert not parse("x = :p").bind(p=2**53 + 1).matches({"x": 2**53})
 
 
+def test_bind_takes_any_name_of_a_parameter() -> None:
+    assert str(parse("x < :self + :cls").bind(self=1, cls=2)) == "x < 1 + 2"
+
+
 def test_bind_refuses_what_it_does_not_have() -> None:
     with pytest.raises(UnresolvedError, match=r"no parameter :lmit; it has :limit, :least"):
         parse("price < :limit and volume > :least").bind(lmit=10)

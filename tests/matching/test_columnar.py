@@ -83,7 +83,9 @@ def test_numbers_go_from_the_past_to_the_present_and_back() -> None:
 def test_a_subscription_begins_at_another_time_and_t_counts_on() -> None:
     matcher = ColumnarMatcher()
     matcher.add([version("a", "x = t", 0, None)])
-    matcher.begin("a", 3_000_000)
+    ended, began = matcher.succeed(["a"], np.array([3_000_000]), [{}])
+    assert (ended.tolist(), began.tolist()) == ([1], [0])
+    matcher.forget_past(ended.tolist())
     assert found_at(matcher, 2_000_000, x=2) == [[]]
     assert found_at(matcher, 3_000_000, x=3) == [["a"]]
     assert (matcher.get("a").since, matcher.get("a").origin) == (3_000_000, 0)

@@ -25,12 +25,19 @@ from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.engine import MATCHERS as ENGINE_MATCHERS
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.poset_matcher import PosetMatcher
+from tidegate.matching.rete import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-FAST: list[Callable[[], Matcher]] = [ColumnarMatcher, PosetMatcher]
+
+def poset() -> Matcher:
+    """The poset orders filters that stand still; an engine has it wrapped."""
+    return ENGINE_MATCHERS["poset"]()
+
+
+FAST: list[Callable[[], Matcher]] = [ColumnarMatcher, poset, ReteMatcher]
 MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, *FAST]
 
 every_fast_one = pytest.mark.parametrize("make", FAST)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moving_strategies import related_standings
 from strategies import conjunctions, filters, typed_predicates
+from tidegate.adapting.moving import Moving, Standing
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.filters import Filter, parse
 from tidegate.matching import covering_index
@@ -37,11 +40,13 @@ def check(order: Order[T], items: Sequence[T], gone: int) -> None:
     index: CoveringIndex[int] = CoveringIndex(order.more_is_narrower)
     there = [number for number, each in enumerate(boxes) if each]
     for number in there:
-        index.add(number, boxes[number])
+        index.add(number, boxes[number], moves=order.moves(items[number]))
     for number in there[:gone]:
         index.remove(number)
     for asked in there:
         item = items[asked]
+        if order.moves(item):
+            continue  # its boxes are all that it ever is, which is not what it covers
         wider = {n for n in there[gone:] if order.covers(items[n], item)}
         narrower = {n for n in there[gone:] if order.covers(item, items[n])}
         sure, maybe = index.wider(boxes[asked])
@@ -62,6 +67,27 @@ def check(order: Order[T], items: Sequence[T], gone: int) -> None:
 @given(st.lists(any_filter, max_size=8), st.integers(0, 3))
 def test_filters(items: list[Filter], gone: int) -> None:
     check(FILTERS, items, gone)
+
+
+@given(st.lists(any_filter | related_standings().map(itemgetter(0)), max_size=8), st.integers(0, 3))
+def test_filters_some_of_which_move(items: list[Standing], gone: int) -> None:
+    check(FILTERS, items, gone)
+
+
+def test_what_moves_is_never_sure_and_can_be_left_out() -> None:
+    """Its box is around all that it ever is: what lies within need not be covered."""
+    index: CoveringIndex[str] = CoveringIndex(more_is_narrower=True)
+    rising = Moving(parse("x < t"), 0)
+    for name, item in (("rising", rising), ("still", parse("x < 100"))):
+        boxes = [box_of(each) for each in FILTERS.alternatives(item)]
+        index.add(name, boxes, moves=FILTERS.moves(item))
+    narrow = [box_of(each) for each in FILTERS.alternatives(parse("x < 5"))]
+    assert index.wider(narrow) == (["still"], ["rising"])
+    assert index.wider(narrow, moving=False) == (["still"], [])
+    wide = [box_of(each) for each in FILTERS.alternatives(parse("x >= -infinity"))]
+    assert index.narrower(wide) == (["still"], ["rising"])
+    index.remove("rising")
+    assert index.wider(narrow) == (["still"], [])
 
 
 @given(st.lists(any_filter, max_size=6), st.integers(0, 2))

@@ -287,7 +287,12 @@ def test_a_provided_variable_has_a_value_for_each_event() -> None:
 def test_a_provider_is_asked_once_for_each_time() -> None:
     asked: list[datetime | None] = []
     variables = Variables()
-    variables.provide("load", lambda time: asked.append(time) or len(asked))
+
+    def load(time: datetime | None) -> int:
+        asked.append(time)
+        return len(asked)
+
+    variables.provide("load", load)
     channels = Channels()
     channels.variable("load")
     micros = np.array([5, 6, 5], np.int64)

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidegate.adapting.policies import Cached
 from tidegate.errors import (
     BadValueError,
     EventError,
@@ -16,12 +17,13 @@ from tidegate.errors import (
     UnsetParameterWarning,
 )
 from tidegate.language.events import Event
+from tidegate.language.values import to_micros
 from tidegate.matching.engine import Engine
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-@pytest.fixture(params=["columnar", "naive", "poset"])
+@pytest.fixture(params=["columnar", "naive", "poset", "rete"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return Engine(matcher=request.param, clock=lambda: START)
 
@@ -37,6 +39,20 @@ def test_subscribe_match_update_cancel(engine: Engine) -> None:
     sub.cancel()
     assert engine.match({"symbol": "IBM", "price": 9.5}) == []
     assert len(engine) == 0
+
+
+def test_many_are_updated_or_none(engine: Engine) -> None:
+    for id in ("a", "b"):
+        engine.subscribe("price < :limit", id=id, limit=5)
+    engine.update_batch({"a": {"limit": 9}, "b": {"limit": 8}})
+    assert engine.match({"price": 8.5}) == ["a"]
+    with pytest.raises(SubscriptionError, match="there is no subscription 'c'"):
+        engine.update_batch({"a": {"limit": 1}, "c": {"limit": 1}})
+    with pytest.raises(UnresolvedError, match="subscription 'b' has no parameter :least"):
+        engine.update_batch({"a": {"limit": 1}, "b": {"least": 1}})
+    with pytest.raises(BadValueError):
+        engine.update_batch({"a": {"limit": 1}, "b": {"limit": [1]}})
+    assert engine.match({"price": 8.5}) == ["a"]
 
 
 def test_ids_are_given_or_made(engine: Engine) -> None:
@@ -110,6 +126,17 @@ def test_variables_take_effect_at_once(engine: Engine) -> None:
     assert engine.match({"distance": 15}) == []
     engine.set_variables(max=None)
     assert engine.match({"distance": 1}) == []
+
+
+def test_a_moment_has_the_time_and_the_variables_of_then(engine: Engine) -> None:
+    sub = engine.subscribe("x < :base + @more + t", base=1)
+    engine.set_variables(more=2)
+    later = Event.of({"x": 5}, START + timedelta(seconds=3))
+    then = engine.moment(later)
+    engine.set_variables(more=0)
+    assert engine.match_at(later, then) == [sub.id]
+    assert engine.match_at(later, engine.moment(later)) == []
+    assert engine.moment().micros == engine.moment(Event.of({})).micros == to_micros(START)
 
 
 def test_batches_from_arrow(engine: Engine) -> None:
@@ -199,7 +226,7 @@ def test_a_bad_row_is_named_and_nothing_is_added(
 
 
 def test_there_is_no_other_matcher() -> None:
-    with pytest.raises(SubscriptionError, match="columnar, naive, poset"):
+    with pytest.raises(SubscriptionError, match="columnar, naive, poset, rete"):
         Engine(matcher="quantum")
 
 
@@ -256,3 +283,14 @@ def test_subscriptions_come_and_go_while_others_match() -> None:
     thread.join()
     assert missing == []
     assert len(engine) == 20
+
+
+def test_a_batch_of_updates_has_cached_filters_evaluated_anew() -> None:
+    engine = Engine(clock=lambda: None)
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    engine.subscribe("x < :n + t", id="s", since=start, evolve=Cached(10.0), n=0)
+    later = [start + timedelta(seconds=second) for second in (1, 2, 3)]
+    assert engine.match({"x": 0.5}, time=later[0]) == ["s"]
+    assert engine.match({"x": 1.5}, time=later[1]) == []  # it is as it was at 1 s
+    engine.update_batch({"s": {"n": 0.25}})
+    assert engine.match({"x": 3.0}, time=later[2]) == ["s"]

@@ -33,10 +33,10 @@ from tidegate.language.values import Value
 from tidegate.matching.channels import NUMBER, Channels
 from tidegate.matching.constraints import Block, Compiler, entries_of
 from tidegate.matching.encoding import encode_variables
-from tidegate.matching.envelopes import NOTHING, elapsed, envelope, run_program_over
+from tidegate.matching.envelopes import NOTHING, elapsed, envelope, run_program_over, shifted_by
 from tidegate.matching.layout import flat
 from tidegate.matching.parts import EXACT_MAX, F64, NO_TIME, pack
-from tidegate.matching.programs import EVERY, LINEAR, STACK_MAX, run_program
+from tidegate.matching.programs import EVERY, LINEAR, SHIFTED, STACK_MAX, run_program
 from tidegate.matching.rows import StringPool, encode
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -132,20 +132,28 @@ class Machine:
         self.channels = Channels()
         node = all_of([Predicate("x", Operator.LESS, (expression,)), moves])
         moving = block_of(node, self.channels).moving[0]
-        self.at = moving.program
+        self.is_linear = moving.program == LINEAR
+        self.at, self.first, self.shift = moving.program, 0, 0.0
         self.constants = np.array([column[0] for column in moving.constants])
+        if not self.is_linear and moving.program & SHIFTED:
+            self.at, self.first = moving.program ^ SHIFTED, 1
+            self.shift = float(self.constants[0])
         self.code = np.array(self.channels.program, np.int32)
 
     def at_point(self, t: float, known: dict[str, Value]) -> float:
         values = encode_variables(known, self.channels)
         stack = np.empty(STACK_MAX)
-        return run_program(self.code, self.at, self.constants, 0, t, values, 0, stack)
+        constants = self.constants, self.first
+        return self.shift + run_program(self.code, self.at, *constants, t, values, 0, stack)
 
     def over(self, t: Interval, room: Room | None = None) -> tuple[float, float, bool]:
         rows = rows_of(room or {}, self.channels)
         stack = np.empty(2 * STACK_MAX)
         low, high = float(t[0]), float(t[1])
-        return run_program_over(self.code, self.at, self.constants, 0, low, high, rows, stack)
+        found = run_program_over(
+            self.code, self.at, self.constants, self.first, low, high, rows, stack
+        )
+        return shifted_by(self.shift, *found) if self.first else found
 
 
 # -- programs over intervals ----------------------------------------------------------------------
@@ -166,7 +174,7 @@ def test_an_interval_holds_every_value(
     expression: Expression, t: Interval, room: Room, points: list[tuple[float, float, float]]
 ) -> None:
     machine = Machine(expression)
-    assume(machine.at != LINEAR)
+    assume(not machine.is_linear)
     low, high, surely = machine.over(t, room)
     assert not math.isnan(low)
     assert not math.isnan(high)

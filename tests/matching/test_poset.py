@@ -23,17 +23,17 @@ from strategies import (
     typed_events_aimed_at,
     typed_predicates,
 )
+from tidegate.adapting.moving import Moving, Standing
 from tidegate.errors import UnresolvedError
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.syntax import Operator, all_of
+from tidegate.language.values import from_micros
 from tidegate.matching import covering_index
 from tidegate.matching.orders import (
     ADVERTISEMENTS,
     FILTERS,
-    FILTERS_SINCE,
-    FilterSince,
     Order,
 )
 from tidegate.matching.poset import Node, Poset, T
@@ -83,7 +83,7 @@ def numbers(nodes: Sequence[Node[T]]) -> list[int]:
 
 def check(poset: Poset[T], order: Order[T], others: Sequence[T]) -> None:
     """That the poset is what the plain one says, where covering is transitive."""
-    plain = PlainPoset(order, [(node.number, node.item) for node in poset])
+    plain = PlainPoset(order, [(node.number, node.item) for node in listed(poset)])
     assert not {(b, a) for a, b in plain.pairs} & plain.pairs, "equal items share a node"
     if not plain.is_transitive:
         return
@@ -107,8 +107,12 @@ def check(poset: Poset[T], order: Order[T], others: Sequence[T]) -> None:
             assert equal == ([] if found is None else [found.number])
 
 
+def listed(poset: Poset[T]) -> list[Node[T]]:
+    return sorted(poset, key=lambda node: node.number)
+
+
 def churn(data: st.DataObject, order: Order[T], items: st.SearchStrategy[T]) -> Poset[T]:
-    """A poset after some insertions and removals, checked."""
+    """A poset after some insertions, removals and changes in place, checked."""
     poset = Poset(order)
     kept: dict[int, tuple[list[str], list[str]]] = {}
     for step in range(data.draw(st.integers(1, 10))):
@@ -118,6 +122,12 @@ def churn(data: st.DataObject, order: Order[T], items: st.SearchStrategy[T]) -> 
             assert gone not in poset
             assert (gone.parents, gone.children) == ([], [])
             del kept[gone.number]
+        elif len(poset) and data.draw(st.integers(0, 3)) == 0:
+            changed = data.draw(st.sampled_from(list(poset)))
+            if poset.rebind(changed, data.draw(items)) is not changed:
+                assert changed not in poset
+                assert (changed.parents, changed.children) == ([], [])
+                del kept[changed.number]
         else:
             node = poset.insert(data.draw(items))
             node.subscribers.add(f"s{step}")
@@ -162,7 +172,7 @@ def crowded(draw: st.DrawFn) -> Filter:
 def test_filters_that_are_mostly_related(data: st.DataObject) -> None:
     poset = churn(data, FILTERS, crowded())
     event = Event(data.draw(events_aimed_at(*(node.item.node for node in poset))))
-    matched = [node for node in poset if node.item.matches(event)]
+    matched = [node for node in listed(poset) if node.item.matches(event)]
     assert poset.matching(event) == matched
 
 
@@ -170,7 +180,7 @@ def test_filters_that_are_mostly_related(data: st.DataObject) -> None:
 def test_conjunctions_without_patterns(data: st.DataObject) -> None:
     poset = churn(data, FILTERS, conjunctions(typed_predicates(patterns=False)))
     event = Event(data.draw(typed_events_aimed_at(*(node.item.node for node in poset))))
-    assert poset.matching(event) == [node for node in poset if node.item.matches(event)]
+    assert poset.matching(event) == [node for node in listed(poset) if node.item.matches(event)]
 
 
 @given(st.data())
@@ -178,7 +188,7 @@ def test_any_filters(data: st.DataObject) -> None:
     """With patterns and disjunctions covering is not always seen, and answers are right."""
     poset = churn(data, FILTERS, filters | nodes(typed_predicates()).map(Filter))
     event = Event(data.draw(events_aimed_at(*(node.item.node for node in poset))))
-    assert poset.matching(event) == [node for node in poset if node.item.matches(event)]
+    assert poset.matching(event) == [node for node in listed(poset) if node.item.matches(event)]
     for node in poset:
         assert node not in node.ancestors()
         for wide, narrow in permutations(node.parents, 2):
@@ -191,7 +201,29 @@ def test_any_filters(data: st.DataObject) -> None:
 @given(st.data())
 def test_filters_that_move(data: st.DataObject) -> None:
     moving = conjunctions(predicates(functions_of_time()) | typed_predicates(patterns=False))
-    churn(data, FILTERS, moving)
+    items: st.SearchStrategy[Standing] = st.builds(standing, moving, st.sampled_from((0, 10**7)))
+    poset = churn(data, FILTERS, items)
+    aimed = data.draw(events_aimed_at(*(_filter(node.item).node for node in poset)))
+    for time_us in (0, 5_000_000, 10_000_001):
+        event = Event(aimed, from_micros(time_us))
+        assert poset.matching(event) == [
+            node for node in listed(poset) if matches(node.item, event)
+        ]
+        for node in poset:
+            below = [node, *node.descendants()]
+            assert all(matches(each.item, event) <= matches(node.item, event) for each in below)
+
+
+def standing(filter: Filter, origin_us: int) -> Standing:
+    return Moving(filter, origin_us) if filter.evolves else filter
+
+
+def matches(item: Standing, event: Event) -> bool:
+    return item.matches(event)
+
+
+def _filter(item: Standing) -> Filter:
+    return item.filter if isinstance(item, Moving) else item
 
 
 def advertisement(filter: Filter) -> Advertisement:
@@ -203,13 +235,13 @@ def test_advertisements(data: st.DataObject) -> None:
     items = (conjunctions(typed_predicates(patterns=False)) | crowded()).map(advertisement)
     poset = churn(data, ADVERTISEMENTS, items)
     event = Event(data.draw(typed_events_aimed_at(*(node.item.node for node in poset))))
-    assert poset.matching(event) == [node for node in poset if node.item.allows(event)]
+    assert poset.matching(event) == [node for node in listed(poset) if node.item.allows(event)]
 
 
 # -- examples ---------------------------------------------------------------------------------
 
 
-def poset_of(*texts: str) -> tuple[Poset[Filter], Callable[[str], Node[Filter]]]:
+def poset_of(*texts: str) -> tuple[Poset[Standing], Callable[[str], Node[Standing]]]:
     poset = Poset(FILTERS)
     made = {text: poset.insert(parse(text)) for text in texts}
     return poset, made.__getitem__
@@ -284,7 +316,7 @@ def test_a_node_is_removed_once() -> None:
 def test_what_moves_may_never_match_too() -> None:
     poset = Poset(FILTERS)
     contradiction = parse("a = t").node, parse("a starts with 'x'").node
-    never = poset.insert(Filter(all_of(contradiction)))
+    never = poset.insert(Moving(Filter(all_of(contradiction)), 0))
     assert poset.insert(parse("false")) is never
 
 
@@ -297,20 +329,100 @@ def test_parameters_must_be_bound() -> None:
 
 
 def test_filters_that_move_together() -> None:
-    poset, node = poset_of("x < 3 + t", "x < 2 + t", "x < 2", "x < 3 + 2 * t")
-    assert node("x < 2 + t").children == [node("x < 2")]
-    assert node("x < 3 + t").children == [node("x < 2 + t")]
-    assert poset.roots() == [node("x < 3 + 2 * t")]
+    poset = Poset(FILTERS)
+    texts = ("x < 3 + t", "x < 2 + t", "x < 3 + 2 * t")
+    third, second, first = (poset.insert(Moving(parse(text), 0)) for text in texts)
+    still = poset.insert(parse("x < 2"))
+    assert second.children == [still]
+    assert third.children == [second]
+    assert poset.roots() == [first]
 
 
 def test_filters_that_move_from_different_moments() -> None:
-    poset = Poset(FILTERS_SINCE)
-    early = poset.insert(FilterSince(parse("x < t"), since=0.0))
-    late = poset.insert(FilterSince(parse("x < t"), since=10.0))
+    poset = Poset(FILTERS)
+    early = poset.insert(Moving(parse("x < t"), 0))
+    late = poset.insert(Moving(parse("x < t"), 10_000_000))
     assert early.children == [late]
-    still = poset.insert(FilterSince(parse("x < 0"), since=99.0))
-    assert poset.insert(FilterSince(parse("x < 0"), since=5.0)) is still
+    still = poset.insert(parse("x < 0"))
     assert still.parents == [late]
+
+
+def test_what_only_seems_to_move_is_found() -> None:
+    poset = Poset(FILTERS)
+    seeming = poset.insert(Moving(parse("y < 5 + 0 * sin(t)"), 0))
+    assert poset.find(parse("y < 5")) is seeming
+    assert poset.insert(parse("y < 5")) is seeming
+
+
+# -- another item in place of the old one -------------------------------------------------------
+
+
+def test_a_node_moves_to_where_its_new_item_belongs() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 7 and y = 1", "z = 1")
+    five = node("x < 5")
+    five.subscribers.add("ann")
+    five.forwards.add("p")
+    number = five.number
+    assert poset.rebind(five, parse("x < 30")) is five
+    assert poset.roots() == [five, node("z = 1")]
+    assert five.children == [node("x < 10")]
+    assert node("x < 10").children == [node("x < 7 and y = 1")]
+    assert (five.number, list(five.subscribers), list(five.forwards)) == (number, ["ann"], ["p"])
+    assert poset.find(parse("x < 5")) is None
+    assert poset.find(parse("x < 30")) is five
+
+    poset.rebind(five, parse("z = 1 and y = 1"))
+    assert poset.roots() == [node("x < 10"), node("z = 1")]
+    assert node("z = 1").children == [five]
+    assert poset.matching(Event.of({"z": 1, "y": 1})) == [five, node("z = 1")]
+    assert poset.matching(Event.of({"x": 20})) == []
+
+
+def test_a_node_that_becomes_equal_to_another_goes() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 3")
+    assert poset.rebind(node("x < 5"), parse("x < 10 and x < 20")) is node("x < 10")
+    assert node("x < 5") not in poset
+    assert node("x < 10").children == [node("x < 3")]
+    assert len(poset) == 2
+    with pytest.raises(KeyError):
+        poset.rebind(node("x < 5"), parse("x < 1"))
+
+
+def test_an_item_written_otherwise_that_means_the_same_stays_in_its_place() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 3")
+    five = node("x < 5")
+    assert poset.rebind(five, parse("x < 5 and x < 6")) is five
+    assert str(five.item) == "x < 5 and x < 6"
+    assert five.parents == [node("x < 10")]
+    assert five.children == [node("x < 3")]
+
+
+def test_a_node_begins_to_move_and_stops() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x is not null")
+    five, anything = node("x < 5"), node("x is not null")
+    assert poset.rebind(five, Moving(parse("x < 10 + t"), 0)) is five
+    assert five.moves
+    assert five.parents == [anything]
+    assert five.children == [node("x < 10")]
+    later = Event({"x": 12}, from_micros(5_000_000))
+    assert poset.matching(later) == [five, anything]
+    assert poset.matching(later, moving=False) == [anything]
+    poset.rebind(five, Moving(parse("x < 10 - t"), 0))
+    assert five.parents == [node("x < 10")]
+    poset.rebind(five, parse("false"))
+    assert [five.moves] == [False]
+    assert five.parents == [node("x < 10")]
+    poset.rebind(five, parse("x < 2"))
+    assert five.parents == [node("x < 10")]
+    assert poset.matching(Event({"x": 1}, from_micros(0))) == [node("x < 10"), five, anything]
+
+
+def test_what_cannot_be_placed_changes_nothing() -> None:
+    poset, node = poset_of("x < 10", "x < 5")
+    with pytest.raises(UnresolvedError, match=":limit"):
+        poset.rebind(node("x < 5"), parse("x < :limit"))
+    assert node("x < 5") in poset
+    assert node("x < 10").children == [node("x < 5")]
 
 
 def test_an_advertisement_covers_what_says_less() -> None:

@@ -17,7 +17,6 @@ def test_equal_filters_share_a_node() -> None:
         [
             Subscription("a", parse("price < 10")),
             Subscription("b", parse("price < :limit"), {"limit": 10.0}),
-            Subscription("c", parse("price < t")),
         ]
     )
     assert len(matcher._poset) == 1
@@ -27,7 +26,13 @@ def test_equal_filters_share_a_node() -> None:
     matcher.remove("a")
     matcher.remove("b")
     assert len(matcher._poset) == 0
-    assert "c" in matcher
+
+
+def test_what_moves_is_refused() -> None:
+    matcher = PosetMatcher()
+    with pytest.raises(SubscriptionError, match="and this one moves: price < t"):
+        matcher.add([Subscription("a", parse("x = 1")), Subscription("c", parse("price < t"))])
+    assert len(matcher) == 0
 
 
 def test_of_several_all_or_none_are_added() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import neighbours
+from tidegate.errors import UnresolvedError
 from tidegate.language.events import Event
 from tidegate.language.expressions import Parameter
 from tidegate.language.filters import Filter, parse
@@ -149,6 +150,50 @@ def test_a_function_that_is_updated_is_as_good_as_new(filter: Filter, steps: lis
     check_steps(filter, steps)
 
 
+@given(
+    st.lists(st.sampled_from([*STILL, *MOVING]).map(parse), min_size=1, max_size=3),
+    st.lists(st.dictionaries(st.integers(0, COUNT - 1), changes, max_size=8), max_size=3),
+    st.lists(st.tuples(events, moments), min_size=1, max_size=3),
+)
+def test_many_updates_at_once_are_as_one_after_the_other(
+    filters: list[Filter],
+    rounds: list[dict[int, dict[str, Value | None]]],
+    asked: list[tuple[dict[str, Value], Moment]],
+) -> None:
+    subscriptions = [subscription(filters[n % len(filters)], n) for n in range(COUNT)]
+    naive, updated = NaiveMatcher(), ColumnarMatcher()
+    with small_parts():
+        for half in (subscriptions[::2], subscriptions[1::2]):  # in parts of their own
+            naive.add(half)
+            updated.add(half)
+            updated.match(Event({}), Moment())
+        for each in rounds:
+            updates = {
+                f"s{n}": {k: v for k, v in c.items() if k in subscriptions[n].filter.parameters}
+                for n, c in each.items()
+            }
+            updated.update_many(updates)
+            for id, known in updates.items():
+                naive.update(id, known)
+            for event, moment in asked:
+                assert found(updated, event, moment) == found(naive, event, moment)
+    for one in subscriptions:
+        assert updated.get(one.id).parameters == naive.get(one.id).parameters
+
+
+def test_of_many_updates_all_are_made_or_none() -> None:
+    matcher = ColumnarMatcher()
+    matcher.add([Subscription(id, parse("x < :a"), {"a": 1}) for id in ("s", "u")])
+    with pytest.raises(UnresolvedError, match=r"subscription 'u' has no parameter :b; it has :a"):
+        matcher.update_many({"s": {"a": 9}, "u": {"b": 9}})
+    with pytest.raises(KeyError):
+        matcher.update_many({"s": {"a": 9}, "v": {"a": 9}})
+    assert found(matcher, {"x": 2}, Moment()) == []
+    matcher.update_many({})
+    matcher.update_many({"s": {"a": 9}, "u": {}})
+    assert found(matcher, {"x": 2}, Moment()) == ["s"]
+
+
 @pytest.mark.parametrize("other", [{"a": 0}, {"a": 0, "b": "m"}])
 def test_a_plan_made_for_one_row_fits_another(other: dict[str, Value]) -> None:
     filter = parse("x between :a + t and :b + t")
@@ -253,6 +298,22 @@ def is_in_place(text: str, before: Mapping[str, Value], after: Mapping[str, Valu
     with mock.patch.object(Index, "take_away", autospec=True) as take_away:
         matcher.update("s", after)
     return not take_away.called
+
+
+def test_many_updates_of_one_kind_are_written_in_place_by_few_calls() -> None:
+    matcher = ColumnarMatcher()
+    texts = ["x < :a", "y > :a and x < 5", "x > :a + t", "x in (1, 2) or y < :a"]
+    matcher.add([Subscription(f"s{n}", parse(texts[n % 4]), {"a": n}) for n in range(80)])
+    matcher.match(Event({}), Moment())
+    matcher.update_many({f"s{n}": {"a": n} for n in range(4)})  # which makes the plans
+    matcher.match(Event({}), Moment())
+    with (
+        mock.patch.object(Index, "rewrite", autospec=True) as rewrite,
+        mock.patch.object(Index, "take_away", autospec=True) as take_away,
+    ):
+        matcher.update_many({f"s{n}": {"a": n + 1} for n in range(80) if n % 4 < 3})
+        assert not rewrite.called
+        assert not take_away.called
 
 
 @pytest.mark.parametrize(

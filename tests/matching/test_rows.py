@@ -152,6 +152,13 @@ def test_writing_a_cell_says_whether_its_kind_stays(before: int, after: int, sam
     assert heap.write(1, after, 6) is same
     assert read(heap, 0, 3) == [1, 6, 3]
     assert heap.kinds[:3].tolist() == [INTEGER, after, INTEGER]
+    heap.write(1, before, 5)
+    many = heap.write_all(
+        np.array([2, 1]), np.array([INTEGER, after], np.uint8), np.array([7, 6], np.int64)
+    )
+    assert many.tolist() == [True, same]
+    assert read(heap, 0, 3) == [1, 6, 7]
+    assert heap.kinds[:3].tolist() == [INTEGER, after, INTEGER]
 
 
 def test_a_heap_in_a_snapshot(tmp_path: Path) -> None:

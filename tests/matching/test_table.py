@@ -313,16 +313,60 @@ def test_origins() -> None:
     assert [table.get(number).origin for number in range(5)] == [5, None, None, 5, None]
 
 
+def begin(table: SubscriptionTable, number: int, since: int) -> None:
+    table.begin(np.array([number], np.int32), np.array([since], np.int64))
+
+
 def test_a_subscription_that_begins_later_keeps_its_origin() -> None:
     table = SubscriptionTable()
     add(table, timed("a", 10))
-    table.begin(0, 50)
+    begin(table, 0, 50)
     assert (table.get(0).since, table.get(0).origin, table.latest_since) == (50, 10, 50)
     assert not table.all_live(49, 60)
     assert table.all_live(50, 60)
-    table.begin(0, 40)
+    begin(table, 0, 40)
     assert (table.get(0).since, table.get(0).origin) == (40, 10)
     assert living(table, [39, 40]) == ["", "a"]
+
+
+def test_copies_are_versions_of_the_past_with_rows_of_their_own(tmp_path: Path) -> None:
+    table = SubscriptionTable()
+    text = "x < :k and y = 'a'"
+    add(
+        table,
+        Subscription("a", Filter(parse_filter(text)), {"k": 1.5}, 5, "me", origin=1),
+        Subscription("b", Filter(parse_filter("x < :k")), {"k": 2}, 6, "you"),
+    )
+    copies = table.copy_past(np.array([1, 0], np.int32), np.array([20, 10], np.int64))
+    assert copies.tolist() == [2, 3]
+    table.begin(np.array([0], np.int32), np.array([10], np.int64))
+    parameters: list[dict[str, Value | None]] = [{"k": 9}]
+    numbers = np.array([0], np.int32)
+    assert table.slots(numbers, parameters) == [(0,)]
+    assert table.write(numbers, [(0,)], parameters).tolist() == [True]
+    for each in (table, saved_and_loaded(table, tmp_path)):
+        assert each.get(0).parameters == {"k": 9}
+        assert each.get(3) == replace(
+            Subscription("a", Filter(parse_filter(text)), {"k": 1.5}, 5, "me", 10), origin=1
+        )
+        assert each.get(2) == Subscription(
+            "b", Filter(parse_filter("x < :k")), {"k": 2}, 6, "you", 20
+        )
+        assert (each.past().tolist(), len(each), each.number("a")) == ([2, 3], 2, 0)
+        assert not each.all_live(10, 10)
+        assert each.ids().to_pylist() == ["a", "b", "b", "a"]
+        assert each.version_columns().subscriber.to_pylist() == ["me", "you", "you", "me"]
+
+
+def test_a_parameter_that_stands_twice_is_written_twice() -> None:
+    table = SubscriptionTable()
+    add(table, subscription("a", "x between :k and :k + :m", k=1, m=2), subscription("b"))
+    numbers = table.numbers(["a", "b"])
+    parameters: list[dict[str, Value | None]] = [{"m": "n", "k": 3}, {}]
+    slots = table.slots(numbers, parameters)
+    assert [len(each) for each in slots] == [3, 0]
+    assert table.write(numbers, slots, parameters).tolist() == [False, True]
+    assert got(table, 0)[2] == {"k": 3, "m": "n"}
 
 
 def test_the_columns_of_versions(tmp_path: Path) -> None:

@@ -30,7 +30,14 @@ from tidegate.language.values import Value, to_micros
 from tidegate.matching.changes import Change, Op
 from tidegate.matching.records import subscription_of
 from tidegate.matching.subscription import Moment
-from tidegate.matching.versions import Difference, Refusal, Timelines, Version, versions_of
+from tidegate.matching.versions import (
+    Difference,
+    Refusal,
+    Succession,
+    Timelines,
+    Version,
+    versions_of,
+)
 
 SECOND = timedelta(seconds=1)
 ONE, TWO, THREE = (NOON + number * SECOND for number in (1, 2, 3))
@@ -276,6 +283,57 @@ def test_a_value_of_another_type_is_a_difference() -> None:
 
 
 # -- what is final ----------------------------------------------------------------------------
+
+
+def test_parameters_that_change_from_now_on_are_successions() -> None:
+    timelines = Timelines()
+    timelines.take([subscribe(NOON, "x between :k and :l", k=1, l=2)])
+    [found] = timelines.take([update(TWO, l=2.0, k=1), update(ONE, k=None), update(TWO, k=True)])
+    assert found.successions() == [
+        Succession("s", ONE, {"k": None}),
+        Succession("s", TWO, {"k": True, "l": 2.0}),
+    ]
+    [second] = found.successions()[1:]  # type: ignore[index]
+    assert {name: type(value) for name, value in second.params.items()} == {"k": bool, "l": float}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [update(TWO, "x < :k")],
+        [unsubscribe(TWO)],
+        [unsubscribe(TWO), subscribe(THREE, k=1)],
+        [update(NOON, k=2)],
+        [update(TWO, k=2), unsubscribe(THREE)],
+    ],
+)
+def test_other_changes_are_none(changes: list[Change]) -> None:
+    timelines = Timelines()
+    [begun] = timelines.take([subscribe(NOON, k=1)])
+    assert begun.successions() is None
+    [found] = timelines.take(changes)
+    assert found.successions() is None
+
+
+def test_late_changes_are_none() -> None:
+    timelines = Timelines()
+    timelines.take([subscribe(NOON, k=1), update(TWO, k=2)])
+    [found] = timelines.take([update(ONE, k=3)])
+    assert found.successions() is None
+
+
+def test_how_many_there_are() -> None:
+    timelines = Timelines()
+    timelines.take([update(TWO, k=1)])  # which cannot be made yet
+    assert (len(timelines), timelines.current) == (1, 0)
+    timelines.take([subscribe(NOON, k=1)])
+    assert (len(timelines), timelines.current) == (1, 1)
+    again = Timelines.restore(timelines.dump(), None)
+    for each in (timelines, again):
+        each.take([unsubscribe(THREE)])
+        assert (len(each), each.current) == (1, 0)
+        each.make_final(THREE + SECOND)
+        assert (len(each), each.current) == (0, 0)
 
 
 def test_versions_that_ended_are_given_once_and_forgotten() -> None:

@@ -18,7 +18,14 @@ from tidegate.matching.parts import DEAD, EXACT_MAX, Packed, pack, unpack
 from tidegate.matching.rewriting import plan_rewrite
 from tidegate.matching.rows import FLOAT, INTEGER, STRING
 from tidegate.matching.subscription import Moment, Subscription
-from tidegate.matching.writing import DONE, NOT_IN_PLACE, OTHER_KINDS, rewrite_entry
+from tidegate.matching.writing import (
+    DONE,
+    NOT_IN_PLACE,
+    OTHER_KINDS,
+    ROOM,
+    rewrite_entries,
+    rewrite_entry,
+)
 
 COUNT = BITMAP_ENTRIES_MIN + 40
 NO_TIMES = np.zeros(0, np.int64)
@@ -49,11 +56,11 @@ def rewritten(part: Packed, entry: int, kind: int, value: float, text: str = "x 
     cell = np.array([value]).view(np.int64) if kind == FLOAT else np.array([int(value)])
     kinds, cells = np.full(len(row), kind, np.uint8), np.repeat(cell, len(row))
     at, i32, i64, f32, f64, u64, _ = part
-    return int(
-        rewrite_entry(
-            plan, kinds, cells, 0, at, i32, i64, f32, f64, u64, entry, NO_TIMES, NO_VARIABLES
-        )
-    )
+    done = rewrite_entry(
+        plan, kinds, cells, 0, at, i32, i64, f32, f64, u64, entry, NO_TIMES, NO_VARIABLES,
+        np.empty(ROOM),
+    )  # fmt: skip
+    return int(done)
 
 
 def highs(part: Packed) -> list[float]:
@@ -89,6 +96,30 @@ def test_what_is_not_written_in_place(kind: int, value: float, flags: int, answe
     before = [each.tobytes() for each in part]
     assert rewritten(part, 5, kind, value) == answer
     assert [each.tobytes() for each in part] == before
+
+
+def test_many_bounds_are_written_each_by_its_plan() -> None:
+    part = packed()
+    before = highs(part)
+    channels = Channels()
+    channels.channel("x", NUMBER)
+    plans = [plan_rewrite(parse(text).shape_and_row[0], [FLOAT], [0], channels)
+             for text in ("x < :a", "x <= :a")]  # fmt: skip
+    first = np.array([0, len(plans[0]), len(plans[0]), len(plans[0]) + len(plans[1])])
+    places = [unpack(part).subscription.tolist().index(number) for number in (3, 4, 5, 6)]
+    kinds = np.array([FLOAT, FLOAT, FLOAT, STRING], np.uint8)
+    cells = np.array([70.5, 71.5, 72.5, 73.5]).view(np.int64)
+    done = np.full(4, 9, np.uint8)
+    at, i32, i64, f32, f64, u64, _ = part
+    rewrite_entries(
+        np.concatenate(plans), first, np.array([0, 2, 1, 0]), kinds, cells, np.arange(4), at, i32,
+        i64, f32, f64, u64, np.array(places, np.int32), NO_TIMES, NO_VARIABLES,
+        np.empty(ROOM), done,
+    )  # fmt: skip
+    assert done.tolist() == [DONE, DONE, OTHER_KINDS, OTHER_KINDS]
+    after = highs(part)
+    assert after[3:7] == [math.nextafter(70.5, 0), 71.5, *before[5:7]]
+    assert after[:3] + after[7:] == before[:3] + before[7:]
 
 
 def test_bounds_that_leave_nothing() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from broker_network import Around, Network, state_of
+from tidegate.adapting.moving import Moving
+from tidegate.adapting.policies import Periodic
 from tidegate.errors import RoutingError
 from tidegate.language.advertisements import parse_advertisement
 from tidegate.language.events import Event
@@ -21,6 +24,7 @@ from tidegate.routing.messages import (
     Address,
     Advertise,
     Announce,
+    Cancel,
     Client,
     Connect,
     Delegate,
@@ -28,6 +32,7 @@ from tidegate.routing.messages import (
     Disconnect,
     Found,
     HandOver,
+    InForce,
     Interests,
     Key,
     Message,
@@ -47,6 +52,7 @@ from tidegate.routing.messages import (
     Unadvertise,
     Undelegate,
     Unsubscribe,
+    Update,
 )
 from tidegate.routing.patterns import LEVELS_MAX
 from tidegate.routing.strategies import strategy
@@ -54,8 +60,12 @@ from tidegate.routing.strategies import strategy
 ANN, BOB = Client("ann"), Client("bob")
 OFFERED = parse_advertisement("x > 1")
 KEY, UNKNOWN = Key(1, None), Key(99, None)
+LONG = parse(f"x = '{'a' * 58}'")
+LONG_OFFER = parse_advertisement(str(LONG))
 SMALL = BrokerLimits(
-    Limits(length_chars_max=60, pattern_steps_max=3), per_client_max=3, interests_max=2
+    Limits(length_chars_max=60, pattern_steps_max=3, disjuncts_max=5),
+    per_client_max=3,
+    interests_max=2,
 )
 
 
@@ -121,6 +131,10 @@ OPEN = ["x > :limit", "x > t", "x > @load", "x > now()"]
         (Subscribe(" then ".join(["x = 1"] * 4)), "at most 3 steps"),
         (Subscribe(Pattern((parse("x = 1"),) * 4)), "between 1 and 3 steps, not 4"),
         (Subscribe(Pattern(())), "between 1 and 3 steps, not 0"),
+        (Subscribe(LONG), "has 64 characters; at most 60"),
+        (Subscribe(Pattern((parse("x = 1"), LONG))), "has 64 characters; at most 60"),
+        (Subscribe(" or ".join(f"x={n}" for n in range(6))), "more than 5 disjuncts"),
+        (Advertise(LONG_OFFER), "has 64 characters; at most 60"),
         (Unsubscribe("x > 4 and"), "^"),
         (Unsubscribe("y > 5"), "'ann' has no subscription that this covers"),
         (Unsubscribe("x > 7"), "'ann' has no subscription that this covers"),
@@ -146,7 +160,7 @@ def test_a_filter_whose_values_are_not_known(
     text: str, call: type[Subscribe] | type[Unsubscribe]
 ) -> None:
     for wanted in (text, parse(text), f"y = 1 then {text}"):
-        assert "whose values are all known" in refusal(a_broker().broker, ANN, call(wanted))
+        assert "has values that change" in refusal(a_broker().broker, ANN, call(wanted))
 
 
 def test_the_place_that_does_not_parse_is_shown() -> None:
@@ -182,11 +196,14 @@ def test_too_many_subscriptions_and_advertisements() -> None:
         (Interests(((Key(8, "p"), parse("x > 1")),)), "has one tree only"),
         (Interests(((Key(8, None), parse("x > 1")), (Key(9, None), parse("x > :p")))), "known"),
         (Interests(((Key(8, None), parse("x > 1")), (Key(9, None), parse("x > t")))), "known"),
-        (Delegate(8, parse_pattern("x = 1 then x = :p"), 2), "known"),
+        (Delegate(8, parse_pattern("x = 1 then x = :p"), 2), "has values that change"),
         (Delegate(8, parse_pattern("x = 1 then x = 2"), LEVELS_MAX), f"at most {LEVELS_MAX} times"),
         (Delegate(8, parse_pattern("x = 1 then x = 2"), -1), f"at most {LEVELS_MAX} times"),
         (Delegate(8, Pattern((parse("x = 1"),) * 4), 2), "between 1 and 3 steps"),
         (Undelegate(8), "'q' has not delegated a pattern 8"),
+        (Interests(((Key(8, None), parse("x > 1")), (Key(9, None), LONG))), "at most 60"),
+        (Offers(((Key(8, None), OFFERED), (Key(9, None), LONG_OFFER))), "at most 60"),
+        (Delegate(8, Pattern((parse("x = 1"), LONG)), 2), "at most 60"),
         (Notify(publication()), "has its time of publication"),
         (Notify(publication(NOW), "p"), "has one tree only"),
         (Probe("far", 1, "p"), "has one tree only"),
@@ -213,7 +230,7 @@ def test_a_message_that_nobody_knows() -> None:
 def test_what_is_no_filter_and_no_advertisement() -> None:
     broker = a_broker().broker
     wanted: Filter = "x > 1"  # type: ignore[assignment]
-    assert "not str" in refusal(broker, "q", Interests(((UNKNOWN, wanted),)))
+    assert "not for x > 1" in refusal(broker, "q", Interests(((UNKNOWN, wanted),)))
     assert "not int" in refusal(broker, ANN, Subscribe(5))  # type: ignore[arg-type]
     assert "not int" in refusal(broker, ANN, Advertise(5))  # type: ignore[arg-type]
 
@@ -262,6 +279,151 @@ def test_chains_of_another_length_than_the_part() -> None:
     assert "time of publication" in refusal(
         around.broker, "p", NotifyChain(delegate.number, (publication(),) * 2)
     )
+
+
+# -- subscriptions with a name ------------------------------------------------------------------
+
+
+def a_broker_with_names() -> Around:
+    """As before; ann has a subscription that can be changed and one that moves, q asks for some."""
+    limits = BrokerLimits(Limits(length_chars_max=60), per_client_max=4)
+    around = Around(Broker("m", strategy("subscription"), limits=limits), "p", "q")
+    around.tell(ANN, Subscribe("x < :n", "s", {"n": 5}, version=3))
+    around.tell(ANN, Subscribe("x < :n + t", "moving", {"n": 5}, Periodic(1.0), version=4))
+    around.tell("q", Interests(((KEY, parse("x > 3 and y = 'a'")),)))
+    around.tell("q", Interests(((Key(2, None), Moving(parse("x > 3 - t"), 5)),)))
+    return around
+
+
+def bad(thing: object) -> Any:
+    """Something of a kind that nothing should have."""
+    return thing
+
+
+@pytest.mark.parametrize(
+    ("sender", "message"),
+    [
+        (ANN, Subscribe("y < :n", "new", version=9)),
+        (ANN, Update("s", 9, {"n": 6})),
+        (ANN, Update("s", 9)),
+        (ANN, Update("moving", 9, {"n": 6})),
+        (ANN, Cancel("s")),
+        (ANN, Cancel("moving")),
+        (ANN, Unsubscribe("x < 100")),
+        ("q", Interests(altered=((KEY, ((0, 7),)),))),
+        ("q", Interests(altered=((Key(2, None), ((0, 7),)),))),
+    ],
+    ids=str,
+)
+def test_what_is_accepted_of_that_is_seen_in_the_state(sender: Address, message: Message) -> None:
+    broker = a_broker_with_names().broker
+    before = state_of(broker)
+    assert state_of(broker) == before
+    assert not any(isinstance(sent, Refused) for _, sent in broker.handle(message, sender, 50))
+    assert state_of(broker) != before
+
+
+NAMELESS = "a name has from 1 to 200 characters"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (Subscribe("y = 1", ""), NAMELESS),
+        (Subscribe("y = 1", "n" * 201), NAMELESS),
+        (Subscribe("y = 1", bad(5)), NAMELESS),
+        (Subscribe("y = 1", "s", version=9), "'ann' has a subscription 's' already"),
+        (Subscribe("y =", "new"), "^"),
+        (Subscribe("y = 1" + " or y = 1" * 20, "new"), "at most 60"),
+        (Subscribe("y = 1 then y = 2", "new"), "^"),
+        (Subscribe(parse_pattern("y = 1 then y = 2"), "new"), "has a filter, not Pattern"),
+        (Subscribe(bad(5), "new"), "has a filter, not int"),
+        (Subscribe("y = :p", "new", {"q": 1}), "has no parameter :q; it has :p"),
+        (Subscribe("y = 1", "new", {"q": 1}), "has no parameter :q; it has none"),
+        (Subscribe("y = :p", "new", {"p": bad([1])}), "parameter :p"),
+        (Subscribe("y = :p", "new", {"p": 2**63}), "parameter :p"),
+        (Subscribe("y = t", "new", evolve=bad("lazy")), "'lazy' does not say when"),
+        (Subscribe("y = t", "new", origin_us=bad("now")), "'now' is no time in microseconds"),
+        (Subscribe("y = t", "new", origin_us=2**64), "is no time in microseconds"),
+        (Subscribe("y = t", "new", origin_us=-(2**62)), "is no time in microseconds"),
+        (Subscribe("y = 1", "new", version=bad("1")), "'1' is no version"),
+        (Update("other", 9, {"n": 6}), "'ann' has no subscription 'other'"),
+        (Update("s", 3, {"n": 6}), "'s' has version 3, and 3 is not later"),
+        (Update("s", 2, {"n": 6}), "'s' has version 3, and 2 is not later"),
+        (Update("s", bad("9"), {"n": 6}), "'9' is no version"),
+        (Update("s", bad(None), {"n": 6}), "None is no version"),
+        (Update("s", 9, {"m": 6}), "has no parameter :m; it has :n"),
+        (Update("s", 9, {"n": 6, "m": 6}), "has no parameter :m; it has :n"),
+        (Update("s", 9, {"n": bad({})}), "parameter :n"),
+        (Update("s", 9, {"n": 6}, filter="x < 5"), "has no parameter :n; it has none"),
+        (Update("s", 9, filter="x <"), "^"),
+        (Update("s", 9, filter="x = 1" + " or x = 1" * 20), "at most 60"),
+        (Update("s", 9, filter="x = 1 then x = 2"), "^"),
+        (Update("s", 9, filter=bad(7)), "has a filter, not int"),
+        (Cancel("other"), "'ann' has no subscription 'other'"),
+        (Unsubscribe("x < 2"), "'ann' has no subscription that this covers"),
+        (Unsubscribe("x < t"), "has values that change"),
+        (InForce("s", 3), "a client cannot send InForce"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_requests_about_a_name(message: Message, reason: str) -> None:
+    assert reason in refusal(a_broker_with_names().broker, ANN, message)
+
+
+def test_a_name_is_known_for_its_own_client_only() -> None:
+    broker = a_broker_with_names().broker
+    for message in (Update("s", 9, {"n": 6}), Cancel("s")):
+        assert "'bob' has no subscription 's'" in refusal(broker, BOB, message)
+
+
+def test_too_many_with_a_name() -> None:
+    around = a_broker_with_names()
+    around.tell(ANN, Subscribe("y = 1"))
+    around.tell(ANN, Subscribe("y = 2", "third", version=5))
+    most = "'ann' has 4 subscriptions, which is the most"
+    assert most in refusal(around.broker, ANN, Subscribe("y = 3", "fourth", version=6))
+    assert most in refusal(around.broker, ANN, Subscribe("y = 3"))
+
+
+def cells(*cells: object) -> Interests:
+    return Interests(altered=((KEY, bad(cells)),))
+
+
+FINE = (Key(9, None), parse("y > 1"))
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (Interests(altered=((UNKNOWN, ((0, 1),)),)), "'q' takes back or changes"),
+        (Interests(altered=((Key(1, "p"), ((0, 1),)),)), "'q' takes back or changes"),
+        (Interests((FINE,), altered=((Key(9, None), ((0, 1),)),)), "'q' takes back or changes"),
+        (cells((2, 1)), "has 2 cells, so there is none of number 2"),
+        (cells((-1, 1)), "has 2 cells, so there is none of number -1"),
+        (cells((0, 1), (7, 1)), "has 2 cells, so there is none of number 7"),
+        (cells(("0", 1)), "so there is none of number 0"),
+        (cells((0, None)), "a cell holds a value"),
+        (cells((0, float("nan"))), "a cell holds a value"),
+        (cells((0, [1])), "a cell cannot hold that"),
+        (cells((0, 2**63)), "a cell cannot hold that"),
+        (Interests((FINE,), (Key(2, None),), ((KEY, ((5, 1),)),)), "none of number 5"),
+        (Interests((FINE, (UNKNOWN, Moving(parse("x < :p + t"), 0)))), "has parameters or vari"),
+        (Interests((FINE, (UNKNOWN, Moving(parse("x < @v + t"), 0)))), "has parameters or vari"),
+        (Interests(((UNKNOWN, Moving(parse("x < t"), bad("now"))),)), "does not say since when"),
+        (Interests(((UNKNOWN, Moving(parse("x < t"), 10**400)),)), "does not say since when"),
+        (Interests(((UNKNOWN, Moving(parse("x < t"), 0, bad("lazy"))),)), "does not say since"),
+        (Interests(((UNKNOWN, Moving(bad("x < t"), 0)),)), "not for x < t since 0 us"),
+        (Interests(((UNKNOWN, parse("x < t")),)), "whose values are known, not for x < t"),
+        (Interests(((UNKNOWN, parse("x < @v")),)), "whose values are known, not for x < @v"),
+        (Update("s", 9, {"n": 6}), "a broker cannot send Update"),
+        (Cancel("s"), "a broker cannot send Cancel"),
+        (InForce("s", 9), "a broker cannot send InForce"),
+    ],
+    ids=lambda each: str(each)[:80],
+)  # fmt: skip
+def test_what_a_neighbour_may_not_ask_for_or_change(message: Message, reason: str) -> None:
+    assert reason in refusal(a_broker_with_names().broker, "q", message)
 
 
 # -- joining ------------------------------------------------------------------------------------

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tidegate.errors import FilterError, RoutingError
+from tidegate.adapting.moving import Moving, Standing
+from tidegate.adapting.policies import Lazy
+from tidegate.errors import FilterError, FilterLimitError, RoutingError, UnresolvedError
 from tidegate.language.advertisements import parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.matching.subscription import Subscription
 from tidegate.routing.checks import (
     check_filter,
     check_pattern,
+    check_standing,
     check_times,
     checked_advertisement,
+    checked_named,
     checked_subscription,
+    is_micros,
+    too_large,
+    updated,
 )
-from tidegate.routing.messages import Publication, Stamp
+from tidegate.routing.messages import Publication, Stamp, Subscribe, Update
 
 
 def test_texts_are_read() -> None:
@@ -37,9 +47,9 @@ def test_what_is_no_text_of_a_filter_shows_the_place() -> None:
 
 @pytest.mark.parametrize("text", ["x < :limit", "x < t", "x < @load"])
 def test_filters_whose_values_are_not_known(text: str) -> None:
-    for check in (check_filter, lambda each: checked_subscription(each, DEFAULT_LIMITS)):
-        with pytest.raises(RoutingError, match="whose values are all known, which `x < "):
-            check(parse(text))
+    for check in (check_filter, checked_subscription):
+        with pytest.raises(RoutingError, match=r"`x < .* has values that change"):
+            check(parse(text), DEFAULT_LIMITS)
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -49,10 +59,84 @@ def test_the_length_of_a_pattern(steps: int) -> None:
         check_pattern(pattern, Limits(pattern_steps_max=2))
 
 
+LARGE = {
+    "x > 5 and y > 5": (Limits(length_chars_max=14), "has 15 characters; at most 14 are taken"),
+    "x = 1 or x = 2 or x = 3": (Limits(disjuncts_max=2), "has more than 2 disjuncts"),
+    "x in (1, 2, 3)": (Limits(cost_max=3), "costs 4 predicates, values and operations; at most 3"),
+}
+
+
+@pytest.mark.parametrize("text", LARGE)
+def test_what_is_over_a_limit_is_refused_whoever_made_it(text: str) -> None:
+    limits, reason = LARGE[text]
+    for item in (parse(text), parse_advertisement(text)):
+        assert reason in str(too_large(item, limits))
+        assert too_large(item, DEFAULT_LIMITS) is None
+    for wanted in (parse(text), Pattern((parse("x = 1"), parse(text)))):
+        with pytest.raises(RoutingError, match=reason):
+            checked_subscription(wanted, limits)
+    with pytest.raises(RoutingError, match=reason):
+        checked_advertisement(parse_advertisement(text), limits)
+
+
+def test_what_counts_is_the_text_as_brokers_write_it() -> None:
+    """Otherwise the neighbours would refuse what a broker has taken."""
+    with pytest.raises(RoutingError, match="has 5 characters; at most 4 are taken"):
+        checked_subscription("x<1", Limits(length_chars_max=4))
+
+
 def test_other_things() -> None:
     with pytest.raises(RoutingError, match="a subscription has a filter, not int"):
-        check_filter(1)
+        check_filter(1, DEFAULT_LIMITS)
     with pytest.raises(RoutingError, match="an advertisement is needed, not Filter"):
         checked_advertisement(parse("x = 1"), DEFAULT_LIMITS)
     with pytest.raises(RoutingError, match="has its time of publication"):
         check_times([Publication(Event.of({"x": 1}), Stamp("b", 0, 1), "ann")])
+
+
+# -- subscriptions with a name ------------------------------------------------------------------
+
+
+def test_what_has_a_name_may_have_parameters_and_move() -> None:
+    request = Subscribe("x < :n + t and y = :m", "s", {"n": 1}, Lazy(), version=4)
+    subscription, version = checked_named(request, 7, DEFAULT_LIMITS)
+    assert version == 4
+    assert subscription == Subscription(
+        "s", parse("x < :n + t and y = :m"), {"n": 1}, since=7, origin=7, evolve=Lazy()
+    )
+    earlier, _ = checked_named(replace(request, origin_us=3), 7, DEFAULT_LIMITS)
+    assert (earlier.since, earlier.origin) == (3, 3)
+
+
+def test_what_stands_still_is_there_for_events_of_any_time() -> None:
+    subscription, _ = checked_named(Subscribe("x < :n", "s", {"n": None}), 7, DEFAULT_LIMITS)  # type: ignore[dict-item]
+    assert (subscription.since, subscription.origin) == (None, 7)
+    assert subscription.parameters == {}
+
+
+def test_a_change_of_the_whole_filter_keeps_the_origin() -> None:
+    subscription, _ = checked_named(Subscribe("x < :n", "s", {"n": 5}), 7, DEFAULT_LIMITS)
+    moving = updated(subscription, Update("s", 2, {"m": 6}, "x < :n + t * :m"), DEFAULT_LIMITS)
+    assert (moving.since, moving.origin, moving.parameters) == (7, 7, {"n": 5, "m": 6})
+    still = updated(moving, Update("s", 3, {"m": None}, "y = :m and z = 1"), DEFAULT_LIMITS)
+    assert (still.since, still.origin, still.parameters) == (None, 7, {})
+    with pytest.raises(UnresolvedError, match="has no parameter :n; it has :m"):
+        updated(still, Update("s", 4, {"n": 5}), DEFAULT_LIMITS)
+
+
+def test_limits_count_for_changes_too() -> None:
+    subscription, _ = checked_named(Subscribe("x < 1", "s"), 7, DEFAULT_LIMITS)
+    with pytest.raises(FilterLimitError, match="at most 5"):
+        updated(subscription, Update("s", 2, filter="x < 100"), Limits(length_chars_max=5))
+
+
+@pytest.mark.parametrize("time_us", [0, -62_135_596_800_000_000, 253_402_300_799_999_999])
+def test_times_in_microseconds(time_us: int) -> None:
+    assert is_micros(time_us)
+    assert not is_micros(time_us * 10**9 + 2**62)
+    assert not is_micros(str(time_us))
+
+
+@pytest.mark.parametrize("wanted", [parse("x < 1"), Moving(parse("x < t + now()"), 0, Lazy())])
+def test_what_may_stand_in_tables(wanted: Standing) -> None:
+    check_standing(wanted, DEFAULT_LIMITS)

@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.orders import FILTERS
 from tidegate.matching.poset import Node
-from tidegate.routing.forwarding import Asker, Entry, Forwarding, Label
+from tidegate.routing.alterations import altered, differing_cells, structure
+from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding
 from tidegate.routing.messages import Client, Key
+from tidegate.routing.outbox import Label
 
 PEERS = ["p", "q", "r"]
 TREES = ["t", "u"]
@@ -25,6 +28,7 @@ FILTERS_USED = [
 
 items = st.sampled_from(FILTERS_USED)
 clients = st.sampled_from(CLIENTS)
+claims = st.builds(Claim, clients, st.sampled_from("ab"))
 peers = st.sampled_from(PEERS)
 keys = st.builds(Key, st.integers(0, 3), st.sampled_from(TREES))
 
@@ -33,7 +37,7 @@ keys = st.builds(Key, st.integers(0, 3), st.sampled_from(TREES))
 class Receiver:
     """A neighbour that has only what it was sent, and does not take back what it never had."""
 
-    held: dict[Key, Filter] = field(default_factory=dict)
+    held: dict[Key, Standing] = field(default_factory=dict)
 
 
 class Tables(RuleBasedStateMachine):
@@ -49,14 +53,14 @@ class Tables(RuleBasedStateMachine):
     @initialize(per_tree=st.booleans())
     def begin(self, per_tree: bool) -> None:
         self.per_tree = per_tree
-        self.table: Forwarding[Filter] = Forwarding(FILTERS, self.wanted)
+        self.table: Forwarding[Standing] = Forwarding(FILTERS, self.wanted, structure=structure)
 
-    def wanted(self, node: Node[Filter]) -> Iterable[Label]:
+    def wanted(self, node: Node[Standing]) -> Iterable[Label]:
         return sorted({label for asker in node.subscribers for label in self.spread(asker)})
 
     def spread(self, asker: object) -> Iterable[Label]:
         """To all neighbours but the one it came from; on its tree, if there are several."""
-        tree = "me" if isinstance(asker, Client) else ""
+        tree = "me"
         sender = None
         if isinstance(asker, Entry):
             tree, sender = str(asker.key.tree), asker.peer
@@ -76,6 +80,16 @@ class Tables(RuleBasedStateMachine):
         left = [each for each in held if not item.covers(each)]
         assert self.table.cancel(client, item) == len(held) - len(left)
         held[:] = left
+
+    @rule(claim=claims, item=items)
+    def claim(self, claim: Claim, item: Filter) -> None:
+        self.table.claim(claim, item)
+        self.asked[claim] = [item]
+
+    @rule(claim=claims)
+    def release(self, claim: Claim) -> None:
+        self.table.release(claim)
+        self.asked.pop(claim, None)
 
     @rule(peer=peers, key=keys, item=items)
     def put(self, peer: str, key: Key, item: Filter) -> None:
@@ -110,8 +124,15 @@ class Tables(RuleBasedStateMachine):
             for key in sent.dropped:
                 del held[key]
             for key, item in sent.added:
-                assert key not in held
+                assert key not in held or structure(held[key]) != structure(item)
                 held[key] = item
+            for key, old, new in sent.altered:
+                assert str(old) == str(held[key])
+                assert structure(old) == structure(new)
+                by_cells = altered(held[key], differing_cells(old, new))
+                assert FILTERS.covers(by_cells, new)
+                assert FILTERS.covers(new, by_cells)
+                held[key] = new
         self.check_who_asked()
         expected = self.from_scratch()
         forwards = {
@@ -127,7 +148,7 @@ class Tables(RuleBasedStateMachine):
             has = sorted((str(item), str(key.tree)) for key, item in receiver.held.items())
             assert has == should
 
-    def name(self, item: Filter) -> str:
+    def name(self, item: Standing) -> str:
         """The text by which the poset knows what means the same."""
         node = self.table.poset.find(item)
         assert node is not None
@@ -161,7 +182,7 @@ class Tables(RuleBasedStateMachine):
                 for asker, held in self.asked.items()
                 if isinstance(asker, Entry) and asker.peer == peer
             }
-            assert {key: str(self.table.item(peer, key).node) for key in mine} == mine
+            assert {key: self.name(self.table.item(peer, key)) for key in mine} == mine
             assert len(self.table.held_by(peer)) == len(mine)
             assert all(self.table.holds(peer, key) == (key in mine) for key in _all_keys())
 
@@ -170,6 +191,8 @@ class Tables(RuleBasedStateMachine):
             return
         for client in CLIENTS:
             self.table.cancel(client, parse("true"))
+            for name in "ab":
+                self.table.release(Claim(client, name))
         for peer in PEERS:
             self.table.take_back(peer, _all_keys())
         self.asked.clear()
@@ -189,18 +212,18 @@ TestTables = Tables.TestCase
 ANN, BOB = CLIENTS
 
 
-def everywhere(node: Node[Filter]) -> list[Label]:
+def everywhere(node: Node[Standing]) -> list[Label]:
     """To p and q, but not back to who asked."""
     asking = [each.peer for each in node.subscribers if isinstance(each, Entry)]
     others = len(node.subscribers) - len(asking)
     return [Label(peer, None) for peer in "pq" if others or asking != [peer]]
 
 
-def table() -> Forwarding[Filter]:
+def table() -> Forwarding[Standing]:
     return Forwarding(FILTERS, everywhere)
 
 
-def told(table: Forwarding[Filter]) -> dict[str, tuple[list[str], int]]:
+def told(table: Forwarding[Standing]) -> dict[str, tuple[list[str], int]]:
     """What is added for each neighbour, and how much is taken back."""
     return {
         peer: ([str(item) for _, item in sent.added], len(sent.dropped))
@@ -270,7 +293,7 @@ def test_a_neighbour_that_uses_a_name_again_means_the_new_one() -> None:
     it.put("p", Key(1, None), parse("x > 5"))
     it.settle()
     it.put("p", Key(1, None), parse("x > 9"))
-    assert told(it) == {"q": (["x > 9"], 1)}
+    assert told(it) == {"q": (["x > 9"], 0)}  # in place of the old one, by its name
     assert len(it.held_by("p")) == 1
 
 
@@ -292,3 +315,145 @@ def test_the_order_of_asking_does_not_matter(one: list[Filter], other: list[Filt
         added, _ = told(it)["q"]
         sent.append(sorted(added))
     assert sent[0] == sent[1]
+
+
+# -- what has a name ----------------------------------------------------------------------------
+
+LIMIT, OTHER = Claim(ANN, "limit"), Claim(ANN, "other")
+
+
+def lifted() -> Forwarding[Standing]:
+    """A table in which values are cells, so that a change of values is an update."""
+    return Forwarding(FILTERS, everywhere, structure=structure)
+
+
+def updates(table: Forwarding[Standing]) -> dict[str, tuple[list[str], list[str], int]]:
+    """What is added for each neighbour, what is altered, and how much is taken back."""
+    return {
+        peer: (
+            [str(item) for _, item in sent.added],
+            [f"{old} -> {new}" for _, old, new in sent.altered],
+            len(sent.dropped),
+        )
+        for peer, sent in table.settle().items()
+    }
+
+
+def test_a_claim_replaces_nothing_and_is_not_replaced() -> None:
+    it = lifted()
+    it.ask(ANN, parse("x > 5"))
+    it.claim(LIMIT, parse("x > 7"))
+    it.claim(OTHER, parse("x > 0"))
+    it.ask(ANN, parse("x > 3"))
+    assert [str(node.item) for node in it.held(ANN)] == ["x > 3"]
+    assert [str(node.item) for node in it.held(LIMIT)] == ["x > 7"]
+    assert it.cancel(ANN, parse("x > 0")) == 1
+    assert len(it.poset) == 2
+    it.release(OTHER)
+    it.release(LIMIT)
+    it.release(LIMIT)  # which is not there any more
+    assert len(it.poset) == 0
+    assert updates(it) == {}
+
+
+def test_a_node_of_its_own_is_kept() -> None:
+    it = lifted()
+    it.claim(LIMIT, parse("x > 5"))
+    it.settle()
+    (before,) = it.held(LIMIT)
+    it.claim(LIMIT, parse("x > 7"))
+    assert it.held(LIMIT) == [before]
+    assert updates(it) == {peer: ([], ["x > 5 -> x > 7"], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("x > 7"))
+    assert updates(it) == {}
+
+
+def test_a_node_that_is_shared_stays_with_the_others() -> None:
+    it = lifted()
+    it.claim(LIMIT, parse("x > 5"))
+    it.ask(BOB, parse("x > 5"))
+    it.settle()
+    it.claim(LIMIT, parse("x > 7"))
+    assert len(it.poset) == 2
+    assert updates(it) == {}  # hidden by what bob still asks for
+    it.claim(LIMIT, parse("x > 1"))
+    assert updates(it) == {peer: ([], ["x > 5 -> x > 1"], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("x > 5"))
+    assert len(it.poset) == 1
+    assert updates(it) == {peer: ([], ["x > 1 -> x > 5"], 0) for peer in "pq"}
+
+
+def test_what_was_hidden_comes_to_light_in_the_same_message() -> None:
+    it = lifted()
+    it.claim(LIMIT, parse("x > 1"))
+    it.claim(OTHER, parse("x > 5"))
+    it.ask(BOB, parse("x > 3"))
+    it.settle()
+    it.claim(LIMIT, parse("x > 9"))  # below both now
+    assert updates(it) == {peer: ([], ["x > 1 -> x > 3"], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("y = 1"))
+    assert updates(it) == {peer: (["y = 1"], [], 0) for peer in "pq"}
+    it.claim(LIMIT, parse("x > 2"))
+    assert updates(it) == {peer: (["x > 2"], [], 1) for peer in "pq"}
+
+
+def test_a_neighbour_that_changes_a_value_keeps_its_node() -> None:
+    it = lifted()
+    it.put("p", Key(1, None), parse("x > 5"))
+    it.settle()
+    (before,) = it.held_by("p")
+    it.put("p", Key(1, None), parse("x > 9"))
+    assert it.held_by("p") == [before]
+    assert updates(it) == {"q": ([], ["x > 5 -> x > 9"], 0)}
+    assert it.item("p", Key(1, None)) == parse("x > 9")
+
+
+def test_what_a_neighbour_has_said_is_kept_as_it_said_it() -> None:
+    """Cells count in what was sent, however the one it shares a node with is written."""
+    it = lifted()
+    it.ask(ANN, parse("x > 5 and x > 3"))
+    it.put("p", Key(1, None), parse("x > 5"))
+    assert len(it.poset) == 1
+    assert it.item("p", Key(1, None)) == parse("x > 5")
+
+
+class Listed:
+    """Takes note of what it is told."""
+
+    def __init__(self) -> None:
+        self.items: dict[int, str] = {}
+        self.told: list[str] = []
+
+    def add(self, node: Node[Standing]) -> None:
+        assert node.number not in self.items
+        self._note("add", node)
+
+    def change(self, node: Node[Standing]) -> None:
+        assert node.number in self.items
+        self._note("change", node)
+
+    def remove(self, node: Node[Standing]) -> None:
+        del self.items[node.number]
+        self.told.append("remove")
+
+    def _note(self, what: str, node: Node[Standing]) -> None:
+        self.items[node.number] = str(node.item)
+        self.told.append(what)
+
+
+def test_a_listener_knows_all_nodes() -> None:
+    it = lifted()
+    listed = it.listener = Listed()
+    it.claim(LIMIT, parse("x > 5"))
+    it.ask(BOB, parse("x > 5"))
+    assert listed.told == ["add"]
+    it.claim(LIMIT, parse("x > 7"))
+    assert listed.told == ["add", "add"]
+    it.claim(LIMIT, parse("x > 8"))
+    assert listed.told[2:] == ["change"]
+    it.claim(LIMIT, parse("x > 5"))  # to bob's node
+    assert listed.told[3:] == ["remove"]
+    assert list(listed.items.values()) == ["x > 5"] == [str(node.item) for node in it.poset]
+    it.cancel(BOB, parse("x > 5"))
+    it.release(LIMIT)
+    assert listed.items == {}

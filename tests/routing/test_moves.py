@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_network import Network
+from tidegate.routing.broker import BrokerLimits
 from tidegate.routing.domains import Architecture
 from tidegate.routing.messages import (
     Client,
     Depart,
     Missed,
+    Refused,
+    Release,
     Resume,
     Subscribe,
     Suspend,
@@ -67,9 +70,18 @@ def some_steps(network: Network, publishers: Publishers, random: Random) -> None
             network.step(random)
 
 
+def some_way(network: Network, random: Random) -> list[str]:
+    """Some brokers one after the other, maybe back and forth."""
+    names = list(network.brokers)
+    way = [random.choice(names)]
+    for _ in range(random.randrange(1, 6)):
+        way.append(random.choice([each for each in names if each != way[-1]]))
+    return way
+
+
 @pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
 @pytest.mark.parametrize("where", WORLDS)
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**32), suspends=st.booleans())
 def test_nothing_is_missed_or_comes_twice(
     where: str, routing: str, seed: int, suspends: bool
@@ -79,15 +91,15 @@ def test_nothing_is_missed_or_comes_twice(
     publishers = Publishers(network)
     for name in network.brokers:
         network.advertise(name, f"pub-{name}", "source is not null and n is not null")
-    way = random.sample(list(network.brokers), k=random.randrange(2, 4))
+    way = some_way(network, random)
     network.subscribe(way[0], "ann", "n >= 0")
     network.run(random)
-    for home, there in pairwise(way):
+    for moves, (home, there) in enumerate(pairwise(way), 1):
         some_steps(network, publishers, random)
         if suspends:
             network.ask(home, "ann", Suspend())
             some_steps(network, publishers, random)
-        network.ask(there, "ann", Resume(home))  # it may not have arrived at home yet
+        network.ask(there, "ann", Resume(home, moves))  # it may not have arrived at home yet
     some_steps(network, publishers, random)
     network.run(random)
     assert publishers.got("ann") == publishers.published
@@ -97,6 +109,35 @@ def test_nothing_is_missed_or_comes_twice(
         network.ask(name, f"pub-{name}", Depart())
     network.run(random)
     assert network.is_empty()
+
+
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize("where", WORLDS)
+@settings(max_examples=settings().max_examples // 10)
+@given(seed=st.integers(0, 2**32))
+def test_the_events_of_a_publisher_that_moves_stay_in_order(
+    where: str, routing: str, seed: int
+) -> None:
+    random = Random(seed)
+    network = world(where, routing)
+    way = some_way(network, random)
+    network.advertise(way[0], "pub", "n is not null")
+    for name in network.brokers:
+        network.subscribe(name, f"at-{name}", "n >= 0")
+    network.run(random)
+    published = 0
+    for moves, here in enumerate(way):
+        if moves:
+            network.ask(here, "pub", Resume(way[moves - 1], moves))
+        for _ in range(random.randrange(4)):
+            network.publish(here, "pub", n=published)
+            published += 1
+        for _ in range(random.randrange(20)):
+            network.step(random)
+    network.run(random)
+    for name in network.brokers:
+        got = [event["n"] for event in network.delivered(f"at-{name}")]
+        assert got == list(range(published))
 
 
 def moved(network: Network) -> None:
@@ -137,6 +178,43 @@ def test_what_the_client_had_at_its_old_broker_does_not_come_again_by_a_longer_w
     assert network.brokers["c"].subscriptions.held(Client("ann"))
     network.run()  # the event comes to c now
     assert network.delivered("ann") == network.delivered("bob") == [{"n": 1}]
+
+
+def test_what_was_handed_over_does_not_come_again_by_a_longer_way() -> None:
+    network = Network([("a", "b"), ("b", "c"), ("c", "a")], architecture=Architecture.GENERAL)
+    network.subscribe("b", "ann", "n >= 0")
+    network.run()
+    network.ask("b", "ann", Suspend())
+    network.ask("c", "ann", Resume("b"))
+    network.run_until(lambda: any(isinstance(each, Release) for each in network.waiting["c", "b"]))
+    network.publish("a", "pub", n=1)  # to b and to c, and on the way to c it stays for a while
+    late = network.waiting.pop(("a", "c"))
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}]
+    network.waiting["a", "c"] = late
+    network.run()
+    network.publish("a", "pub", n=2)
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}, {"n": 2}]
+
+
+def test_what_was_handed_over_does_not_come_again_two_brokers_further_either() -> None:
+    links = [("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d"), ("b", "d")]
+    network = Network(links, architecture=Architecture.GENERAL)
+    network.subscribe("b", "ann", "n >= 0")
+    network.run()
+    network.ask("b", "ann", Suspend())
+    network.ask("c", "ann", Resume("b", 1))
+    network.run_until(lambda: any(isinstance(each, Release) for each in network.waiting["c", "b"]))
+    network.publish("a", "pub", n=1)
+    late = network.waiting.pop(("a", "c"))
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}]
+    network.ask("d", "ann", Resume("c", 2))  # c has not had the event yet, but ann has
+    network.run_until(lambda: bool(network.brokers["d"].subscriptions.held(Client("ann"))))
+    network.waiting["a", "c"] = late
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}]
 
 
 def test_who_is_known_nowhere_begins_where_it_is() -> None:
@@ -207,6 +285,83 @@ def test_a_client_can_come_back() -> None:
     assert len(network.brokers["c"].sessions) == 0
 
 
+@pytest.mark.parametrize("steps", range(0, 60, 4))
+def test_a_client_can_come_back_before_it_has_arrived(steps: int) -> None:
+    network = world("acyclic")
+    network.subscribe("a", "ann", "n >= 0")
+    network.run()
+    network.ask("a", "ann", Suspend())
+    network.publish("c", "pub", n=1)
+    network.ask("e", "ann", Resume("a", 1))
+    network.ask("e", "ann", Subscribe("m >= 0"))
+    network.ask("e", "ann", Suspend())
+    for _ in range(steps):
+        network.step()
+    network.ask("a", "ann", Resume("e", 2))
+    network.publish("c", "pub", n=2)
+    network.run()
+    network.publish("d", "pub", m=1)
+    network.run()
+    assert network.delivered("ann") == [{"n": 1}, {"n": 2}, {"m": 1}]
+    assert len(network.brokers["e"].sessions) == 0
+    assert not network.brokers["e"].subscriptions.held(Client("ann"))
+    network.ask("a", "ann", Depart())
+    network.run()
+    assert network.is_empty()
+
+
+def test_a_client_that_goes_back_and_forth_is_where_it_was_last() -> None:
+    network = world("acyclic")
+    network.subscribe("a", "ann", "n >= 0")
+    network.run()
+    way = ["a", "e", "a", "c", "a", "e"]
+    for moves, (home, there) in enumerate(pairwise(way), 1):
+        network.ask(home, "ann", Suspend())
+        network.ask(there, "ann", Resume(home, moves))
+        network.ask(there, "ann", Subscribe(f"m = {moves}"))
+    network.run()
+    for name, broker in network.brokers.items():
+        held = sorted(str(node.item) for node in broker.subscriptions.held(Client("ann")))
+        assert held == ([f"m = {n}" for n in range(1, 6)] + ["n >= 0"] if name == "e" else [])
+
+
+def test_what_is_asked_behind_a_move_that_waits_is_not_forgotten() -> None:
+    network = world("acyclic")
+    network.subscribe("a", "ann", "n = 1")
+    network.run()
+    network.ask("e", "ann", Resume("a", 1))
+    network.ask("e", "ann", Depart())  # it begins anew, and what follows is for the new one
+    network.ask("e", "ann", Subscribe("n = 2"))
+    network.ask("c", "ann", Resume("e", 2))
+    network.ask("c", "ann", Subscribe("n = 3"))
+    network.ask("e", "ann", Resume("c", 3))
+    network.ask("e", "ann", Subscribe("n = 4"))
+    network.ask("e", "ann", Suspend())
+    network.run()
+    held = [str(node.item) for node in network.brokers["e"].subscriptions.held(Client("ann"))]
+    assert sorted(held) == ["n = 2", "n = 3", "n = 4"]
+    network.publish("d", "pub", n=4)
+    network.run()
+    assert network.delivered("ann") == []  # suspended
+    network.ask("e", "ann", Resume())
+    assert network.delivered("ann") == [{"n": 4}]
+
+
+def test_what_the_new_broker_does_not_take_is_told() -> None:
+    network = Network(TREE, limits=BrokerLimits(per_client_max=2))
+    network.brokers["a"].limits = BrokerLimits(per_client_max=3)
+    for n in range(3):
+        network.subscribe("a", "ann", f"n = {n}")
+        network.advertise("a", "ann", f"n = {n}")
+    network.run()
+    moved(network)
+    network.run()
+    told = [each for each in network.received["ann"] if isinstance(each, Refused)]
+    assert [str(getattr(each.request, "wanted", "offer")) for each in told] == ["n = 2", "offer"]
+    assert len(network.brokers["e"].subscriptions.held(Client("ann"))) == 2
+    assert not network.brokers["e"].sessions[Client("ann")].is_arriving
+
+
 def test_who_is_here_cannot_come_here() -> None:
     network = world("acyclic")
     network.subscribe("a", "ann", "n >= 0")
@@ -259,7 +414,7 @@ def test_a_link_on_the_way_that_goes_down_does_not_hold_the_client_up(
     network.subscribe("e", "ann", "n >= 0")
     network.publish("e", "pub", n=1)
     assert network.delivered("ann") == [{"n": 1}]
-    assert len(network.brokers["e"].moves) == len(network.brokers["d"].moves) == 0
+    assert [name for name, broker in network.brokers.items() if len(broker.moves)] == []
 
 
 def test_a_third_broker_that_is_lost_before_the_client_has_arrived_is_not_answered() -> None:

@@ -278,7 +278,7 @@ STEPS = ["x = 0", "x = 1", "x >= 1", "x in (0, 2)", "s = 'a'", "s = 'b'", "s is 
 
 @pytest.mark.parametrize("where", WORLDS)
 @pytest.mark.parametrize("routing", ["subscription", "advertisement"])
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     steps=st.lists(st.sampled_from(STEPS), min_size=2, max_size=4),
     within=st.sampled_from(["", " within 200 ms"]),

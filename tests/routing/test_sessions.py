@@ -86,3 +86,12 @@ def test_requests_of_who_is_arriving_have_a_limit(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RoutingError, match="'ann' is still on its way here and has 2 requests"):
         sessions.postpone(ANN, Depart())
     assert len(sessions[ANN].requests) == 2
+
+
+def test_what_was_its_turn_elsewhere_is_not_delivered_here() -> None:
+    sessions = known()
+    sessions[ANN].had = {"b": Stamp("b", 0, 2)}
+    assert [bool(sessions.deliver(ANN, delivery(number))) for number in (1, 2, 3)] == [
+        False, False, True,
+    ]  # fmt: skip
+    assert sessions[ANN].had == {}  # nothing of before can come any more

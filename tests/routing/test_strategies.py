@@ -14,8 +14,9 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.routing.broker import Broker
 from tidegate.routing.domains import Architecture, Domain
-from tidegate.routing.forwarding import Entry, Label, Watcher
+from tidegate.routing.forwarding import Entry, Watcher
 from tidegate.routing.messages import Client, Interests, Key, Notify, Unsubscribe
+from tidegate.routing.outbox import Label
 from tidegate.routing.strategies import STRATEGIES, Surroundings, strategy
 
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]
@@ -183,7 +184,7 @@ def check_deliveries(network: Network, random: Random) -> None:
 
 @pytest.mark.parametrize("routing", STRATEGIES)
 @pytest.mark.parametrize("where", WORLDS)
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 8)
 @given(seed=st.integers(0, 2**32))
 def test_everyone_gets_what_matches_and_nothing_else(where: str, routing: str, seed: int) -> None:
     links, architecture = WORLDS[where]
@@ -192,7 +193,7 @@ def test_everyone_gets_what_matches_and_nothing_else(where: str, routing: str, s
 
 @pytest.mark.parametrize("routing", STRATEGIES)
 @pytest.mark.parametrize("inside", Architecture)
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 12)
 @given(seed=st.integers(0, 2**32))
 def test_over_gateways_too(inside: Architecture, routing: str, seed: int) -> None:
     check_deliveries(hybrid(routing, inside), Random(seed))

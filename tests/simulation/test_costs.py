@@ -23,7 +23,7 @@ def broker_with(filters: int) -> Broker:
 
 
 def test_a_type_may_have_a_cost_of_its_own() -> None:
-    costs = Costs(base_us=5, by_type_us={m.Echo: 2})
+    costs = Costs(base_us=5, by_kind_us={"Echo": 2})
     broker = broker_with(0)
     assert costs.processor_us(m.Echo("b", 1), broker) == 2
     assert costs.processor_us(m.Disconnect(), broker) == 5

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.simulation.faults import Fault, Step, parse_crash, parse_cut
+from tidegate.simulation.faults import Fault, Step, parse_crash, parse_cut, parse_partition
 from tidegate.simulation.generators import generate
 from tidegate.simulation.world import World
 
@@ -39,6 +39,30 @@ def test_what_is_no_crash(text: str, reason: str) -> None:
 def test_what_is_no_link() -> None:
     with pytest.raises(TidegateError, match="there is no link 'b0-b2' in 'chain'"):
         parse_cut("b0-b2@1s", CHAIN)
+
+
+def test_a_partition_cuts_all_links_between_the_two_sides() -> None:
+    isp = generate("isp24")
+    cut = {frozenset(fault.names) for fault in parse_partition("west@1s..2s", isp)}
+    west = {broker for broker, region in isp.regions.items() if region == "west"}
+    assert cut == {
+        frozenset((link.a, link.b)) for link in isp.links if len({link.a, link.b} & west) == 1
+    }
+    assert parse_partition("b0@1s", CHAIN) == (Fault(("b0", "b1"), 1_000_000),)
+    assert len(parse_partition("b0,b2@1s", CHAIN)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("b0,b1,b2,b3@1s", "cuts nobody off from 'chain'"),
+        ("b0,b9@1s", "there is no broker 'b9' in 'chain'"),
+        ("west", "'west' does not say when; write it as east,b7@1s..2s"),
+    ],
+)
+def test_what_is_no_partition(text: str, reason: str) -> None:
+    with pytest.raises(TidegateError, match=re.escape(reason)):
+        parse_partition(text, CHAIN)
 
 
 @pytest.mark.parametrize("text", ["b1@1s..2s", "b1-b2@1s..2s"])

@@ -12,7 +12,7 @@ FIXED = [name for name, generator in TOPOLOGIES.items() if generator.fixed]
 
 
 @pytest.mark.parametrize("name", SIZED)
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(brokers=st.integers(1, 120), seed=st.integers(0, 2**63 - 1))
 def test_any_size_and_seed(name: str, brokers: int, seed: int) -> None:
     made = generate(name, brokers, seed)  # valid and connected, or it could not be made

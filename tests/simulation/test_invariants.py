@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.language.advertisements import parse_advertisement
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
-from tidegate.routing.forwarding import Entry, Label
+from tidegate.routing.forwarding import Entry
 from tidegate.routing.messages import Client, Key, Message
+from tidegate.routing.outbox import Label
 from tidegate.simulation.generators import generate
-from tidegate.simulation.invariants import broken_rules
+from tidegate.simulation.invariants import broken_rules, unlike_asked
 from tidegate.simulation.world import World
 
 ANN = Client("ann")
@@ -87,5 +89,30 @@ def test_a_wave_that_has_not_come_back(world: World) -> None:
 
 
 def test_a_move_that_has_not_ended(world: World) -> None:
-    world.sites["b0"].broker.moves.begin(Client("dee"), "b2")
+    world.sites["b0"].broker.moves.begin(Client("dee"), "b2", 1)
     assert "b0: 1 moves have not ended" in broken_rules(world)
+
+
+def test_what_a_client_has_asked_for(world: World) -> None:
+    wanted = [parse("x < 5"), parse("y < 5")]
+    assert unlike_asked(world, ANN, wanted, [], is_known=True) == []
+    offered = [parse_advertisement("x is not null and y is not null")]
+    assert unlike_asked(world, Client("bob"), [], offered, is_known=True) == []
+
+
+def test_what_a_client_has_not_asked_for(world: World) -> None:
+    assert unlike_asked(world, ANN, [parse("x < 5"), parse("z = 1")], [], is_known=True) == [
+        "b0: ann has not asked for y < 5, which is held",
+        "b0: ann has asked for z = 1, which is not held",
+    ]
+    (found,) = unlike_asked(world, Client("bob"), [], [], is_known=True)
+    assert found.startswith("b2: bob has not asked for x is not null")
+
+
+def test_a_client_that_has_left_and_is_known(world: World) -> None:
+    left = "ann has left and is still known here"
+    assert f"b0: {left}" in unlike_asked(world, ANN, [], [], is_known=False)
+    world.home[ANN] = "b1"
+    assert f"b0: {left}" in unlike_asked(world, ANN, [], [], is_known=True)
+    world.sites["b0"].is_up = False
+    assert unlike_asked(world, ANN, [], [], is_known=False) == []

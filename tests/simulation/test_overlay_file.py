@@ -53,7 +53,7 @@ def test_a_broker_or_link_is_a_line() -> None:
     assert len(to_json(generate("gryphon")).splitlines()) == 4 + 39 + 42
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.sampled_from(list(TOPOLOGIES)), st.integers(0, 2**32))
 def test_round_trip(name: str, seed: int) -> None:
     made = generate(name, seed=seed)

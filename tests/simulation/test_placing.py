@@ -46,7 +46,7 @@ def test_the_same_overlay_has_the_same_places() -> None:
     assert place(made) == place(made)
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 6)
 @given(
     st.sampled_from(["random-tree", "tree", "chain", "star"]), st.integers(1, 60), st.integers(0)
 )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from tidegate.routing.domains import Architecture
 from tidegate.simulation.paper_networks import summaries13
 from tidegate.simulation.plain_networks import centralized, chain, random_graph, star
-from tidegate.simulation.reshaping import acyclic, central, hierarchical
+from tidegate.simulation.reshaping import acyclic, central, hierarchical, with_bandwidth
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.transit_stub import transit_stub
 
@@ -24,7 +26,7 @@ def farthest_s(topology: Topology, broker: str) -> float:
     return max(delays.values())
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(SIZES, SEEDS)
 def test_the_acyclic_overlay_is_a_minimum_spanning_tree(brokers: int, seed: int) -> None:
     whole = random_graph(brokers, seed)
@@ -36,7 +38,7 @@ def test_the_acyclic_overlay_is_a_minimum_spanning_tree(brokers: int, seed: int)
     assert total_delay_s(made) == pytest.approx(least)
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(SIZES, SEEDS)
 def test_the_hierarchy_has_the_shortest_ways_from_its_root(brokers: int, seed: int) -> None:
     whole = transit_stub(brokers, seed)
@@ -66,7 +68,7 @@ def test_the_centre() -> None:
     assert central(summaries13()) in {"7", "8"}
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(SIZES, SEEDS)
 def test_the_centre_of_a_tree_is_exact(brokers: int, seed: int) -> None:
     made = acyclic(random_graph(brokers, seed))
@@ -77,3 +79,10 @@ def test_the_centre_of_a_tree_is_exact(brokers: int, seed: int) -> None:
 def test_a_long_way_and_a_wide_one() -> None:
     assert hierarchical(chain(10_000)).is_acyclic
     assert acyclic(star(10_000)).is_acyclic
+
+
+def test_links_without_a_bandwidth_get_one() -> None:
+    made = chain(3)
+    first = replace(made.links[0], bandwidth_bytes_per_s=5.0)
+    made = replace(made, links=(first, made.links[1]))
+    assert [link.bandwidth_bytes_per_s for link in with_bandwidth(made, 9.0).links] == [5.0, 9.0]

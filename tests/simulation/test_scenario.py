@@ -7,10 +7,14 @@ from itertools import product
 import pytest
 
 from tidegate.errors import RoutingError
+from tidegate.language.events import Event
+from tidegate.routing import messages as m
+from tidegate.routing.messages import Client, Message
 from tidegate.simulation.faults import Fault
 from tidegate.simulation.generators import generate
 from tidegate.simulation.scenario import (
     ROUTINGS,
+    SEMANTICS,
     SLICES,
     Scenario,
     Simulation,
@@ -19,8 +23,14 @@ from tidegate.simulation.scenario import (
 )
 from tidegate.simulation.verification import VERIFIED_TOPOLOGIES
 from tidegate.simulation.workloads import WORKLOADS, Demand
+from tidegate.simulation.world import Weather
 
 SMALL = Demand(publishers=4, subscribers=30, rate_per_s=50.0, duration_s=2.0)
+
+
+class Nobody:
+    def receive(self, message: Message, now_us: int) -> None:
+        pass
 
 
 def scenario(topology: str = "random-graph", **more: object) -> Scenario:
@@ -60,6 +70,45 @@ def test_a_hierarchy_is_needed_for_its_routing() -> None:
     with pytest.raises(RoutingError, match="'random-graph' is general"):
         Simulation(scenario(routing="hierarchy"))
     assert strategy_name("hierarchy", generate("hierarchy", 5)) == "subscription"
+
+
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription"])
+def test_the_semantics_can_be_chosen(routing: str) -> None:
+    hints, advertised = (
+        Simulation(scenario(routing=routing, semantics=each)).run() for each in SEMANTICS
+    )
+    assert "Advertise" not in hints.kinds
+    assert advertised.kinds["Advertise"] == SMALL.publishers
+    assert hints.delivered == advertised.delivered == advertised.wanted
+
+
+def test_what_was_not_advertised_is_not_delivered() -> None:
+    simulation = Simulation(scenario(semantics="advertisement"))
+    stranger = Client("stranger")
+    simulation.run()
+    before = dict(simulation.world.kinds)
+    simulation.world.admit(stranger, Nobody(), "b0")
+    simulation.world.request(stranger, m.Publish(Event.of({"topic": "t0", "level": 99})))
+    simulation.world.run()
+    new = {kind for kind, count in simulation.world.kinds.items() if count != before.get(kind, 0)}
+    assert new == {m.Publish, m.Refused}
+
+
+def test_a_semantics_that_does_not_go_with_the_routing() -> None:
+    with pytest.raises(RoutingError, match="'advertisement' delivers only what was advertised"):
+        Simulation(scenario(routing="advertisement", semantics="subscription"))
+
+
+def test_links_that_delay_and_repeat_lose_nothing() -> None:
+    """A transport that carries a message twice is found out at the other end of the link."""
+    still, rough = (
+        Simulation(scenario(weather=each)).run() for each in (Weather(), Weather(90_000, 0.5))
+    )
+    assert rough.delivered == rough.wanted == still.delivered
+    assert rough.delays is not None
+    assert still.delays is not None
+    assert rough.delays.median_ms > still.delays.median_ms
+    assert rough.kinds["Notify"] == still.kinds["Notify"]
 
 
 def test_flooding_sends_in_vain_and_subscriptions_do_not() -> None:
@@ -104,6 +153,7 @@ def test_progress_and_the_setting_of_the_collector() -> None:
     steps: list[int] = []
     Simulation(scenario()).run(steps.append)
     assert sum(steps) == SLICES
+    assert steps[0] == 0  # it is shown also while clients subscribe
     assert gc.get_threshold() == before
 
 

@@ -2,18 +2,35 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
 
 import pytest
 
+from tidegate.adapting.moving import Moving
+from tidegate.adapting.policies import Periodic
 from tidegate.errors import SimulationError
 from tidegate.language.events import Event
+from tidegate.language.filters import parse
+from tidegate.language.values import Value
 from tidegate.routing import messages as m
+from tidegate.routing.client_state import ClientState
 from tidegate.routing.messages import Client, Key
 from tidegate.simulation.faults import Fault
 from tidegate.simulation.generators import generate
+from tidegate.simulation.interests import (
+    NUMBERS,
+    TEXTS,
+    random_event,
+    random_moving_filter,
+    random_parameters,
+    random_policy,
+)
 from tidegate.simulation.scenario import Scenario, Simulation
-from tidegate.simulation.trace import CONTENT_CHARS_MAX, Trace, content, replay
+from tidegate.simulation.trace import CONTENT_CHARS_MAX, Trace, content, replay, request_of
 from tidegate.simulation.workloads import Demand
+from tidegate.simulation.world import Weather, World
 
 DEMAND = Demand(publishers=4, subscribers=20, rate_per_s=50.0, duration_s=3.0)
 
@@ -27,7 +44,10 @@ def traced(routing: str, topology: str = "random-graph") -> list[str]:
         Fault((overlay.brokers[1],), 500_000, 1_500_000),
         Fault((link.a, link.b), 200_000, 2_000_000),
     )
-    scenario = Scenario(overlay, routing, "churn", 4, DEMAND, processor_us=300, faults=faults)
+    scenario = Scenario(
+        overlay, routing, "churn", 4, DEMAND,
+        processor_us=300, semantics="advertisement", weather=Weather(5_000, 0.1), faults=faults,
+    )  # fmt: skip
     trace = Trace(lines.append)
     simulation = Simulation(scenario, trace)
     trace.begin(simulation.world, {"workload": "churn"})
@@ -119,6 +139,117 @@ def test_what_is_no_trace(lines: list[str], reason: str) -> None:
         replay(io.StringIO("\n".join(line.rstrip("\n") for line in lines)))
 
 
+# -- subscriptions with a name ------------------------------------------------------------------
+
+
+class Nobody:
+    def receive(self, message: m.Message, now_us: int) -> None:
+        pass
+
+
+def changing(routing: str, **more: Any) -> list[str]:
+    """The lines of the trace of a run in which subscriptions change and move."""
+    lines: list[str] = []
+    trace = Trace(lines.append)
+    world = World(generate("random-tree", 6, 2), routing, 7, watcher=trace, **more)
+    trace.begin(world, {})
+    random = Random(5)
+    clients = [Client(f"c{number}") for number in range(4)]
+    for client in clients:
+        broker = random.choice(world.topology.brokers)
+        world.admit(client, Nobody(), broker)
+        trace.admitted(client, broker)
+    states = {client: ClientState() for client in clients}
+    for client in clients:
+        everything = " and ".join(f"{name} is not null" for name in (*NUMBERS, *TEXTS))
+        world.request(client, m.Advertise(everything))
+    world.run()
+    begun_us = world.now_us
+
+    def act() -> None:
+        client = random.choice(clients)
+        state, what = states[client], random.randrange(6)
+        if "s" not in state:
+            filter = random_moving_filter(random)
+            values = random_parameters(random, filter)
+            request = state.subscribe(
+                "s", filter, values, now_us=world.now_us, evolve=random_policy(random),
+                confirm=random.random() < 0.5,
+            )  # fmt: skip
+            world.request(client, request)
+        elif what < 3:
+            changed = random_moving_filter(random) if what == 0 else None
+            of = changed or state["s"].subscription.filter
+            new: dict[str, Value | None] = {**random_parameters(random, of)}
+            new.update(dict.fromkeys(of.parameters[:1]))
+            world.request(client, state.update("s", new, filter=changed, confirm=what == 1))
+        elif what == 3:
+            world.request(client, state.cancel("s"))
+        else:
+            world.request(client, m.Publish(random_event(random)))
+
+    for number in range(300):
+        world.at(begun_us + number * 20_000, act)
+    world.run()
+    return lines
+
+
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+def test_subscriptions_that_change_and_move_are_replayed(routing: str) -> None:
+    lines = changing(routing)
+    replayed = replay(io.StringIO("".join(lines)))
+    assert replayed.difference is None
+    records = [json.loads(line) for line in lines]
+    assert replayed.messages == sum("kind" in record for record in records) > 100
+    done = {record.get("do") for record in records}
+    assert {"subscribe", "update", "cancel", "publish"} <= done
+
+
+@pytest.mark.parametrize("more", [{"merging": True}, {"substrate": "naive"}], ids=str)
+def test_the_replay_has_brokers_of_the_same_kind(more: dict[str, Any]) -> None:
+    lines = changing("subscription", **more)
+    assert replay(io.StringIO("".join(lines))).difference is None
+    header = json.loads(lines[0])
+    assert {name: header[name] for name in more} == more
+
+
+def test_what_they_ask_for_is_held_in_full() -> None:
+    lines: list[str] = []
+    trace = Trace(lines.append)
+    at = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    values: dict[str, Value] = {"n": 1.5, "s": "a'b", "at": at, "yes": True, "many": 2**60}
+    requests: list[m.Message] = [
+        m.Subscribe(
+            "x < :n + t and s = :s", "one", {"n": 1.5, "s": "a"}, Periodic(0.5), 3, 7, True
+        ),
+        m.Subscribe("x = :n and s = :s and d < :at and y = :yes and z = :many", "two", values),
+        m.Subscribe("x < 1", "three"),
+        m.Subscribe("d < timestamp '2026-01-02T03:04:05Z'"),
+        m.Update("one", 4, {"n": None}),
+        m.Update("two", 5, {"at": at}, "x = :n and d >= :at", confirm=True),
+        m.Cancel("one"),
+        m.Publish(Event.of({"d": at, "x": 1}, at)),
+    ]
+    for request in requests:
+        trace(5, Client("ann"), "b0", request)
+    assert [request_of(json.loads(line)) for line in lines] == requests
+
+
+def test_contents_of_changes() -> None:
+    altered = ((Key(3, "b1"), ((0, 5), (2, "a"))), (Key(4, None), ((1, 1.5),)))
+    moving = Moving(parse("x < t"), 7)
+    interests = m.Interests(((Key(2, None), moving),), (Key(1, None),), altered)
+    assert content(interests) == "+2 x < t since 7 us; -1; ~3@b1 {0: 5, 2: 'a'}; ~4 {1: 1.5}"
+    assert content(m.InForce("s", 3)) == "InForce(name='s', version=3)"
+
+
+def test_a_delivery_says_for_which_versions_it_is() -> None:
+    publication = m.Publication(Event.of({"x": 1}), m.Stamp("b", 0, 1), "p")
+    named = m.Deliver(publication, (m.Match("s", 3), m.Match("u", 4)), unnamed=False)
+    assert content(named) == "b:0:1 {'x': 1} for s 3, u 4"
+    assert content(m.Deliver(publication)) == "b:0:1 {'x': 1}"
+
+
 def test_long_content_is_cut_and_still_told_apart() -> None:
     def line(last: str) -> str:
         lines: list[str] = []
@@ -142,8 +273,8 @@ def test_contents() -> None:
 
 
 def test_a_request_that_a_trace_cannot_hold() -> None:
-    with pytest.raises(SimulationError, match="a trace cannot hold the request Depart"):
-        Trace(str)(0, Client("s"), "b", m.Depart())
+    with pytest.raises(SimulationError, match="a trace cannot hold the request Disconnect"):
+        Trace(str)(0, Client("s"), "b", m.Disconnect())
 
 
 def test_all_requests_can_be_held() -> None:
@@ -155,6 +286,10 @@ def test_all_requests_can_be_held() -> None:
         m.Subscribe("x = 1"),
         m.Unsubscribe("x = 1"),
         m.Publish(Event.of({"x": 1})),
+        m.Suspend(),
+        m.Resume(),
+        m.Resume("b1", 2),
+        m.Depart(),
     ):
         trace(5, Client("ann"), "b0", request)
     replayed = replay(io.StringIO("".join(lines)))

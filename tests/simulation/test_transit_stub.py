@@ -37,7 +37,7 @@ def test_a_larger_network_has_more_backbones() -> None:
     assert len([region for region in regions if region.startswith("t")]) == 5
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.integers(2, 400), st.integers(0, 2**32))
 def test_the_way_between_backbones_is_the_longest(brokers: int, seed: int) -> None:
     made = transit_stub(brokers, seed)
@@ -50,7 +50,7 @@ def test_the_way_between_backbones_is_the_longest(brokers: int, seed: int) -> No
         assert max(shorter) < min(longer)
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 4)
 @given(st.integers(2, 400), st.integers(0, 2**32))
 def test_a_stub_has_one_link_to_a_backbone(brokers: int, seed: int) -> None:
     made = transit_stub(brokers, seed)

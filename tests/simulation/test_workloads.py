@@ -54,11 +54,11 @@ def test_without_regions_there_is_no_regional_workload() -> None:
         Plan(WORKLOADS["regional"], Demand(), generate("tree"), 1)
 
 
-def test_only_churn_changes_subscriptions() -> None:
+def test_only_churn_and_updates_change_subscriptions() -> None:
     for name in WORKLOADS:
         plan = Plan(WORKLOADS[name], Demand(subscribers=1), GRYPHON, 1)
         (subscriber,) = plan.subscribers()
-        assert bool(list(islice(subscriber.times_us, 1))) == (name == "churn")
+        assert bool(list(islice(subscriber.times_us, 1))) == (name in ("churn", "updates"))
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_bytes_take_time_one_message_after_the_other() -> None:
 
 
 def test_a_broker_takes_one_message_after_the_other() -> None:
-    costs = Costs(by_type_us={m.Notify: 3_000})
+    costs = Costs(by_kind_us={"Notify": 3_000})
     world = World(overlay(), "flooding", costs=costs)
     inbox = world_of(world)
     for x in (1, 2, 3):
@@ -152,7 +152,7 @@ def test_a_broker_that_crashes_forgets_and_its_neighbours_too() -> None:
 
 
 def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
-    world = World(overlay(), "flooding", costs=Costs(by_type_us={m.Notify: 50_000}))
+    world = World(overlay(), "flooding", costs=Costs(by_kind_us={"Notify": 50_000}))
     inbox = world_of(world)
     world.at(1_000_000, publish(world, 1))
     world.at(1_030_000, lambda: world.crash("b0"))
@@ -160,6 +160,24 @@ def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
     world.run()
     assert inbox.deliveries == []
     assert world.sites["b0"].waiting == 0
+
+
+def test_what_waits_for_the_processor_is_lost_with_the_link_over_which_it_came() -> None:
+    """Otherwise a broker would connect with one that has given up asking."""
+    world = World(overlay(), "flooding", costs=Costs(by_kind_us={"Connect": 50_000}))
+    inbox = world_of(world)
+    world.cut("b0", "b1")
+    world.mend("b0", "b1")
+    world.run(20_000)
+    assert world.sites["b0"].waiting == 1
+    world.cut("b0", "b1")
+    world.run()
+    assert world.sites["b0"].waiting == 0
+    world.mend("b0", "b1")
+    world.run()
+    publish(world, 1)()
+    world.run()
+    assert [x for _, x in inbox.deliveries] == [1]
 
 
 def test_a_restart_of_what_is_up_does_nothing() -> None:
@@ -190,6 +208,17 @@ def test_monitors_of_patterns_are_woken() -> None:
     world.run()
     (found,) = [each for _, each in inbox.got if isinstance(each, m.DeliverSequence)]
     assert [each.event.attributes["x"] for each in found.publications] == [1, 2]
+
+
+def test_when_something_happens_next() -> None:
+    world = World(overlay(), "flooding")
+    times = [world.next_us]
+    world.at(700, lambda: None)
+    world.at(300, lambda: None)
+    times.append(world.next_us)
+    world.run(300)
+    times.append(world.next_us)
+    assert (times, world.now_us) == ([None, 300, 700], 300)
 
 
 def test_a_link_that_there_is_not() -> None:
@@ -224,3 +253,21 @@ def test_what_never_comes_to_rest_is_said() -> None:
     again()
     with pytest.raises(SimulationError, match="not come to rest after 1,000 actions"):
         world.run(actions_max=1_000)
+
+
+def test_brokers_know_how_much_they_have_to_do() -> None:
+    """`@load` counts messages that wait, `@free_bandwidth` the links that carry nothing."""
+    world = World(overlay(bandwidth=4_000.0), "flooding", costs=Costs(base_us=1_000))
+    seen = world.sites["b0"].broker.variables
+    assert dict(seen.at(None)) == {"mode": "standard", "load": 0, "free_bandwidth": 4_000.0}
+    client = Client("c")
+    world.admit(client, Inbox(), "b0")
+    for _ in range(3):
+        world.request(client, m.Publish(Event.of({"x": 1})))
+    assert seen.at(None)["load"] == 3
+    world.run(1_500)
+    assert seen.at(None)["load"] == 2
+    assert seen.at(None)["free_bandwidth"] == 0.0
+    world.run()
+    assert seen.at(None)["free_bandwidth"] == 4_000.0
+    assert "free_bandwidth" not in World(overlay(), "flooding").sites["b0"].broker.variables.at(0)

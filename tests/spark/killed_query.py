@@ -1,11 +1,13 @@
-"""A stream that kills itself, to be run as a program by `test_kills.py`.
+"""Streams that kill themselves, to be run as a program by `test_kills.py`.
 
-It matches files of events with files of changes, one of each a micro-batch, and delivers to three
-sinks, one after the other. SIGKILL goes to the whole process group, Java included, so nothing can
-be tidied up:
+The first finds patterns in files of events. The second matches them with files of changes, one of
+each a micro-batch, and delivers to three sinks, one after the other. SIGKILL goes to the whole
+process group, Java included, so nothing can be tidied up:
 
 - within a sink: one task of its job has passed its rows on, the other is at its first one;
-- ``reported``: the stream has noted that the batch is done, but Spark has not yet.
+- ``reported``: the stream has noted that the batch is done, but Spark has not yet;
+- ``patterns``: one task has taken its events and given its matches, the other has not;
+- ``patterns written``: all matches are written, but Spark has not noted it.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.sessions import start_session
-from tidegate.spark import BatchReport, deliver
+from tidegate.spark import BatchReport, deliver, match_patterns
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.delta import DeltaSink
+from tidegate.spark.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.parquet_writing import Found
 from tidegate.spark.sinks import KafkaSink, ParquetSink, Sink, WorkerSink
 from tidegate.spark.sources import file_events
@@ -38,9 +41,9 @@ from tidegate.spark.worker import Task
 class Plan:
     """What to run, and in which batch and where in it to die.
 
-    ``point`` is the name of a sink, ``reported``, or empty for a run that is not killed. Sinks of
-    files write to a folder of their name in ``folder``, which has `events` and
-    `changes`.
+    ``point`` is the name of a sink or another of those above, or empty for a run that is not
+    killed. Sinks of files write to a folder of their name in ``folder``, which has `events` and
+    `changes`; what matches patterns is in `patterns`.
     """
 
     folder: str
@@ -116,15 +119,45 @@ def sinks_of(plan: Plan) -> dict[str, Sink]:
     }
 
 
+ONE_AT_A_TIME = {"maxFilesPerTrigger": "1"}
+PATTERNS = {
+    f"p{first}{last}": f"a = {first} then a = {last} within 15 s"
+    for first, last in ((3, 7), (7, 3), (9, 0), (5, 1), (0, 9), (2, 2))
+}
+"""So many that both tasks have some."""
+
+
+def events_of(spark: SparkSession, plan: Plan) -> DataFrame:
+    schema = "id bigint, a double, time timestamp"
+    return file_events(
+        spark, f"{plan.folder}/events", "json", schema, options=ONE_AT_A_TIME, drift="error"
+    ).drop(BAD, RECORD, SOURCE)
+
+
+def run_patterns(spark: SparkSession, plan: Plan) -> None:
+    """Find the patterns in all that is there."""
+    sink = ParquetSink(f"{plan.folder}/patterns")
+
+    def write(matches: DataFrame, batch_id: int) -> None:
+        point = plan.point if batch_id == plan.batch else ""
+        killer = Killer(os.getpgrp(), f"{plan.folder}/passed-{point}")
+        deadly = point == "patterns"
+        sink.write(matches.mapInArrow(killer, matches.schema) if deadly else matches, batch_id)
+        if point == "patterns written":
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    table = pa.table({"id": list(PATTERNS), "pattern": list(PATTERNS.values())})
+    found = match_patterns(events_of(spark, plan), table, "time", lateness="0 s", key="id")
+    writer = found.writeStream.foreachBatch(write).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", f"{plan.folder}/patterns-checkpoint")
+    writer.start().awaitTermination()
+
+
 def run(spark: SparkSession, plan: Plan, to: Sink, checkpoint: str) -> None:
     """Run the stream over all that is there."""
     folder = Path(plan.folder)
-    one_at_a_time = {"maxFilesPerTrigger": "1"}
-    events = file_events(
-        spark, f"{folder}/events", "json", "id bigint, a double, time timestamp",
-        options=one_at_a_time,
-    )  # fmt: skip
-    changes = spark.readStream.options(**one_at_a_time).text(f"{folder}/changes")
+    events = events_of(spark, plan)
+    changes = spark.readStream.options(**ONE_AT_A_TIME).text(f"{folder}/changes")
 
     def report(told: BatchReport) -> None:
         if plan.point == "reported" and told.batch == plan.batch:
@@ -138,9 +171,14 @@ def run(spark: SparkSession, plan: Plan, to: Sink, checkpoint: str) -> None:
 
 
 def main(plan: Plan) -> None:
-    spark = start_session(Path(plan.folder) / "spark", kafka_jars())
+    jars = [] if plan.point.startswith("patterns") else kafka_jars()
+    spark = start_session(Path(plan.folder) / "spark", jars)
     # so few rows that a batch has several pieces, and both tasks something to do
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
+    done = Path(plan.folder) / "patterns-done"
+    if not done.exists():
+        run_patterns(spark, plan)
+        done.touch()
     run(spark, plan, KilledSinks(plan, sinks_of(plan)), "checkpoint")
     spark.stop()
 

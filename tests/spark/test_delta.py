@@ -1,14 +1,17 @@
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.errors import ConnectorError
 from tidegate.spark.delta import DeltaSink
-from tidegate.spark.sinks import Sink
+from tidegate.spark.parquet_writing import Found
+from tidegate.spark.sinks import Sink, WorkerSink
 
 pytestmark = pytest.mark.xdist_group("connectors")
 
@@ -43,6 +46,25 @@ def test_a_table_has_a_batch_once(spark: SparkSession, tmp_path: Path) -> None:
     assert str(first.pop("version")) == "2026-01-02 03:04:05.000006+00:00"
     assert first == {"id": 1, "subscription": "s1", "quote": {"price": 0.5}}
     assert spark.conf.get("spark.sql.parquet.outputTimestampType") != "TIMESTAMP_MICROS"
+
+
+def test_workers_write_a_batch_once(spark: SparkSession, tmp_path: Path) -> None:
+    def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches
+
+    path = tmp_path / "table"
+    sink = DeltaSink(str(path), application="app")
+    assert isinstance(sink, WorkerSink)
+    rows = deliveries(spark, 1, 2, 3).repartition(2)
+    (path / "app" / "0").mkdir(parents=True)  # what a try left that was killed
+    deliveries(spark, 9).write.mode("overwrite").parquet(str(path / "app" / "0"))
+    for wanted in (3, 0):  # what is there already is not written again
+        assert sink.write_in_workers([Found(rows, same, rows.schema)], 0) == wanted
+    none = rows.where("id > 5")
+    assert sink.write_in_workers([Found(none, same, rows.schema)], 1) == 0
+    assert ids_in(path) == [1, 2, 3]
+    assert str(rows_in(path)[0]["version"]) == "2026-01-02 03:04:05.000006+00:00"
+    assert DeltaTable(path).transaction_version("app") == 0
 
 
 def test_what_a_killed_try_left_is_not_in_the_table(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark import killed_query
 from spark.killed_query import Plan
+from tidegate.language.events import Event
+from tidegate.language.patterns import parse_pattern
+from tidegate.language.sequences import SequenceMatcher
 
 EVENTS = 40
 FILES = 2
@@ -100,14 +103,37 @@ def in_kafka(spark: SparkSession, servers: str, topic: str) -> Counter[Delivery]
     return counted(records)
 
 
+def sequences(spark: SparkSession, path: Path) -> Counter[tuple[str, tuple[int, ...]]]:
+    """The matches of patterns: the pattern, and its events."""
+    rows = spark.read.parquet(str(path)).collect()
+    return Counter((row.subscription, tuple(each.id for each in row.events)) for row in rows)
+
+
+def embedded_sequences() -> Counter[tuple[str, tuple[int, ...]]]:
+    """What the embedded matcher finds; the last event is too late for a stream that ends."""
+    found: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for id, text in killed_query.PATTERNS.items():
+        matcher = SequenceMatcher(parse_pattern(text))
+        for number in range(EVENTS - 1):
+            time = START + timedelta(seconds=number)
+            event = Event.of({"id": number, "a": number % 10}, time)
+            for match in matcher.feed(event):
+                found[id, tuple(int(str(each.attributes["id"])) for each in match)] += 1
+    return found
+
+
 def test_every_sink_has_every_delivery_once(folder: Path, spark: SparkSession, kafka: str) -> None:
     wanted = Collecting()
     killed_query.run(spark, Plan(str(folder), kafka, "", 0), wanted, "unkilled")
     operations = Counter(delivery[-1] for delivery in wanted.deliveries.elements())
     assert operations["retract"] > 0  # the late change takes something back
-    points = [("parquet", 0), ("delta", 0), ("kafka", 1), ("reported", 1), ("", 0)]
+    points = [
+        ("patterns", 1), ("patterns written", 2),
+        ("parquet", 0), ("delta", 0), ("kafka", 1), ("reported", 1), ("", 0),
+    ]  # fmt: skip
     for point, batch in points:
         run_killed(Plan(str(folder), kafka, point, batch))
+    assert sequences(spark, folder / "patterns") == embedded_sequences()
     assert in_parquet(spark, folder / "parquet") == wanted.deliveries
     delta = DeltaTable(folder / "delta").to_pyarrow_table().to_pylist()
     assert counted(delta) == wanted.deliveries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,6 +65,26 @@ def test_of_grouped_deliveries_each_counts(tmp_path: Path) -> None:
     for batch, wanted in ((rows, 3), (rows.slice(1), 1), (rows.slice(0, 1), 2)):
         [told] = WritingTask(same, str(tmp_path))(iter([batch]))
         assert told.column("matches").to_pylist() == [wanted]
+
+
+def coded(*texts: str | None) -> pa.RecordBatch:
+    column: Any = pa.array(texts, pa.string()).dictionary_encode()
+    return pa.record_batch({"s": column})
+
+
+@pytest.mark.parametrize("group", [1, 3, 1_000])
+def test_codes_are_read_as_texts_whatever_their_dictionaries(
+    tmp_path: Path, group: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.spark.parquet_writing.GROUP_MATCHES", group)
+    batches = [coded("a", "b"), coded("c", None, "a"), coded(None), coded("b", "a")]
+    list(WritingTask(same, str(tmp_path))(iter(batches)))
+    [file] = tmp_path.iterdir()
+    column = pq.read_table(file).column("s")
+    assert column.type == pa.string()
+    assert column.to_pylist() == ["a", "b", "c", None, "a", None, "b", "a"]
+    groups = pq.ParquetFile(file).metadata.num_row_groups
+    assert groups == {1: 4, 3: 2, 1_000: 1}[group]
 
 
 @pytest.mark.parametrize("batches", [[], [numbers(1)]])

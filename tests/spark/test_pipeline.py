@@ -77,16 +77,29 @@ def test_a_second_run_goes_on(folder: Path, spark: SparkSession) -> None:
     assert run("run", folder / "pipeline.toml", "--once").exit_code == 0
     (folder / "events" / "1.jsonl").write_text(EVENTS[0])
     done = run("run", folder / "pipeline.toml", "--once")
-    assert "batch 1: 1 events" in done.stderr
+    assert "batch 1: 1 event in" in done.stderr
     assert spark.read.parquet(str(folder / "deliveries")).count() == 3
 
 
 def test_an_event_log_as_sink_and_source(folder: Path, spark: SparkSession) -> None:
     datasource.register(spark)
-    (folder / "pipeline.toml").write_text(SETTINGS.format(sink="tidegate"))
-    assert run("run", folder / "pipeline.toml", "--once").exit_code == 0
+    file = folder / "pipeline.toml"
+    file.write_text(SETTINGS.format(sink="tidegate"))
+    assert run("run", file, "--once").exit_code == 0
     found = spark.read.format("tidegate").load(str(folder / "deliveries"))
     assert found.select("symbol", "subscription", "operation").count() == 2
+    (folder / "deliveries").rename(folder / "log")  # which another pipeline reads
+    text = SETTINGS.format(sink="parquet").replace('"json"', '"tidegate"')
+    text = text.replace('path = "events"', 'path = "log"')
+    file.write_text(text.replace('path = "checkpoint"', 'path = "second"'))
+    asked = {"time": "2026-01-01T00:00:00Z", "op": "subscribe", "id": "b", "filter": "symbol > 'A'"}
+    (folder / "changes" / "1.jsonl").write_text(json.dumps(asked))
+    done = run("run", file, "--once")
+    assert done.exit_code == 0, done.output
+    rows = spark.read.parquet(str(folder / "deliveries")).collect()
+    assert sorted((row.symbol, row.subscription) for row in rows) == [
+        ("A", "cheap"), ("B", "b"), ("B", "cheap"),
+    ]  # fmt: skip
 
 
 def test_a_table_of_subscriptions_and_metrics(folder: Path) -> None:

@@ -48,6 +48,12 @@ def test_each_row_is_of_one_kind() -> None:
     assert SORTER.chosen(ROWS, Kind.BAD).num_rows == 1
 
 
+def test_without_a_time_all_events_are_good() -> None:
+    sorter = Sorter(None, None)
+    assert sorter.kinds(ROWS).tolist() == [*[Kind.EVENT] * 3, Kind.BAD, Kind.CHANGE]
+    assert sorter.latest(ROWS) is None
+
+
 def test_the_border_itself_is_not_late() -> None:
     assert Sorter("time", BORDER).kinds(ROWS)[0] == Kind.EVENT
     assert Sorter("time", BORDER + 1).kinds(ROWS)[0] == Kind.LATE
@@ -82,6 +88,9 @@ def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
     late = spool.rows(Kind.LATE, SORTER, rows).select("event.x").collect()
     assert sorted(row.x for row in late) == [0, 1]
     assert spool.events_since(to_micros(at(6))) == []
+    assert len(spool.events_since(None)) == sum(
+        piece.counts[Kind.EVENT] > 0 for piece in spool.pieces
+    )
     assert places(spark, []).count() == 0
 
 

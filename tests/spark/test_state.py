@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.changes import Change, Op
 from tidegate.matching.versions import versions_of
+from tidegate.spark.slices import SLICES
 from tidegate.spark.state import StreamState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,12 +56,22 @@ def matches(matcher: AsOfMatcher, since: datetime) -> set[tuple[object, ...]]:
     )
 
 
+def take(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
+    """Take changes as a stream does; gives those that come too late."""
+    taken = state.take(batch, changes)
+    if state.wants_snapshot:
+        state.index(batch).save()
+        state.has_snapshot(batch)
+    return taken.late
+
+
 @pytest.mark.parametrize("delta_min", [5, 2_000])
 @pytest.mark.parametrize("seed", range(4))
 def test_any_batch_may_be_tried_again(
     tmp_path: Path, seed: int, delta_min: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidegate.spark.state.DELTA_MIN", delta_min)
+    monkeypatch.setattr("tidegate.spark.slices.CHANGES_MIN", 4 * delta_min)
     rng = random.Random(seed)
     taken: list[Change] = []
     state = StreamState(tmp_path, LATENESS)
@@ -68,12 +80,12 @@ def test_any_batch_may_be_tried_again(
         for _ in range(rng.choice([0, 0, 1, 2])):  # tries that are cut off
             state.begin(batch)
             if rng.random() < 0.7:
-                state.take(batch, changes)
+                take(state, batch, changes)
                 state.index(batch).open()
             if rng.random() < 0.5:
                 state = StreamState(tmp_path, LATENESS)
         state.begin(batch)
-        late = state.take(batch, changes).late
+        late = take(state, batch, changes)
         taken += [each for each in changes if each not in late]
         border = state.border or START
         wanted = AsOfMatcher(versions_of(taken)[0])
@@ -88,13 +100,17 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
 
 def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.spark.state.DELTA_MIN", 3)
+    monkeypatch.setattr("tidegate.spark.slices.CHANGES_MIN", 64)
     state = StreamState(tmp_path, LATENESS)
     for batch in range(30):
         state.begin(batch)
         state.spool(batch).mkdir(parents=True)
-        state.take(batch, drawn(random.Random(batch), batch))
+        take(state, batch, drawn(random.Random(batch), batch))
         state.end(batch, to_micros(at(batch * 5)))
-    assert len(list(tmp_path.rglob("*"))) < 40
+    found = Counter(path.parent.name for path in tmp_path.rglob("*") if path.is_file())
+    assert found["snapshot"] <= 2
+    assert found["timelines"] <= 2 * SLICES
+    assert max(found["changes"], found["delta"], found["done"]) <= 10
 
 
 def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:

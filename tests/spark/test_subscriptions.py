@@ -133,6 +133,7 @@ def test_changes_come_as_rows_or_as_json() -> None:
     rows: list[dict[str, Any]] = [
         {"time": NOON.isoformat(), "op": "unsubscribe", "id": "s"},
         {"time": NOON.isoformat(), "op": "begin", "id": "s"},
+        {"time": NOON.isoformat(), "op": "update", "id": "s", "filter": "a <"},
     ]
     texts = [*map(json.dumps, rows), "{", "[1]", None]
     bad: list[tuple[Mapping[str, object], str]] = []
@@ -141,11 +142,12 @@ def test_changes_come_as_rows_or_as_json() -> None:
     assert [row["value"] for row, _ in bad] == texts[1:]
     reasons = [reason for _, reason in bad]
     assert reasons[0].startswith("op: there is no 'begin'")
-    assert reasons[2] == "must be a JSON object, not a list"
+    assert reasons[1].startswith("a value must follow '<'")
+    assert reasons[3] == "must be a JSON object, not a list"
     bad.clear()
     plain = read_changes(pa.Table.from_pylist(rows), lambda row, reason: bad.append((row, reason)))
     assert list(plain) == [Change(NOON, Op.UNSUBSCRIBE, "s")]
-    assert [row["op"] for row, _ in bad] == ["begin"]
+    assert [row["op"] for row, _ in bad] == ["begin", "update"]
 
 
 # -- indexes ----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def rows_of(batches: Sequence[pa.RecordBatch]) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("most", [1, 2, 3, 1000])
 def test_pieces_together_are_the_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.spark.worker.OUTPUT_ROWS_MAX", most)
+    monkeypatch.setattr("tidegate.spark.delivery_rows.OUTPUT_ROWS_MAX", most)
     index, events = held("a > 0", "a > 1", "a > 2"), batch([3, None, 0, 2, 1, 3])
     single = list(MatchTask(index, Layout("time", ("n",), False))(iter([events])))
     assert all(each.num_rows <= most for each in single)

@@ -84,6 +84,15 @@ class CachedMatcher:
             self._versions.drop(id)
             self._inner.hold([id], None)
 
+    def drop_versions(self, ids: Iterable[str]) -> None:
+        """Have subscriptions that were changed inside evaluated anew at the next event."""
+        with self._lock:
+            cached = [id for id in ids if id in self._versions]
+            for id in cached:
+                self._versions.drop(id)
+            if cached:
+                self._inner.hold(cached, None)
+
     def get(self, id: str) -> Subscription:
         return self._inner.get(id)
 

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tidegate.adapting.policies import Cached
 from tidegate.adapting.splitting import split_still
 from tidegate.language.events import Event
 from tidegate.language.semantics import holds
@@ -38,10 +39,15 @@ class _Moving:
 
 
 class LazyMatcher:
-    """Lets a matcher of filters that stand still have filters that move."""
+    """Lets a matcher of filters that stand still have filters that move.
 
-    def __init__(self, still: Matcher) -> None:
+    With ``only_cached`` it is one that evaluates such filters itself, but for those that hold a
+    version.
+    """
+
+    def __init__(self, still: Matcher, *, only_cached: bool = False) -> None:
         self._still = still
+        self._only_cached = only_cached
         self._moving: dict[str, _Moving] = {}
         self._lock = threading.Lock()
 
@@ -50,7 +56,7 @@ class LazyMatcher:
 
         def still_parts() -> Iterator[Subscription]:
             for each in subscriptions:
-                if not each.filter.evolves:
+                if not self._splits(each):
                     yield each
                     continue
                 still, rest = split_still(each.filter)
@@ -61,6 +67,10 @@ class LazyMatcher:
         with self._lock:
             self._still.add(still_parts())
             self._moving.update(moving)
+
+    def _splits(self, subscription: Subscription) -> bool:
+        is_cached = isinstance(subscription.evolve, Cached)
+        return subscription.filter.evolves and (is_cached or not self._only_cached)
 
     def remove(self, id: str) -> None:
         with self._lock:

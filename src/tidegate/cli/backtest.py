@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     metavar="ID NAME=VALUE",
     nargs=2,
     multiple=True,
-    help="Try another value of a parameter, in JSON; null takes it away. Can be repeated.",
+    help="Try another value of a parameter: JSON, or timestamp '2026-01-02T03:04:05Z'; null takes "
+    "it away. Can be repeated.",
 )
 @click.option(
     "--filter-of",

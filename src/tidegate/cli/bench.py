@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.bench_parametric import bench_parametric
 from tidegate.experiments import parsing
 
 if TYPE_CHECKING:
@@ -216,6 +217,9 @@ def bench_spark(
             _bench_tables(count, rounds, ours, as_json)
     if part != "tables":
         _bench_stream(as_json)
+
+
+bench.add_command(bench_parametric)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def demo(seed: int, events: int, no_spark: bool) -> None:
         from tidegate.cli.demo_pipeline import show_pipeline  # takes a while to import
         from tidegate.cli.pipeline import Reporter
 
-        show_pipeline(events, seed, Reporter().batch)
+        show_pipeline(events, seed, Reporter(with_lag=False).batch)
 
 
 def _show_minute(seed: int) -> None:

@@ -98,9 +98,13 @@ def _folder(path: Path) -> None:
 
 def show_pipeline(events_per_minute: int, seed: int, report: Callable[[BatchReport], None]) -> None:
     """Run the pipeline over three minutes of quotes and show what was delivered."""
-    click.echo("\nThe same on Spark: a pipeline, 2,004 subscriptions, three minutes of a market\n")
+    count = len(SHOWN) + OTHERS
+    click.echo(
+        f"\nThe same on Spark: a pipeline, {count:,} subscriptions, three minutes of a market\n"
+    )
     for name, text in SHOWN.items():
         click.echo(f"{name:<12}{text}")
+    click.echo(f"{'others':<12}{OTHERS:,} more, each of its own")
     click.echo(
         "\nparametric has limit 200, from the second minute on 100; in the third comes a late\n"
         "change: it was 25 from half past the second minute on.\n"
@@ -126,7 +130,8 @@ def _show(deliveries: DataFrame) -> None:
         .agg(f.sum(sign).alias("net"), f.sum((1 - sign) / 2).cast("int").alias("back"))
         .collect()
     )
-    click.echo(f"\n{'deliveries':<14}" + "".join(f"minute {m + 1:<6}" for m in range(MINUTES)))
+    heads = "".join(f"minute {m + 1:<6}" for m in range(MINUTES))
+    click.echo(f"\n{'deliveries':<14}{heads}".rstrip())
     for name in [*SHOWN, "others"]:
         cells = []
         for number in range(MINUTES):
@@ -141,5 +146,5 @@ def _show(deliveries: DataFrame) -> None:
             ]
             net, back = sum(row["net"] for row in mine), sum(row["back"] for row in mine)
             cells.append(f"{net:,}" + (f" (-{back:,})" if back else ""))
-        click.echo(f"{name:<14}" + "".join(f"{cell:<13}" for cell in cells))
+        click.echo(f"{name:<14}{''.join(f'{cell:<13}' for cell in cells)}".rstrip())
     click.echo("\n(-n): n deliveries that the late change took back again")

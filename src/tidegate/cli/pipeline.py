@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tidegate.errors import TidegateError
+from tidegate.language.durations import UNITS
 
 if TYPE_CHECKING:
     from tidegate.spark.settings import PipelineSettings
@@ -50,6 +51,7 @@ def check_file(file: Path) -> None:
     from tidegate.spark.settings import read_settings
 
     settings = read_settings(file)
+    running.check_places(settings)
     with spark_session(lambda: running.session_for(settings)) as spark:
         count = running.check(settings, spark)
     click.echo(f"source         {settings.source.format}, {_place(settings.source)}")
@@ -91,6 +93,7 @@ def _run(settings: PipelineSettings, report: Callable[[BatchReport], None]) -> N
     from tidegate.spark import pipeline as running
     from tidegate.spark.metrics import Metrics
 
+    running.check_places(settings)
     reports = [report]
     if settings.metrics is not None:
         metrics = Metrics()
@@ -114,10 +117,14 @@ def _run(settings: PipelineSettings, report: Callable[[BatchReport], None]) -> N
 
 
 class Reporter:
-    """Tells how it goes, a line for each micro-batch."""
+    """Tells how it goes, a line for each micro-batch.
 
-    def __init__(self, *, as_json: bool = False) -> None:
+    The lag is the age of the latest event, which says nothing of events that were made up.
+    """
+
+    def __init__(self, *, as_json: bool = False, with_lag: bool = True) -> None:
         self._as_json = as_json
+        self._with_lag = with_lag
         self._batches = self._events = self._matches = 0
 
     def batch(self, told: BatchReport) -> None:
@@ -125,30 +132,47 @@ class Reporter:
         self._batches += 1
         self._events += told.events
         self._matches += told.matches
-        lag = None if told.latest is None else (datetime.now(UTC) - told.latest).total_seconds()
+        lag = None if told.latest is None else datetime.now(UTC) - told.latest
         per_s = told.events / told.seconds
         if self._as_json:
             latest = None if told.latest is None else told.latest.isoformat()
-            row = {**asdict(told), "latest": latest, "events_per_s": per_s, "lag_s": lag}
+            lag_s = None if lag is None else lag.total_seconds()
+            row = {**asdict(told), "latest": latest, "events_per_s": per_s, "lag_s": lag_s}
             click.echo(json.dumps(row), err=True)
             return
         parts = [
-            f"batch {told.batch}: {told.events:,} events in {told.seconds:.1f} s",
+            f"batch {told.batch}: {_many(told.events, 'event')} in {told.seconds:.1f} s",
             f"{per_s:,.0f}/s",
-            f"{told.matches:,} matches",
-            f"{told.subscriptions:,} subscriptions",
+            _many(told.matches, "match", "matches"),
+            _many(told.subscriptions, "subscription"),
         ]
-        more = ("changes", "corrected", "late", "bad")
+        if told.changes:
+            parts.append(_many(told.changes, "change"))
+        more = ("corrected", "late", "bad")
         parts += [f"{getattr(told, name):,} {name}" for name in more if getattr(told, name)]
-        if lag is not None:
-            parts.append(f"lag {lag:,.0f} s")
+        if lag is not None and self._with_lag:
+            parts.append(f"lag {_about(lag)}")
         click.echo(", ".join(parts), err=True)
         sys.stderr.flush()
 
     def total(self) -> None:
         """Tell of all of them."""
         if not self._as_json:
-            click.echo(
-                f"{self._batches} batches, {self._events:,} events, {self._matches:,} matches",
-                err=True,
-            )
+            parts = [
+                _many(self._batches, "batch", "batches"),
+                _many(self._events, "event"),
+                _many(self._matches, "match", "matches"),
+            ]
+            click.echo(", ".join(parts), err=True)
+
+
+def _many(count: int, one: str, more: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
+def _about(duration: timedelta) -> str:
+    """A duration for people, in the largest unit of which it has at least one, from seconds on."""
+    units = [(name, unit) for name, unit in UNITS.items() if unit >= UNITS["s"]]
+    fitting = [each for each in units if duration >= each[1]]
+    name, unit = fitting[-1] if fitting else units[0]
+    return f"{duration / unit:,.1f} {name}"

@@ -14,35 +14,43 @@ from typing import IO, Any
 
 import click
 
+from tidegate.cli.input_file import InputFile
 from tidegate.cli.progress import Progress
 from tidegate.cli.topology import check_output
 from tidegate.errors import BadValueError, SimulationError
 from tidegate.language.durations import parse_duration
 from tidegate.routing.strategies import STRATEGIES
-from tidegate.simulation.faults import parse_crash, parse_cut
+from tidegate.routing.substrates import SUBSTRATES
+from tidegate.simulation.faults import parse_crash, parse_cut, parse_partition
 from tidegate.simulation.generators import generate
 from tidegate.simulation.loads import loads_from_json
 from tidegate.simulation.overlay_file import read_overlay
 from tidegate.simulation.report import Report
+from tidegate.simulation.reshaping import with_bandwidth
 from tidegate.simulation.scenario import (
     ROUTINGS,
+    SEMANTICS,
     SLICES,
     Scenario,
     Simulation,
     Slowness,
     strategy_name,
 )
+from tidegate.simulation.script import Script, read_script
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Difference, Trace, replay
 from tidegate.simulation.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
 from tidegate.simulation.workloads import WORKLOADS, Demand
+from tidegate.simulation.world import Weather
 
 Options = dict[str, Any]
 
 RUN_ONLY = (
-    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging", "slow",
-    "crash", "cut", "trace", "loads", "picture",
+    "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
+    "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
+    "jitter", "duplicates", "partition", "script",
 )  # fmt: skip
+WORKLOAD_ONLY = ("workload", "publishers", "subscribers", "rate", "duration", "slow")
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
 
@@ -98,6 +106,8 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--brokers", type=int, metavar="N", help="How many brokers to generate.")
 @click.option("--routing", type=click.Choice(ROUTINGS), help="[default: subscription]")
 @click.option("--workload", type=click.Choice(list(WORKLOADS)), help="[default: zipf]")
+@click.option("--script", metavar="FILE",
+              help="What clients do and when, as JSON lines, in place of a workload.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), metavar="N",
               help="Another seed, another overlay and another run.  [default: 0]")  # fmt: skip
 @click.option("--publishers", type=int, metavar="N", help="[default: 10]")
@@ -107,12 +117,29 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--duration", type=_Micros(), help="How long events are published.  [default: 10s]")
 @click.option("--processor-us", type=click.IntRange(min=0), metavar="N",
               help="Microseconds that a broker takes for each message.  [default: 0]")  # fmt: skip
+@click.option("--semantics", type=click.Choice(SEMANTICS),
+              help="Deliver all that is asked for, or only what was also advertised.  "
+                   "[default: what fits the routing]")  # fmt: skip
+@click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="N",
+              help="Bytes in a second, of links that do not say it themselves.  "
+                   "[default: without limit]")  # fmt: skip
+@click.option("--jitter", type=_Micros(),
+              help="How much later than the delay of its link a message may come.")  # fmt: skip
+@click.option("--duplicates", type=click.FloatRange(0, 1), metavar="N",
+              help="The share of messages that a link carries twice.")  # fmt: skip
 @click.option("--merging", is_flag=True, help="Send filters merged where that is exact.")
+@click.option(
+    "--substrate",
+    type=click.Choice(SUBSTRATES),
+    help="What matches events, in brokers.  [default: poset]",
+)
 @click.option("--slow", type=_Slow(), help="Subscribers that take a while for each delivery.")
 @click.option("--crash", multiple=True, metavar="B@FROM..TO",
               help="A broker that is down for a while, as b3@2s..4s; may be repeated.")  # fmt: skip
 @click.option("--cut", multiple=True, metavar="A-B@FROM..TO",
               help="A link that is down for a while; may be repeated.")  # fmt: skip
+@click.option("--partition", multiple=True, metavar="B,B..@FROM..TO",
+              help="Brokers or regions that are cut off for a while; may be repeated.")  # fmt: skip
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Write every message as a line of JSON.")  # fmt: skip
 @click.option("--replay", metavar="FILE", help="Run what a trace says, and compare the messages.")
@@ -138,6 +165,8 @@ def simulate(as_json: bool, **options: Any) -> None:
     Examples:
       tidegate simulate --topology gryphon --workload regional --routing subscription
       tidegate simulate --topology random-tree --crash b3@2s..4s --slow 3@20ms --loads loads.json
+      tidegate simulate --topology isp24 --partition west@2s..5s --jitter 30ms --bandwidth 50000
+      tidegate simulate --topology chain --script examples/overlay/script.jsonl
       tidegate simulate --topology chain --trace trace.jsonl
       tidegate simulate --replay trace.jsonl
       tidegate simulate --verify --routing advertisement --runs 1000 --jobs 0
@@ -194,18 +223,42 @@ def _run(given: Options, as_json: bool) -> None:
 
 def _scenario(given: Options) -> Scenario:
     topology = _topology(given)
+    if "bandwidth" in given:
+        topology = with_bandwidth(topology, given["bandwidth"])
+    script, demand = None, _demand(given)
+    if "script" in given:
+        _refuse(given, WORKLOAD_ONLY, "--script says what clients do")
+        script = _script(given["script"], topology)
+        demand = Demand(0, 0, 0.0, script.duration_s)
+    faults = [parse_crash(text, topology) for text in given.get("crash", ())]
+    faults += [parse_cut(text, topology) for text in given.get("cut", ())]
+    for text in given.get("partition", ()):
+        faults += parse_partition(text, topology)
+    weather = Weather(given.get("jitter", 0), given.get("duplicates", 0.0))
+    same = (
+        "routing", "workload", "seed", "processor_us", "merging", "semantics", "substrate", "slow",
+    )  # fmt: skip
+    more = {name: given[name] for name in same if name in given}
+    return Scenario(
+        topology, demand=demand, weather=weather, faults=tuple(faults), script=script, **more
+    )
+
+
+def _demand(given: Options) -> Demand:
     chosen = {
         "publishers": given.get("publishers"),
         "subscribers": given.get("subscribers"),
         "rate_per_s": given.get("rate"),
         "duration_s": given["duration"] / 1e6 if "duration" in given else None,
     }
-    demand = Demand(**{name: value for name, value in chosen.items() if value is not None})
-    faults = [parse_crash(text, topology) for text in given.get("crash", ())]
-    faults += [parse_cut(text, topology) for text in given.get("cut", ())]
-    same = ("routing", "workload", "seed", "processor_us", "merging", "slow")
-    more = {name: given[name] for name in same if name in given}
-    return Scenario(topology, demand=demand, faults=tuple(faults), **more)
+    return Demand(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def _script(name: str, topology: Topology) -> Script:
+    try:
+        return read_script(InputFile(name).lines(lambda _: None), topology)
+    except SimulationError as error:
+        raise SimulationError(f"{name}: {error}") from None
 
 
 def _told(scenario: Scenario) -> Options:

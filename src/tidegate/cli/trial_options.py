@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from tidegate.matching.records import decode_object
 from tidegate.matching.what_if import ALWAYS
 
 Pairs = tuple[tuple[str, str], ...]
+
+_TIMESTAMP = re.compile(r"""\s*timestamp\s*(?P<quote>['"])(?P<text>.*)(?P=quote)\s*""", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,17 @@ class TrialOptions:
 
 
 def _assigned(text: str) -> tuple[str, object]:
-    """The name and the value of NAME=VALUE; a value that is no JSON is a string."""
+    """The name and the value of NAME=VALUE.
+
+    A value is JSON, or a timestamp as a filter has it, which JSON has not; else it is a string.
+    """
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise click.UsageError(f"--set takes ID NAME=VALUE, and {text!r} is no NAME=VALUE")
+    timestamp = _TIMESTAMP.fullmatch(value)
+    if timestamp is not None:
+        with _said_of("--set"):
+            return name, parse_timestamp(timestamp["text"])
     try:
         return name, json.loads(value, parse_constant=str)
     except (ValueError, RecursionError):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+from tidegate.adapting.moving import filter_of
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import Filter
@@ -102,7 +103,7 @@ def measure(workload: str, size: int, seed: int = 1, progress: Progress = str) -
     new = filters[size:]
     plain = None
     if size <= PLAIN_SIZE_MAX:
-        others = [node.item for node in poset]
+        others = [filter_of(node.item) for node in poset]
         some = [Filter(filter.node) for filter in new[:PLAIN_TIMED]]
         plain = _median(_timed(lambda filter: _compare_with_all(filter, others), some))
     inserted = _timed(poset.insert, new)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from tidegate.errors import BadValueError, EventError
 from tidegate.language.values import Value, to_time, to_value
@@ -23,6 +24,8 @@ class Event:
 
     >>> Event.of({"symbol": "IBM", "quote": {"price": 9.5, "note": None}}).attributes
     {'symbol': 'IBM', 'quote.price': 9.5}
+    >>> Event.of({"price": 9.5})["price"]
+    9.5
     """
 
     attributes: Mapping[str, Value]
@@ -46,6 +49,20 @@ class Event:
                 f"the event has {len(attributes)} attributes; at most {ATTRIBUTES_MAX} are taken"
             )
         return cls(attributes, None if time is None else _publication_time(time))
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of an attribute; KeyError if it is absent."""
+        return self.attributes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.attributes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.attributes)
+
+    def get(self, name: str, default: object = None) -> Any:
+        """The value of an attribute, or the default if it is absent."""
+        return self.attributes.get(name, default)
 
 
 def _publication_time(time: datetime) -> datetime:

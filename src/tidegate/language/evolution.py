@@ -12,8 +12,9 @@ the other. Bounds that touch, times that move and what only several disjuncts co
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import UnionType
 
-from tidegate.language.expressions import Constant, Elapsed
+from tidegate.language.expressions import Constant, Elapsed, Expression
 from tidegate.language.extremes import tight_range_of
 from tidegate.language.normal import NormalForm, disjuncts, is_ground, plainly
 from tidegate.language.ranges import ANY_NUMBER, Range, Stretch, stays_at_most
@@ -41,6 +42,20 @@ def over_estimate(node: Node, stretch: Stretch) -> Node:
 def under_estimate(node: Node, stretch: Stretch) -> Node:
     """A filter of constants that matches only what ``node`` matches all through the stretch."""
     return map_predicates(node, lambda predicate: _estimate(predicate, stretch, _under))
+
+
+def relaxed(node: Node, unknown: type[Expression] | UnionType) -> Node:
+    """A filter that matches whatever ``node`` does, whatever some leaves of expressions may be."""
+
+    def relax(predicate: Predicate) -> Node:
+        if not any(isinstance(leaf, unknown) for leaf in expression_leaves(predicate)):
+            return predicate
+        plain = plainly(predicate)
+        if plain != predicate:
+            return map_predicates(plain, relax)
+        return Predicate(predicate.attribute, Operator.PRESENT)
+
+    return map_predicates(node, relax)
 
 
 _Estimate = Callable[[str, Operator, Range | None], Node]

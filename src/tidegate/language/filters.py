@@ -29,7 +29,7 @@ from tidegate.language.expressions import (
 )
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.normal import Conjunction, NormalForm, disjuncts, plainly
-from tidegate.language.parser import parse_filter
+from tidegate.language.parser import Size, parse_filter, size_of
 from tidegate.language.ranges import Stretch
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Row, Shape, row_of, split
@@ -137,6 +137,16 @@ class Filter:
         """Whether surely no event can match it, whatever its parameters are."""
         return all(Conjunction.of(each).is_empty for each in disjuncts(self.node))
 
+    @cached_property
+    def size(self) -> Size:
+        """How large it is, as limits count it."""
+        return size_of(self.node)
+
+    @cached_property
+    def length_chars(self) -> int:
+        """How long its text is."""
+        return len(str(self))
+
     # -- matching -----------------------------------------------------------------------------
 
     def matches(
@@ -159,7 +169,7 @@ class Filter:
 
     # -- values for what is open --------------------------------------------------------------
 
-    def bind(self, **parameters: object) -> Filter:
+    def bind(self, /, **parameters: object) -> Filter:
         """The filter with values in place of parameters; those not named stay.
 
         >>> print(parse("price < :limit").bind(limit=10))
@@ -197,6 +207,15 @@ class Filter:
             return _fixed(predicate, environment)
 
         return Filter(map_predicates(self.node, fixed))
+
+    def relaxed(self, *, keep_parameters: bool = False) -> Filter:
+        """A filter that matches whatever this one does, whatever parameters and variables may be.
+
+        >>> print(parse("x between :a and 9 and y < @limit").relaxed())
+        x is not null and x <= 9 and y is not null
+        """
+        unknown = Variable if keep_parameters else Parameter | Variable
+        return Filter(evolution.relaxed(self.node, unknown))
 
     def resolved_form(self) -> NormalForm:
         """The normal form of a filter of constants; raises UnresolvedError for any other."""

@@ -17,6 +17,7 @@ replaced by its complement.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from tidegate.errors import FilterError
 from tidegate.language.cursor import Cursor, guess
@@ -124,19 +125,9 @@ class Parser:
         return seconds
 
     def _check_size(self, node: Node, start: int) -> None:
-        count, cost = _size(node)
-        if count > self._at.limits.disjuncts_max:
-            raise self._at.limit(
-                "as a disjunction of conjunctions the filter has more than "
-                f"{self._at.limits.disjuncts_max} disjuncts",
-                start,
-            )
-        if cost > self._at.limits.cost_max:
-            raise self._at.limit(
-                f"the filter costs {cost} predicates, values and operations; "
-                f"at most {self._at.limits.cost_max} are taken",
-                start,
-            )
+        reason = over_limit(size_of(node), self._at.limits)
+        if reason is not None:
+            raise self._at.limit(reason, start)
 
     # -- filters ------------------------------------------------------------------------------
 
@@ -284,22 +275,46 @@ def _complement(predicate: Predicate) -> Node:
     return Predicate(predicate.attribute, COMPLEMENT[predicate.operator], predicate.operands)
 
 
-def _size(node: Node) -> tuple[int, int]:
+class Size(NamedTuple):
     """How many disjuncts, and what all of them cost: predicates, values and operations."""
+
+    disjuncts: int
+    cost: int
+
+
+def size_of(node: Node) -> Size:
+    """How large a filter is, as `Limits` counts it."""
     match node:
         case Predicate(_, operator, operands):
             count = 2 if operator is Operator.NOT_BETWEEN else 1
-            return count, count + sum(_operations(operand) for operand in operands)
+            return Size(count, count + sum(_operations(operand) for operand in operands))
         case Truth(value):
-            return int(value), 1
+            return Size(int(value), 1)
         case Or(parts):
-            counts, costs = zip(*map(_size, parts), strict=True)
-            return sum(counts), sum(costs)
+            counts, costs = zip(*map(size_of, parts), strict=True)
+            return Size(sum(counts), sum(costs))
         case And(parts):
-            counts, costs = zip(*map(_size, parts), strict=True)
+            counts, costs = zip(*map(size_of, parts), strict=True)
             total = math.prod(counts)
+            if not total:
+                return Size(0, sum(costs))
             each = zip(counts, costs, strict=True)
-            return total, sum(cost * (total // count) for count, cost in each)
+            return Size(total, sum(cost * (total // count) for count, cost in each))
+
+
+def over_limit(size: Size, limits: Limits) -> str | None:
+    """Why a filter is too large; None if it is not."""
+    if size.disjuncts > limits.disjuncts_max:
+        return (
+            "as a disjunction of conjunctions the filter has more than "
+            f"{limits.disjuncts_max} disjuncts"
+        )
+    if size.cost > limits.cost_max:
+        return (
+            f"the filter costs {size.cost} predicates, values and operations; "
+            f"at most {limits.cost_max} are taken"
+        )
+    return None
 
 
 def _operations(expression: Expression) -> int:

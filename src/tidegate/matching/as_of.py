@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import check_values
@@ -13,7 +14,10 @@ from tidegate.matching.batches import EventBatch, VersionMatches
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.parts import NO_TIME
 from tidegate.matching.records import subscription_of
-from tidegate.matching.versions import Difference, Version
+from tidegate.matching.versions import Difference, Succession, Version
+
+VersionKey = tuple[str, int]
+"""The id of a subscription, and from when on the version holds, in microseconds."""
 
 
 class AsOfMatcher:
@@ -25,7 +29,7 @@ class AsOfMatcher:
     def __init__(self, versions: Iterable[Version] = ()) -> None:
         self._matcher = ColumnarMatcher()
         self._parser = BulkParser()
-        self._numbers: dict[tuple[str, int], int] | None = {}
+        self._numbers: dict[VersionKey, int] | None = {}
         """The numbers of the versions of the past; None if they were not looked at yet."""
         current: list[Version] = []
         past: list[Version] = []
@@ -56,62 +60,68 @@ class AsOfMatcher:
         return self._matcher.match_versions(batch)
 
     def apply(self, differences: Iterable[Difference]) -> None:
-        """Have the versions be as some differences say.
-
-        The common one, a change of parameters from now on, is a write in place and one more version
-        of the past.
-        """
-        past: list[Version] = []
+        """Have the versions be as some differences say, each of another subscription."""
+        successions: list[Succession] = []
+        others: list[Difference] = []
         for difference in differences:
-            if not self._is_update(difference):
-                past += self._exchanged(difference)
-                continue
-            (old,), (ended, new) = difference.before, difference.after
-            past.append(ended)
-            names = {*old.params, *new.params}
-            values = {name: new.params.get(name) for name in names}
-            self._matcher.update(old.id, check_values("parameter :", values))
-            self._matcher.begin(old.id, _micros(new))
-        self._keep(past)
+            found = difference.successions()
+            if found is None:
+                others.append(difference)
+            else:
+                successions += found
+        self.succeed(successions)
+        self.exchange(others)
 
-    @staticmethod
-    def _is_update(difference: Difference) -> bool:
-        before, after = difference.before, difference.after
-        return (
-            len(before) == 1
-            and len(after) == 2
-            and before[0].until is None
-            and after[1].until is None
-            and replace(after[0], until=None) == before[0]
-            and (after[1].filter, after[1].origin) == (before[0].filter, before[0].origin)
-        )
+    def succeed(self, successions: Iterable[Succession]) -> None:
+        """Let versions of now end and others come after them, in this order.
 
-    def _exchanged(self, difference: Difference) -> list[Version]:
-        """Take away what was and add what is now; gives the versions of the past among those."""
-        self.forget(each for each in difference.before if each.until is not None)
-        for each in difference.before:
+        That is a write in place and one more version of the past for each.
+        """
+        waiting = list(successions)
+        while waiting:
+            first: dict[str, Succession] = {}
+            later = [each for each in waiting if first.setdefault(each.id, each) is not each]
+            since = np.array([to_micros(each.since) for each in first.values()], np.int64)
+            params = [check_values("parameter :", each.params) for each in first.values()]
+            numbers, began = self._matcher.succeed(first, since, params)
+            keys = zip(first, began.tolist(), strict=True)
+            self._known().update(zip(keys, numbers.tolist(), strict=True))
+            waiting = later
+
+    def exchange(self, differences: Iterable[Difference]) -> None:
+        """Take away what was and add what is now; each difference is of another subscription."""
+        new: list[Version] = []
+        old: list[Version] = []
+        for difference in differences:
+            old += difference.before
+            new += difference.after
+        self.forget(each for each in old if each.until is not None)
+        for each in old:
             if each.until is None:
                 self._matcher.remove(each.id)
-        current = [each for each in difference.after if each.until is None]
-        self._matcher.add([subscription_of(each, self._parser) for each in current])
-        return [each for each in difference.after if each.until is not None]
+        self._matcher.add(subscription_of(each, self._parser) for each in new if each.until is None)
+        self._keep([each for each in new if each.until is not None])
 
     def forget(self, versions: Iterable[Version]) -> None:
         """Take versions of the past away."""
+        self.forget_keys(key_of(each) for each in versions)
+
+    def forget_keys(self, keys: Iterable[VersionKey]) -> None:
+        """Take versions of the past away, by their keys."""
         numbers = self._known()
-        self._matcher.forget_past([numbers.pop((each.id, _micros(each))) for each in versions])
+        self._matcher.forget_past([numbers.pop(each) for each in keys])
 
     def _keep(self, past: list[Version]) -> None:
         numbers = self._matcher.keep_past([subscription_of(each, self._parser) for each in past])
         for each, number in zip(past, numbers.tolist(), strict=True):
-            self._known()[each.id, _micros(each)] = number
+            self._known()[key_of(each)] = number
 
-    def _known(self) -> dict[tuple[str, int], int]:
+    def _known(self) -> dict[VersionKey, int]:
         if self._numbers is None:
             self._numbers = {(id, since): number for number, id, since in self._matcher.past()}
         return self._numbers
 
 
-def _micros(version: Version) -> int:
-    """From when on a version holds, which tells it from all others of its subscription."""
-    return int(NO_TIME) if version.since is None else to_micros(version.since)
+def key_of(version: Version) -> VersionKey:
+    """What tells a version from all others."""
+    return version.id, int(NO_TIME) if version.since is None else to_micros(version.since)

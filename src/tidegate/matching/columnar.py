@@ -57,12 +57,11 @@ from tidegate.matching.parts import (
     VERIFY,
 )
 from tidegate.matching.programs import EVERY, STACK_MAX
-from tidegate.matching.rewriting import NO_PLAN, plan_rewrite
+from tidegate.matching.rewriting import Rewriter
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import NO_TIMES, Foresight, Stretch, Times
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.table import SubscriptionTable
-from tidegate.matching.writing import DONE, OTHER_KINDS
 
 CHUNK_EVENTS = 8192
 STAGED_MAX = 4_096
@@ -113,7 +112,7 @@ class ColumnarMatcher:
         self._past: Index | None = None
         self._foresight = Foresight()
         self._room = _Room()
-        self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
+        self._rewriter = Rewriter(self._table, self._channels)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -152,9 +151,36 @@ class ColumnarMatcher:
             number = self._table.number(id)
             changed = self._table.update(number, parameters)
             self._settle()  # else one entry that came anew would have all others come anew, too
-            if changed is None or not self._rewritten(number, changed):
-                self._index.take_away(number)
-                self._enter(np.array([number], np.int32), self._index)
+            if changed is None or not self._rewriter.rewrite(self._index, number, changed):
+                self._enter_anew(np.array([number], np.int32))
+
+    def update_many(self, updates: Mapping[str, Mapping[str, Value | None]]) -> None:
+        """As ``update`` for many subscriptions, all or none, and quicker."""
+        with self._lock:
+            numbers = self._table.numbers(updates)
+            parameters = list(updates.values())
+            self._update(numbers, self._table.slots(numbers, parameters), parameters)
+
+    def _update(
+        self,
+        numbers: I32,
+        slots: Sequence[tuple[int, ...]],
+        parameters: Sequence[Mapping[str, Value | None]],
+    ) -> None:
+        """Write parameters into their slots, and what follows from them into the index."""
+        in_place = self._table.write(numbers, slots, parameters)
+        self._settle()  # else one entry that came anew would have all others come anew, too
+        chosen = np.flatnonzero(in_place)
+        in_place[chosen] = self._rewriter.rewrite_many(
+            self._index, numbers[chosen], [slots[each] for each in chosen.tolist()]
+        )
+        self._enter_anew(numbers[~in_place])
+
+    def _enter_anew(self, numbers: I32) -> None:
+        """Have entries in the index as the rows say now, in place of those that are there."""
+        if len(numbers):
+            self._index.take_away(*numbers.tolist())
+            self._enter(numbers, self._index)
 
     def hold(self, ids: Sequence[str], micros: int | None) -> None:
         """Have filters that are `Cached` go by their version of a time; None if they have none."""
@@ -170,24 +196,48 @@ class ColumnarMatcher:
 
     # -- versions -----------------------------------------------------------------------------
 
+    def succeed(
+        self,
+        ids: Iterable[str],
+        since: I64,
+        parameters: Sequence[Mapping[str, Value | None]],
+    ) -> tuple[I32, I64]:
+        """Let subscriptions have other values of parameters, each from a time of its own on.
+
+        What they were until then become versions of the past; gives the numbers of those, and from
+        when on they held. Each subscription stands there once.
+        """
+        with self._lock:
+            numbers = self._table.numbers(ids)
+            slots = self._table.slots(numbers, parameters)
+            ended = self._table.copy_past(numbers, since)
+            self._enter_past(ended)
+            self._update(numbers, slots, parameters)
+            self._table.begin(numbers, since)
+            return ended, self._table.since(ended)
+
     def keep_past(self, versions: Iterable[Subscription]) -> I32:
         """Add versions of the past, each with the time until which it held; gives their numbers.
 
         They have the ids of their subscriptions, but are known by their numbers only.
         """
         with self._lock:
-            if self._past is None:
-                self._past = Index(self._channels.lifetime())
             numbers: list[I32] = [np.zeros(0, np.int32)]
             source = iter(versions)
             while some := list(islice(source, STAGED_MAX)):
                 numbers.append(self._table.stage(some))
                 self._table.publish(numbers[-1], past=True)
             kept = np.concatenate(numbers)
-            for era in self._eras(kept):
-                self._enter(era, self._past)
-                self._settle_index(self._past)
+            self._enter_past(kept)
             return kept
+
+    def _enter_past(self, numbers: I32) -> None:
+        """Put versions of the past into their index."""
+        if self._past is None:
+            self._past = Index(self._channels.lifetime())
+        for era in self._eras(numbers):
+            self._enter(era, self._past)
+            self._settle_index(self._past)
 
     def forget_past(self, numbers: Iterable[int]) -> None:
         """Take versions of the past away."""
@@ -197,11 +247,6 @@ class ColumnarMatcher:
                 self._past.take_away(*gone)
             for number in gone:
                 self._table.remove(number)
-
-    def begin(self, id: str, since: int) -> None:
-        """Let a subscription hold from another time on; its `t` counts on."""
-        with self._lock:
-            self._table.begin(self._table.number(id), since)
 
     def past(self) -> Iterator[tuple[int, str, int]]:
         """The versions of the past: the number of each, its id, and from when on it held."""
@@ -225,22 +270,6 @@ class ColumnarMatcher:
         for run in np.split(numbers[order], borders):
             eras += np.array_split(run, -(-len(run) // PAST_ENTRIES_MAX))
         return eras
-
-    def _rewritten(self, number: int, slots: tuple[int, ...]) -> bool:
-        """Write what follows from changed cells in place; False if that cannot be."""
-        table = self._table
-        shape, row = table.place(number)
-        plan = self._plans.get((shape, slots), NO_PLAN)
-        done = OTHER_KINDS
-        if len(plan):
-            done = self._index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
-        if done == OTHER_KINDS:
-            kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
-            plan = plan_rewrite(table.shapes[shape], kinds, slots, self._channels)
-            self._plans[shape, slots] = plan
-            if len(plan):
-                done = self._index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
-        return done == DONE
 
     def get(self, id: str) -> Subscription:
         self._lock.share()
@@ -328,6 +357,7 @@ class ColumnarMatcher:
         matcher._table = SubscriptionTable.load(source)
         matcher._channels = Channels.load(source)
         matcher._compiler = Compiler(matcher._channels, matcher._table.pool)
+        matcher._rewriter = Rewriter(matcher._table, matcher._channels)
         matcher._index = Index.load(source, "now")
         if source.note("has_past"):
             matcher._past = Index.load(source, "past")

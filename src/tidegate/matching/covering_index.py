@@ -48,6 +48,7 @@ class Part(Enum):
     WHOLE = "all of it"
     FIRST = "the first of its alternatives"
     MORE = "another alternative"
+    AROUND = "around all that it ever is, or one of its alternatives: it moves"
 
 
 class _Entry(Generic[T]):
@@ -266,6 +267,7 @@ def _plan(group: _Group[T], shape: _Shape, wide: bool) -> _Plan[T] | None:
         else:
             sure = sure and wider is State.RANGE and narrower is not State.PLAIN
             bounds.append((i, j))
+    sure = sure and group.part is not Part.AROUND
     hashed = bool(group.single) and all(i in values for i in group.single)
     cell = tuple(values[i] for i in group.single) if hashed else None
     equal = () if hashed else tuple(values.items())
@@ -316,13 +318,14 @@ class CoveringIndex(Generic[T]):
         self._numbers = _ValueNumbers()
         self._known_plans: dict[tuple[_Shape, bool], list[_Plan[T]]] = {}
 
-    def add(self, item: T, boxes: Sequence[Box]) -> None:
-        """Take an item in."""
-        whole = len(boxes) == 1
-        entries = []
-        for index, box in enumerate(boxes):
-            part = Part.WHOLE if whole else Part.MORE if index else Part.FIRST
-            entries.append(self._group(box, part).add(item, box))
+    def add(self, item: T, boxes: Sequence[Box], *, moves: bool = False) -> None:
+        """Take an item in; if it moves, its boxes are around all that it ever is."""
+        parts = [Part.WHOLE] if len(boxes) == 1 else [Part.FIRST] + [Part.MORE] * (len(boxes) - 1)
+        if moves:
+            parts = [Part.AROUND] * len(boxes)
+        entries = [
+            self._group(box, part).add(item, box) for box, part in zip(boxes, parts, strict=True)
+        ]
         self._entries[item] = entries
 
     def remove(self, item: T) -> None:
@@ -344,15 +347,20 @@ class CoveringIndex(Generic[T]):
             self._known_plans.clear()
         return group
 
-    def wider(self, boxes: Sequence[Box], *, nearest: bool = False) -> tuple[list[T], list[T]]:
+    def wider(
+        self, boxes: Sequence[Box], *, nearest: bool = False, moving: bool = True
+    ) -> tuple[list[T], list[T]]:
         """The items that surely cover all of the boxes, and others that may.
 
-        With ``nearest``, items may be left out that cover another of those given.
+        With ``nearest``, items may be left out that cover another of those given; without
+        ``moving``, those that move are left out.
         """
         one = len(boxes) == 1
         sure: dict[T, None] = {}
         maybe: dict[T, None] = {}
         for plan in self._plans(boxes[0], True):
+            if plan.group.part is Part.AROUND and not moving:
+                continue
             into = sure if one and plan.sure else maybe
             for entry in plan.group.select(plan, boxes[0], True, nearest and one):
                 into[entry.item] = None

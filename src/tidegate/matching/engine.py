@@ -42,12 +42,14 @@ from tidegate.matching.records import (
     records_of,
     subscription_of,
 )
+from tidegate.matching.rete import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
 MATCHERS: dict[str, Callable[[], HoldingMatcher]] = {
     "columnar": ColumnarMatcher,
     "naive": NaiveMatcher,
     "poset": lambda: PeriodicMatcher(LazyMatcher(PosetMatcher())),
+    "rete": lambda: PeriodicMatcher(LazyMatcher(ReteMatcher(), only_cached=True)),
 }
 """The matchers by name. Those that can only hold filters that stand still are wrapped."""
 
@@ -79,10 +81,10 @@ class Engine:
     >>> engine.match({"symbol": "IBM", "price": 9.5})
     []
 
-    ``matcher`` names what is inside: "columnar", "poset", the covering poset of Siena, or "naive",
-    the oracle. ``clock`` gives the time at which subscriptions begin and events are judged that do
-    not say; the default is the time of day. A clock that gives None stops time: `t` is 0 and
-    `now()` undefined.
+    ``matcher`` names what is inside: "columnar", "poset", the covering poset of Siena, "rete", a
+    Rete network, or "naive", the oracle. ``clock`` gives the time at which subscriptions begin and
+    events are judged that do not say; the default is the time of day. A clock that gives None stops
+    time: `t` is 0 and `now()` undefined.
     """
 
     def __init__(
@@ -213,6 +215,29 @@ class Engine:
         except KeyError:
             raise _unknown(id) from None
 
+    def update_batch(self, updates: Mapping[str, Mapping[str, object]]) -> None:
+        """Change parameters of many subscriptions, by id: all or none, and quicker than one by one.
+
+        >>> engine = Engine()
+        >>> for id in ("a", "b"):
+        ...     _ = engine.subscribe("price < :limit", id=id, limit=5)
+        >>> engine.update_batch({"a": {"limit": 9}, "b": {"limit": 8}})
+        >>> engine.match({"price": 8.5})
+        ['a']
+        """
+        checked = {id: check_values("parameter :", raw) for id, raw in updates.items()}
+        try:
+            if isinstance(self._inner, ColumnarMatcher):
+                self._inner.update_many(checked)
+                self._matcher.drop_versions(checked)
+                return
+            for id, values in checked.items():
+                self._matcher.get(id).updated(values)  # before the first of them is changed
+            for id, values in checked.items():
+                self._matcher.update(id, values)
+        except KeyError as error:
+            raise _unknown(error.args[0]) from None
+
     def cancel(self, id: str) -> None:
         """End a subscription."""
         try:
@@ -268,7 +293,11 @@ class Engine:
         The event is judged at ``time``, else at its own publication time, else now.
         """
         taken = Event.of(event, time)
-        return self._matcher.match(taken, self._moment(taken))
+        return self.match_at(taken, self.moment(taken))
+
+    def match_at(self, event: Event, moment: Moment) -> list[str]:
+        """The ids of the subscriptions that match an event judged at a moment."""
+        return self._matcher.match(event, moment)
 
     def match_batch(
         self,
@@ -287,7 +316,7 @@ class Engine:
             taken = [Event.of(each) for each in events]
             batch = self._timed(EventBatch.of_events(taken), event_time)
             if event_time is None and any(each.time is not None for each in taken):
-                moments = [self._moment(each).micros for each in taken]
+                moments = [self.moment(each).micros for each in taken]
                 known = [NO_TIME if each is None else each for each in moments]
                 batch = batch.judged_at(np.array(known, np.int64))
         return self._matcher.match_batch(batch.knowing(self._variables.known)).to_table()
@@ -300,8 +329,9 @@ class Engine:
             raise EventError(f"the events have no column {event_time!r} with their time")
         return batch.judged_at(micros_of(column, event_time))
 
-    def _moment(self, event: Event) -> Moment:
-        time = event.time or self._clock()
+    def moment(self, event: Event | None = None) -> Moment:
+        """When an event is judged, at its own time or now, with the variables as they are."""
+        time = (None if event is None else event.time) or self._clock()
         micros = None if time is None else to_micros(time)
         return Moment(micros, self._variables.at(micros))
 
@@ -310,7 +340,7 @@ class Engine:
     ) -> Explanation:
         """Why a subscription does or does not match an event, predicate by predicate."""
         taken = Event.of(event, time)
-        return explain(self.get(id), taken, self._moment(taken))
+        return explain(self.get(id), taken, self.moment(taken))
 
 
 def _unknown(id: str) -> SubscriptionError:

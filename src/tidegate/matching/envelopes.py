@@ -253,7 +253,7 @@ def _line_over(a: float, b: float, t_low: float, t_high: float) -> tuple[float, 
 
 
 @inlined
-def _shifted_by(a: float, low: float, high: float, surely: bool) -> tuple[float, float, bool]:
+def shifted_by(a: float, low: float, high: float, surely: bool) -> tuple[float, float, bool]:
     """What `a + f(t)` can be, from what `f(t)` can be."""
     surely = surely and np.isfinite(a) and np.isfinite(low) and np.isfinite(high)
     if low <= high:
@@ -305,7 +305,7 @@ def envelope(
                     float(f64[constants]), float(f64[constants + 1]), t_low, t_high
                 )
             elif is_shifted:
-                least, most, surely = _shifted_by(
+                least, most, surely = shifted_by(
                     float(f64[constants]), shift_low, shift_high, shift_surely
                 )
             else:

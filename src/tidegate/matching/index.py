@@ -14,7 +14,7 @@ times of its entries, and parts stay so small that this is worth something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +41,7 @@ from tidegate.matching.writing import (
     ROOM,
     enclose_part,
     hold_entries,
+    rewrite_entries,
     rewrite_entry,
 )
 
@@ -254,6 +255,32 @@ class Index:
                 some = [self._places_of.get(number, []) for number in numbers[mine].tolist()]
                 found = np.unique([*found.tolist(), *(place for each in some for place in each)])
             yield part, found
+
+    def rewrite_many(
+        self, numbers: I32, plans: Sequence[I32], which: I64, kinds: U8, cells: I64, rows: I64
+    ) -> U8:
+        """As ``rewrite`` for many subscriptions, each by one of some plans; what came of each.
+
+        A plan of no length stands for one that is still to be made.
+        """
+        done: U8 = np.full(len(numbers), NOT_IN_PLACE, np.uint8)
+        words = np.concatenate([np.zeros(0, np.int32), *plans])
+        first = np.cumsum([0, *map(len, plans)])
+        times, variables = self._enclosed_for
+        places, parts = self._place_of[numbers], self._part_of[numbers]
+        alone = places >= 0
+        if self._places_of:
+            alone &= np.array([each not in self._places_of for each in numbers.tolist()], np.bool_)
+        for part in np.unique(parts[alone]).tolist():
+            mine = np.flatnonzero(alone & (parts == part))
+            at, i32, i64, f32, f64, u64, _ = self.parts[part].packed
+            come: U8 = np.zeros(len(mine), np.uint8)
+            rewrite_entries(
+                words, first, which[mine], kinds, cells, rows[mine], at, i32, i64, f32, f64, u64,
+                places[mine], times, variables, self._room, come,
+            )  # fmt: skip
+            done[mine] = come
+        return done
 
     def save(self, into: SectionWriter, name: str) -> None:
         """Add the index to a snapshot, under a name; all must be settled."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from tidegate.adapting.moving import Moving, Standing, covers, widest
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
-from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.matching.boxes import Sets
 
@@ -28,10 +26,14 @@ class Order(Protocol[T_contra]):
     more_is_narrower: bool
     """Whether what constrains more attributes is the narrower, or the wider one."""
 
-    def alternatives(self, item: T_contra) -> list[Sets] | None:
+    def moves(self, item: T_contra) -> bool:
+        """Whether what the item stands for changes by itself."""
+        ...
+
+    def alternatives(self, item: T_contra) -> list[Sets]:
         """The conjunctions, one of which must hold; none of them within another, none empty.
 
-        None where that cannot be said, because the item moves.
+        Of an item that moves, those of all that it ever stands for.
         """
         ...
 
@@ -45,52 +47,33 @@ class Order(Protocol[T_contra]):
 
 
 class _FilterOrder:
-    """Filters whose parameters are bound. Where they move, their `t` counts from one moment."""
+    """Filters of constants, and filters that move."""
 
     more_is_narrower = True
 
-    def alternatives(self, item: Filter) -> list[Sets] | None:
-        return _conjunctions(item)
+    def moves(self, item: Standing) -> bool:
+        return isinstance(item, Moving)
 
-    def covers(self, wide: Filter, narrow: Filter) -> bool:
-        if wide.evolves or narrow.evolves:
-            return wide.covers_during(narrow, 0.0, math.inf)
-        return wide.covers(narrow)
+    def alternatives(self, item: Standing) -> list[Sets]:
+        conjunctions = widest(item).resolved_form().conjunctions
+        return [conjunction.sets for conjunction in conjunctions]
 
-    def matches(self, item: Filter, event: Event) -> bool:
+    def covers(self, wide: Standing, narrow: Standing) -> bool:
+        return covers(wide, narrow)
+
+    def matches(self, item: Standing, event: Event) -> bool:
+        if isinstance(item, Moving):
+            return item.matches(event)
         return holds(item.node, event.attributes, _NOTHING_KNOWN)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterSince:
-    """A filter whose parameters are bound and whose `t` counts from ``since``, in seconds."""
-
-    filter: Filter
-    since: float = 0.0
-
-
-class _FilterSinceOrder:
-    """Filters that move, each from a moment of its own; what counts is all time from both on."""
-
-    more_is_narrower = True
-
-    def alternatives(self, item: FilterSince) -> list[Sets] | None:
-        return _conjunctions(item.filter)
-
-    def covers(self, wide: FilterSince, narrow: FilterSince) -> bool:
-        if not (wide.filter.evolves or narrow.filter.evolves):
-            return wide.filter.covers(narrow.filter)
-        lead = wide.since - narrow.since
-        return wide.filter.covers_during(narrow.filter, max(0.0, -lead), math.inf, lead=lead)
-
-    def matches(self, item: FilterSince, event: Event) -> bool:
-        return holds(item.filter.node, event.attributes, _NOTHING_KNOWN)
 
 
 class _AdvertisementOrder:
     more_is_narrower = False
 
-    def alternatives(self, item: Advertisement) -> list[Sets] | None:
+    def moves(self, item: Advertisement) -> bool:  # noqa: ARG002 - none does
+        return False
+
+    def alternatives(self, item: Advertisement) -> list[Sets]:
         kept: list[Advertisement] = []
         for allowed in item.alternatives:
             there = {name: values for name, values in allowed.items() if not values.is_empty}
@@ -106,12 +89,5 @@ class _AdvertisementOrder:
         return item.allows(event)
 
 
-def _conjunctions(filter: Filter) -> list[Sets] | None:
-    if filter.evolves and not filter.parameters:
-        return None
-    return [conjunction.sets for conjunction in filter.resolved_form().conjunctions]
-
-
-FILTERS: Order[Filter] = _FilterOrder()
-FILTERS_SINCE: Order[FilterSince] = _FilterSinceOrder()
+FILTERS: Order[Standing] = _FilterOrder()
 ADVERTISEMENTS: Order[Advertisement] = _AdvertisementOrder()

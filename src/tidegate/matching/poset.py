@@ -47,20 +47,25 @@ class Node(Generic[T]):
         "_settled",
         "forwards",
         "item",
+        "moves",
         "number",
         "subscribers",
     )
 
-    def __init__(self, item: T, number: int, boxes: list[Box] | None) -> None:
-        self.item = item
+    def __init__(self, item: T, number: int, boxes: list[Box], *, moves: bool) -> None:
         self.number = number
-        self._boxes = boxes
-        self._box = boxes[0] if boxes and len(boxes) == 1 else None
-        self._settled = boxes is not None and all(box.is_settled for box in boxes)
+        self._describe(item, boxes, moves=moves)
         self.subscribers: OrderedSet[Hashable] = OrderedSet()
         self.forwards: OrderedSet[Hashable] = OrderedSet()
         self._parents: dict[Node[T], None] = {}
         self._children: dict[Node[T], None] = {}
+
+    def _describe(self, item: T, boxes: list[Box], *, moves: bool) -> None:
+        self.item = item
+        self.moves = moves
+        self._boxes = boxes
+        self._box = boxes[0] if len(boxes) == 1 and not moves else None
+        self._settled = not moves and all(box.is_settled for box in boxes)
 
     @property
     def parents(self) -> list[Node[T]]:
@@ -111,7 +116,6 @@ class Poset(Generic[T]):
         self._roots: _Nodes[T] = {}
         self._index: CoveringIndex[Node[T]] = CoveringIndex(order.more_is_narrower)
         self._by_key: dict[Hashable, list[Node[T]]] = {}
-        self._moving: _Nodes[T] = {}
         self._unsettled = 0
         self._bottom: Node[T] | None = None
         self._made = 0
@@ -120,7 +124,7 @@ class Poset(Generic[T]):
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[Node[T]]:
-        """The nodes, in the order in which they were put in."""
+        """The nodes, in the order in which they were put in or given another item."""
         return iter(self._nodes)
 
     def __contains__(self, node: object) -> bool:
@@ -139,6 +143,24 @@ class Poset(Generic[T]):
         if isinstance(place, Node):
             return place
         self._made += 1
+        self._put(node, place)
+        return node
+
+    def rebind(self, node: Node[T], item: T) -> Node[T]:
+        """Give a node another item; it moves to where that belongs.
+
+        If another node equals the item, gives that one, and the node is taken out.
+        """
+        new = self._node_of(item)  # which fails before anything has changed
+        self.remove(node)
+        place = self._place(new)
+        if isinstance(place, Node):
+            return place
+        node._describe(item, new._boxes, moves=new.moves)
+        self._put(node, place)
+        return node
+
+    def _put(self, node: Node[T], place: _Place[T]) -> None:
         self._nodes[node] = None
         self._register(node)
         for parent in place.parents:
@@ -148,7 +170,6 @@ class Poset(Generic[T]):
             self._roots.pop(child, None)
         if node.is_root:
             self._roots[node] = None
-        return node
 
     def remove(self, node: Node[T]) -> None:
         """Take a node out; what it stood between is joined. KeyError if it is not there."""
@@ -170,21 +191,17 @@ class Poset(Generic[T]):
     def _register(self, node: Node[T]) -> None:
         boxes = node._boxes
         self._unsettled += not node._settled
-        if boxes is None:
-            self._moving[node] = None
-        elif not boxes:
+        if not boxes:
             self._bottom = node
         else:
-            self._index.add(node, boxes)
+            self._index.add(node, boxes, moves=node.moves)
             if node._box is not None:
                 self._by_key.setdefault(node._box.key, []).append(node)
 
     def _unregister(self, node: Node[T]) -> None:
         boxes = node._boxes
         self._unsettled -= not node._settled
-        if boxes is None:
-            del self._moving[node]
-        elif not boxes:
+        if not boxes:
             self._bottom = None
         else:
             self._index.remove(node)
@@ -199,8 +216,9 @@ class Poset(Generic[T]):
     def find(self, item: T) -> Node[T] | None:
         """The node of an item, or of one that equals it."""
         new = self._node_of(item)
-        if new._box is not None and new._settled:
-            return self._equal(new)
+        equal = self._equal(new)
+        if equal is not None or (new._box and new._settled and not self._unsettled):
+            return equal
         return _first_common(self._all_above(new), self._all_below(new))
 
     def covering(self, item: T) -> list[Node[T]]:
@@ -211,13 +229,12 @@ class Poset(Generic[T]):
         """All nodes that an item covers; one that equals it is."""
         return _in_order(self._all_below(self._node_of(item)))
 
-    def matching(self, event: Event) -> list[Node[T]]:
-        """All nodes that an event matches.
+    def matching(self, event: Event, *, moving: bool = True) -> list[Node[T]]:
+        """All nodes that an event matches; those that move, at its time, or not at all.
 
         To match an event is to cover the narrowest filter that it matches, so the index finds them.
         """
-        sure, maybe = self._index.wider([box_of_event(event)])
-        maybe += self._moving
+        sure, maybe = self._index.wider([box_of_event(event)], moving=moving)
         found = [node for node in maybe if self._order.matches(node.item, event)]
         return _in_order(sure + found)
 
@@ -245,13 +262,12 @@ class Poset(Generic[T]):
 
     def _node_of(self, item: T) -> Node[T]:
         """A node that is not in the poset yet."""
-        alternatives = self._order.alternatives(item)
-        boxes = None if alternatives is None else [box_of(each) for each in alternatives]
-        return Node(item, self._made, boxes)
+        boxes = [box_of(each) for each in self._order.alternatives(item)]
+        return Node(item, self._made, boxes, moves=self._order.moves(item))
 
     def _place(self, new: Node[T]) -> Node[T] | _Place[T]:
         """The node that equals a new one; else where it belongs, with the edges there cut."""
-        if new._boxes == [] and not self._moving:  # what moves may never match either
+        if new._boxes == []:
             lowest = [node for node in self._nodes if not node._children]
             return self._bottom or _Place(lowest, [])
         if new._boxes and new._settled:
@@ -310,22 +326,14 @@ class Poset(Generic[T]):
 
     def _above(self, new: Node[T], *, nearest: bool = False) -> list[Node[T]]:
         """Nodes seen to cover a new one; with ``nearest``, at least those that cover no other."""
-        sure: list[Node[T]] = []
-        if new._boxes is None:
-            maybe = list(self._nodes)
-        else:
-            sure, maybe = self._index.wider(new._boxes, nearest=nearest)
-            maybe += self._moving
+        sure, maybe = self._index.wider(new._boxes, nearest=nearest)
         return sure + [node for node in maybe if self._covers(node, new)]
 
     def _below(self, new: Node[T], *, nearest: bool = False) -> list[Node[T]]:
         """Nodes that a new one is seen to cover; with ``nearest``, at least the highest of them."""
-        sure: list[Node[T]] = []
-        if new._boxes is None:
-            maybe = list(self._nodes)
-        else:
-            sure, maybe = self._index.narrower(new._boxes, nearest=nearest)
-            maybe += self._moving
+        sure, maybe = self._index.narrower(new._boxes, nearest=nearest)
+        if new.moves:  # what lies in all that it ever is need not be covered all the time
+            sure, maybe = [], sure + maybe
         return sure + [node for node in maybe if self._covers(new, node)]
 
     def _covers(self, wide: Node[T], narrow: Node[T]) -> bool:

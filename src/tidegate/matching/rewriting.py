@@ -16,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tidegate.language.expressions import Expression, Slot, leaves
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.channels import CHANNEL_KIND, NUMBER, Channels
+from tidegate.matching.ids import Numbers
+from tidegate.matching.index import Index
 from tidegate.matching.operands import (
     COMPARISONS,
     code_of,
@@ -31,8 +34,53 @@ from tidegate.matching.operands import (
 from tidegate.matching.parts import I32
 from tidegate.matching.programs import HEAD_WORDS, MOTION_WORDS, STACK_MAX
 from tidegate.matching.rows import BOOLEAN, FLOAT, NUMBERS, TIME
+from tidegate.matching.table import SubscriptionTable
+from tidegate.matching.writing import DONE, OTHER_KINDS
 
 NO_PLAN: I32 = np.zeros(0, np.int32)
+
+
+class Rewriter:
+    """Changes the entries of a table's subscriptions in place, by plans that it keeps."""
+
+    def __init__(self, table: SubscriptionTable, channels: Channels) -> None:
+        self._table = table
+        self._channels = channels
+        self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
+
+    def rewrite(self, index: Index, number: int, slots: tuple[int, ...]) -> bool:
+        """Write what follows from changed cells of a row; False if that cannot be in place."""
+        table = self._table
+        shape, row = table.place(number)
+        plan = self._plans.get((shape, slots), NO_PLAN)
+        done = OTHER_KINDS
+        if len(plan):
+            done = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        if done == OTHER_KINDS:
+            kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
+            plan = plan_rewrite(table.shapes[shape], kinds, slots, self._channels)
+            self._plans[shape, slots] = plan
+            if len(plan):
+                done = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        return done == DONE
+
+    def rewrite_many(
+        self, index: Index, numbers: Numbers, slots: Sequence[tuple[int, ...]]
+    ) -> npt.NDArray[np.bool_]:
+        """As ``rewrite`` for many subscriptions, with one call of the kernel for most of them."""
+        table = self._table
+        keys = list(zip(table.shapes_of(numbers).tolist(), slots, strict=True))
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        plans = [self._plans.get(key, NO_PLAN) for key in places]
+        which = np.array([places[key] for key in keys], np.int64)
+        rows = table.places(numbers)
+        outcomes = index.rewrite_many(
+            numbers, plans, which, table.rows.kinds, table.rows.cells, rows
+        )
+        done: npt.NDArray[np.bool_] = outcomes == DONE
+        for place in np.flatnonzero(~done).tolist():
+            done[place] = self.rewrite(index, int(numbers[place]), slots[place])
+        return done
 
 
 def plan_rewrite(

@@ -149,6 +149,13 @@ class RowHeap:
         self.cells[place] = cell
         return before == kind or (before in NUMBERS and kind in NUMBERS)
 
+    def write_all(self, places: Cells, kinds: Kinds, cells: Cells) -> npt.NDArray[np.bool_]:
+        """As ``write`` for many cells, none of which stands there twice."""
+        before = self.kinds[places]
+        self.kinds[places], self.cells[places] = kinds, cells
+        same: npt.NDArray[np.bool_] = before == kinds
+        return same | (np.isin(before, NUMBERS) & np.isin(kinds, NUMBERS))
+
     def remove(self, place: int, width: int) -> None:
         """Give the cells of a row back."""
         self._free.setdefault(width, []).append(place)

@@ -29,6 +29,14 @@ class Moment:
         """The moment at a time."""
         return cls(None if time is None else to_micros(time), variables or {})
 
+    def environment(
+        self, origin: int | None, parameters: Mapping[str, Value] | None = None
+    ) -> Environment:
+        """What expressions see at this moment, if `t` counts from ``origin``."""
+        t = 0.0 if self.micros is None or origin is None else (self.micros - origin) / 1e6
+        now = None if self.micros is None else from_micros(self.micros)
+        return Environment(parameters or {}, self.variables, t, now)
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -78,12 +86,13 @@ class Subscription:
 
     def environment(self, moment: Moment) -> Environment:
         """What the filter's expressions see at a moment."""
-        if moment.micros is None:
-            return Environment(self.parameters, moment.variables)
-        micros = self.judged_at(moment.micros)
-        origin = self.counts_from
-        t = 0.0 if origin is None else (micros - origin) / 1e6
-        return Environment(self.parameters, moment.variables, t, from_micros(micros))
+        if moment.micros is not None and isinstance(self.evolve, Periodic | Cached):
+            moment = replace(moment, micros=self.judged_at(moment.micros))
+        return self.true_environment(moment)
+
+    def true_environment(self, moment: Moment) -> Environment:
+        """What they would see if they were evaluated at each event."""
+        return moment.environment(self.counts_from, self.parameters)
 
     def updated(self, parameters: Mapping[str, Value | None]) -> Subscription:
         """The same subscription with other values for some parameters; None takes one away."""

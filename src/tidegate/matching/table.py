@@ -5,7 +5,7 @@ A version of the past has the id of its subscription as well, but is not found b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ from tidegate.language.shapes import Row, Shape, split
 from tidegate.language.values import Value
 from tidegate.matching.batches import VersionColumns
 from tidegate.matching.ids import IdIndex, Numbers, check_ids
+from tidegate.matching.parameter_names import ParameterNames
 from tidegate.matching.parts import NO_TIME
 from tidegate.matching.programs import EVERY
 from tidegate.matching.rows import (
@@ -56,9 +57,7 @@ class SubscriptionTable:
         self._widths: list[int] = []
         self.capacity = 0
         self._shape_numbers: dict[Shape, int] = {}
-        self._names: dict[tuple[str | None, ...], int] = {}
-        self._name_lists: list[tuple[str | None, ...]] = []
-        self._slots_of: list[dict[str, tuple[int, ...]]] = []
+        self._names = ParameterNames()
         self._ids = IdIndex()
         self._unread: Any = None
         self._subscribers: list[str | None] = []
@@ -92,6 +91,11 @@ class SubscriptionTable:
             self._known()
         return self._ids.numbers[id]
 
+    def numbers(self, ids: Iterable[str]) -> Numbers:
+        """The numbers of subscriptions; raises KeyError."""
+        known = self._known().numbers
+        return np.array([known[id] for id in ids], np.int32)
+
     def _known(self) -> IdIndex:
         """The ids; a table that was loaded reads them only now."""
         if self._unread is not None:
@@ -117,6 +121,10 @@ class SubscriptionTable:
     def place(self, number: int) -> tuple[int, int]:
         """The number of a subscription's shape, and where its row begins."""
         return self._shape_of.item(number), self._row_of.item(number)
+
+    def shapes_of(self, numbers: Numbers) -> Numbers:
+        """The numbers of subscriptions' shapes."""
+        return self._shape_of[numbers]
 
     def width(self, shape: int) -> int:
         """How many cells the rows of a shape have."""
@@ -171,10 +179,18 @@ class SubscriptionTable:
         return bool(begin >= self._latest_since and end < self._first_until)
 
     def living(self, numbers: Numbers, micros: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which subscriptions are there at the given times."""
-        living: npt.NDArray[np.bool_] = self._since[numbers] <= micros
-        living &= micros < self._until[numbers]
-        living |= micros == NO_TIME
+        """Which subscriptions are there at the given times.
+
+        Most are there at all of these times, which takes less to see for each than for each pair.
+        """
+        known = micros[micros != NO_TIME]
+        begin, end = known.min(initial=NO_END), known.max(initial=NO_TIME)
+        count = self._count
+        doubtful = (self._since[:count] > begin) | (self._until[:count] <= end)
+        living = np.ones(len(numbers), np.bool_)
+        asked = np.flatnonzero(doubtful[numbers])
+        chosen, at = numbers[asked], micros[asked]
+        living[asked] = ((self._since[chosen] <= at) & (at < self._until[chosen])) | (at == NO_TIME)
         return living
 
     # -- changes ------------------------------------------------------------------------------
@@ -189,7 +205,7 @@ class SubscriptionTable:
         numbers = self._take_numbers(len(new))
         known.write(numbers, ids)
         self._shape_of[numbers] = self._numbers_of_shapes(split)
-        self._names_of[numbers] = [self._names_number(row) for _, row in split]
+        self._names_of[numbers] = [self._names.number_of(row) for _, row in split]
         self._row_of[numbers] = self._add_rows(values)
         self._since[numbers] = [NO_TIME if each.since is None else each.since for each in new]
         self._until[numbers] = [NO_END if each.until is None else each.until for each in new]
@@ -285,22 +301,6 @@ class SubscriptionTable:
             self._widths.append(width)
         return number
 
-    def _names_number(self, row: Row) -> int:
-        names = tuple(each.name if isinstance(each, Parameter) else None for each in row)
-        return self._names_number_of(names)
-
-    def _names_number_of(self, names: tuple[str | None, ...]) -> int:
-        number = self._names.get(names)
-        if number is None:
-            number = self._names[names] = len(self._name_lists)
-            self._name_lists.append(names)
-            slots: dict[str, list[int]] = {}
-            for slot, name in enumerate(names):
-                if name is not None:
-                    slots.setdefault(name, []).append(slot)
-            self._slots_of.append({name: tuple(found) for name, found in slots.items()})
-        return number
-
     def remove(self, number: int) -> None:
         """Forget a subscription."""
         if self._is_past[number]:
@@ -310,10 +310,39 @@ class SubscriptionTable:
             self._length -= 1
         self._give_back(number)
 
-    def begin(self, number: int, since: int) -> None:
-        """Let a subscription hold from another time on; its `t` counts on."""
-        self._since[number] = since
-        self._latest_since = max(self._latest_since, np.int64(since))
+    def begin(self, numbers: Numbers, since: npt.NDArray[np.int64]) -> None:
+        """Let subscriptions hold from other times on; their `t` counts on."""
+        self._since[numbers] = since
+        self._latest_since = max(self._latest_since, since.max(initial=NO_TIME))
+
+    def copy_past(self, numbers: Numbers, until: npt.NDArray[np.int64]) -> Numbers:
+        """Have subscriptions as they stand as versions of the past, too; gives their numbers."""
+        known = self._known()
+        ids = known.ids_of(numbers)
+        subscribers = [self._subscribers[number] for number in numbers.tolist()]
+        copies = self._take_numbers(len(numbers))
+        for name in _COLUMNS:
+            column = getattr(self, name)
+            column[copies] = column[numbers]
+        self._until[copies] = until
+        self._row_of[copies] = self._copied_rows(numbers)
+        known.write(copies, ids)
+        for copy, subscriber in zip(copies.tolist(), subscribers, strict=True):
+            self._subscribers[copy] = subscriber
+        self._id_column.has_changed(copies)
+        self._subscriber_column.has_changed(copies)
+        self.publish(copies, past=True)
+        return copies
+
+    def _copied_rows(self, numbers: Numbers) -> npt.NDArray[np.int64]:
+        """Rows that hold the same as those of some subscriptions; gives where they begin."""
+        widths = np.array([self._widths[each] for each in self._shape_of[numbers].tolist()])
+        places = np.zeros(len(numbers), np.int64)
+        for width in np.unique(widths).tolist():
+            mine = np.flatnonzero(widths == width)
+            cells_at = self._row_of[numbers[mine]][:, None] + np.arange(width)
+            places[mine] = self.rows.append(self.rows.kinds[cells_at], self.rows.cells[cells_at])
+        return places
 
     def set_held(self, numbers: Numbers, micros: int | None) -> None:
         """Note the time of the version that subscriptions go by; None if they have none."""
@@ -325,14 +354,9 @@ class SubscriptionTable:
         Gives the slots that changed; None if one of them got a value of another kind.
         """
         row = self._row_of.item(number)
-        slots_of = self._slots_of[self._names_of.item(number)]
+        slots_of = self._names.slots(self._names_of.item(number))
         if not parameters.keys() <= slots_of.keys():
-            unknown = next(name for name in parameters if name not in slots_of)
-            there = ", ".join(f":{name}" for name in slots_of) or "none"
-            raise UnresolvedError(
-                f"subscription {self._known().id(number)!r} has no parameter :{unknown}; "
-                f"it has {there}"
-            )
+            raise self._unknown(number, parameters)
         changed: tuple[int, ...] = ()
         same = True
         for name, value in parameters.items():
@@ -343,6 +367,54 @@ class SubscriptionTable:
             changed += slots
         return changed if same else None
 
+    def slots(
+        self, numbers: Numbers, parameters: Sequence[Mapping[str, Value | None]]
+    ) -> list[tuple[int, ...]]:
+        """The slots that parameters of subscriptions stand in; raises UnresolvedError."""
+        found: list[tuple[int, ...]] = []
+        names_of = self._names_of[numbers].tolist()
+        for index, (names, given) in enumerate(zip(names_of, parameters, strict=True)):
+            slots_of = self._names.slots(names)
+            if not given.keys() <= slots_of.keys():
+                raise self._unknown(int(numbers[index]), given)
+            slots: tuple[int, ...] = ()
+            for name in given:
+                slots += slots_of[name]
+            found.append(slots)
+        return found
+
+    def write(
+        self,
+        numbers: Numbers,
+        slots: Sequence[tuple[int, ...]],
+        parameters: Sequence[Mapping[str, Value | None]],
+    ) -> npt.NDArray[np.bool_]:
+        """Write new values of parameters into their slots; each subscription stands there once.
+
+        Gives whose values all are of the kinds of those before.
+        """
+        values: list[Value | None] = []
+        names_of = self._names_of[numbers].tolist()
+        for names, given in zip(names_of, parameters, strict=True):
+            slots_of = self._names.slots(names)
+            for name, value in given.items():
+                values += [value] * len(slots_of[name])
+        lengths = np.fromiter(map(len, slots), np.int64, len(slots))
+        flat = np.fromiter((slot for each in slots for slot in each), np.int64, len(values))
+        owners = np.repeat(np.arange(len(numbers)), lengths)
+        kinds, cells = encode_all(values, self.pool)
+        same = np.ones(len(numbers), np.bool_)
+        same[owners[~self.rows.write_all(self._row_of[numbers][owners] + flat, kinds, cells)]] = 0
+        return same
+
+    def _unknown(self, number: int, parameters: Mapping[str, Value | None]) -> UnresolvedError:
+        slots_of = self._names.slots(self._names_of.item(number))
+        unknown = next(name for name in parameters if name not in slots_of)
+        there = ", ".join(f":{name}" for name in slots_of) or "none"
+        return UnresolvedError(
+            f"subscription {self._known().id(number)!r} has no parameter :{unknown}; it has {there}"
+        )
+
     # -- reading ------------------------------------------------------------------------------
 
     def get(self, number: int) -> Subscription:
@@ -350,7 +422,7 @@ class SubscriptionTable:
         shape, row = self.place(number)
         parameters: dict[str, Value] = {}
         filled: list[Value | Parameter] = []
-        for slot, name in enumerate(self._name_lists[self._names_of[number]]):
+        for slot, name in enumerate(self._names.names(self._names_of.item(number))):
             place = row + slot
             value = decode(int(self.rows.kinds[place]), int(self.rows.cells[place]), self.pool)
             if name is not None:
@@ -408,7 +480,7 @@ class SubscriptionTable:
             into.array(name[1:], getattr(self, name)[:count])
         into.array("free", np.array(self._free, np.int32))
         into.texts("subscribers", self._subscribers[:count])
-        into.note("names", self._name_lists)
+        into.note("names", self._names.lists())
         into.texts("shapes", [shape_text(shape) for shape in self.shapes])
         self.rows.save(into)
 
@@ -431,8 +503,7 @@ class SubscriptionTable:
         table._free = source.array("free").tolist()
         table.capacity = table._count = len(table._shape_of)
         table._length = table._count - len(table._free) - int(table._is_past.sum())
-        for names in source.note("names"):
-            table._names_number_of(tuple(names))
+        table._names = ParameterNames(source.note("names"))
         for text in source.texts("shapes").to_pylist():
             shape = shape_from(text)
             table._shape_number(shape, shape.width)

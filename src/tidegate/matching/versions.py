@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from operator import attrgetter
 
 from tidegate.errors import SubscriptionError, TidegateError
@@ -56,14 +57,54 @@ class Difference:
             moments = [each.since for each in firsts]
         return min(each for each in moments if each is not None)
 
+    def successions(self) -> list[Succession] | None:
+        """The same as successions, one after the other; None if it is more than that.
+
+        It is no more if parameters change from now on, which is what most changes do.
+        """
+        if len(self.before) != 1 or len(self.after) < 2:
+            return None
+        (old,), (first, *_) = self.before, self.after
+        if old.until is not None or self.after[-1].until is not None or old.since != first.since:
+            return None
+        if not _have_same_params(old, first):
+            return None
+        found: list[Succession] = []
+        for version, following in pairwise((old, *self.after)):
+            if not _differ_by_params(version, following):
+                return None
+            if version is not old and following.since is not None:
+                params = _changed_params(version.params, following.params)
+                found.append(Succession(following.id, following.since, params))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A version of now that ends where another one begins, with other values of parameters."""
+
+    id: str
+    since: datetime
+    params: Mapping[str, object]
+    """The parameters that have other values; None if one has none any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How a subscription stands at some time."""
+
+    version: Version | None = None
+    params: Mapping[str, object] = field(default_factory=dict)
+    """All parameters ever set: a later filter may name one that this one does not."""
+    names: Sequence[str] | None = None
+    """The parameters that the filter names; None if it was not read yet."""
+
 
 @dataclass(slots=True)
 class _Timeline:
-    """The changes of one subscription that are not final yet, and the version before them."""
+    """The changes of one subscription that are not final yet, and how it stands before them."""
 
-    base: Version | None = None
-    params: Mapping[str, object] = field(default_factory=dict)
-    """All parameters ever set as of the base: a later filter may name one that its does not."""
+    base: _Standing = field(default_factory=_Standing)
     changes: list[Change] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
 
@@ -86,6 +127,7 @@ class Timelines:
         self._open: list[tuple[datetime, str]] = []
         """When some changes were made that are not final, and of which subscription: a heap."""
         self._border: datetime | None = None
+        self._current = 0
 
     def versions(self) -> Iterator[Version]:
         """All versions that are not forgotten, those of one subscription in order."""
@@ -129,19 +171,24 @@ class Timelines:
             refused += self._fold.rebase(timeline, old)
             ended += [each for each in timeline.versions if _ended(each, border)]
             timeline.versions = [each for each in timeline.versions if not _ended(each, border)]
-            if timeline.base is None and not timeline.changes and not timeline.versions:
+            if timeline.base.version is None and not (timeline.changes or timeline.versions):
                 del self._timelines[id]
         return ended, refused
 
     def __len__(self) -> int:
-        """How many subscriptions there are or were of late."""
+        """How many subscriptions there are or were of late, or may come to be by late changes."""
         return len(self._timelines)
+
+    @property
+    def current(self) -> int:
+        """How many subscriptions there are after all changes."""
+        return self._current
 
     def dump(self) -> Iterator[tuple[str, Version | None, Mapping[str, object], list[Change]]]:
         """All that has to be kept: of each subscription its id, the version before all changes that
         are not final, all parameters set by then, and those changes."""
         for id, timeline in self._timelines.items():
-            yield id, timeline.base, timeline.params, timeline.changes
+            yield id, timeline.base.version, timeline.base.params, timeline.changes
 
     @classmethod
     def restore(
@@ -153,7 +200,7 @@ class Timelines:
         made = cls()
         made._border = border
         for id, base, params, changes in dumped:
-            timeline = made._timelines[id] = _Timeline(base, params, changes)
+            timeline = made._timelines[id] = _Timeline(_Standing(base, params), changes)
             made._open += [(change.time, id) for change in changes]
             made._refold(timeline)
         heapq.heapify(made._open)
@@ -161,7 +208,9 @@ class Timelines:
 
     def _refold(self, timeline: _Timeline) -> None:
         made = self._fold.versions(timeline)
+        self._current -= _goes_on(timeline.versions)
         timeline.versions = [each for each in made if not _ended(each, self._border)]
+        self._current += _goes_on(timeline.versions)
 
     def refusals(self) -> list[Refusal]:
         """The changes that cannot be made, as far as is known."""
@@ -184,59 +233,69 @@ class _Fold:
 
     def __init__(self) -> None:
         self._parser = BulkParser()
+        self._known_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def versions(self, timeline: _Timeline) -> list[Version]:
         """The version before all changes and those that they make."""
-        steps = [] if timeline.base is None else [timeline.base]
-        current, params = timeline.base, timeline.params
+        current = timeline.base = self._named(timeline.base)
+        steps = [] if current.version is None else [current.version]
         for change in timeline.changes:
             try:
-                after, params = self._made(current, params, change)
+                after = self._made(current, change)
             except TidegateError:
                 continue
-            if current is not None:
-                steps[-1] = replace(current, until=change.time)
-            if after is not None:
-                steps.append(after)
+            if current.version is not None:
+                steps[-1] = replace(current.version, until=change.time)
+            if after.version is not None:
+                steps.append(after.version)
             current = after
         return [each for each in steps if each.since != each.until]
 
     def rebase(self, timeline: _Timeline, old: Sequence[Change]) -> list[Refusal]:
         """Let the version before all changes be the one after some; gives those that do not fit."""
         refused: list[Refusal] = []
+        timeline.base = self._named(timeline.base)
         for change in old:
             try:
-                timeline.base, timeline.params = self._made(timeline.base, timeline.params, change)
+                timeline.base = self._made(timeline.base, change)
             except TidegateError as error:
                 refused.append(Refusal(change, str(error)))
         return refused
 
-    def _made(
-        self, current: Version | None, params: Mapping[str, object], change: Change
-    ) -> tuple[Version | None, Mapping[str, object]]:
-        """The version after a change, and all parameters set by then."""
+    def _named(self, standing: _Standing) -> _Standing:
+        """The same, with the names that the filter has."""
+        if standing.version is None or standing.names is not None:
+            return standing
+        version = standing.version
+        return replace(standing, names=self._names(version.id, version.filter))
+
+    def _made(self, current: _Standing, change: Change) -> _Standing:
+        """How a subscription stands after a change."""
         if change.op is Op.SUBSCRIBE:
             return self._begun(current, change)
-        if current is None:
+        version, names = current.version, current.names
+        if version is None:
             raise SubscriptionError(
                 f"there is no subscription {change.id!r} at {change.time.isoformat()}"
             )
         if change.op is Op.UNSUBSCRIBE:
-            return None, {}
-        filter = current.filter if change.filter is None else change.filter
-        names = self._parameters(change.id, filter)
-        checked_parameters(names, change.params or {})
-        all_params = {**params, **(change.params or {})}
-        fitting = {name: value for name, value in all_params.items() if name in names}
-        return replace(current, filter=filter, params=fitting, since=change.time), all_params
+            return _Standing()
+        filter = version.filter if change.filter is None else change.filter
+        if change.filter is not None or names is None:
+            names = self._names(change.id, filter)
+        given = change.params or {}
+        checked_parameters(names, given)
+        params = {**current.params, **given}
+        fitting = {name: value for name, value in params.items() if name in names}
+        made = replace(version, filter=filter, params=fitting, since=change.time)
+        return _Standing(made, params, names)
 
-    def _begun(
-        self, current: Version | None, change: Change
-    ) -> tuple[Version, Mapping[str, object]]:
-        if current is not None:
+    def _begun(self, current: _Standing, change: Change) -> _Standing:
+        if current.version is not None:
             raise SubscriptionError(f"there already is a subscription {change.id!r}")
         filter, params = change.filter or "", change.params or {}
-        checked_parameters(self._parameters(change.id, filter), params)
+        names = self._names(change.id, filter)
+        checked_parameters(names, params)
         begun = Version(
             change.id,
             filter,
@@ -246,14 +305,20 @@ class _Fold:
             origin=change.time,
             evolve=change.evolve,
         )
-        return begun, params
+        return _Standing(begun, params, names)
 
-    def _parameters(self, id: str, filter: str) -> list[str]:
+    def _names(self, id: str, filter: str) -> tuple[str, ...]:
         try:
             _, row = self._parser.read(filter)
         except TidegateError as error:
             raise SubscriptionError(f"subscription {id!r}: {error}") from None
-        return [each.name for each in row if isinstance(each, Parameter)]
+        names = tuple(each.name for each in row if isinstance(each, Parameter))
+        return self._known_names.setdefault(names, names)  # few filters name others
+
+
+def _goes_on(versions: Sequence[Version]) -> bool:
+    """Whether a subscription with such versions is there after all changes."""
+    return bool(versions) and versions[-1].until is None
 
 
 def _ended(version: Version, border: datetime | None) -> bool:
@@ -268,6 +333,25 @@ def _difference(before: Sequence[Version], after: Sequence[Version]) -> Differen
     return Difference(tuple(before[same:]), tuple(after[same:]))
 
 
+def _changed_params(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, object]:
+    """The parameters that have another value or another kind of value than before."""
+    names = {**before, **after}
+    pairs = ((name, before.get(name), after.get(name)) for name in names)
+    return {name: new for name, old, new in pairs if type(old) is not type(new) or old != new}
+
+
+def _differ_by_params(a: Version, b: Version) -> bool:
+    """Whether two versions of a subscription differ by parameters and times only."""
+    return a.filter == b.filter and a.subscriber == b.subscriber and a.origin == b.origin
+
+
+def _have_same_params(a: Version, b: Version) -> bool:
+    """Whether parameters are the same; to Python `1` and `True` are equal."""
+    if a.params != b.params:
+        return False
+    return all(type(value) is type(a.params[name]) for name, value in b.params.items())
+
+
 def _are_same(a: Version, b: Version) -> bool:
-    """Whether nothing tells two versions from each other; to Python `1` and `True` are equal."""
-    return a == b and all(type(value) is type(a.params[name]) for name, value in b.params.items())
+    """Whether nothing tells two versions from each other."""
+    return a == b and _have_same_params(a, b)

@@ -129,6 +129,41 @@ def rewrite_entry(
     return DONE
 
 
+@lean
+def rewrite_entries(
+    plans: I32,
+    plan_first: I64,
+    which: I64,
+    kinds: U8,
+    cells: I64,
+    rows: I64,
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    entries: I32,
+    times: I64,
+    variables: F64,
+    room: F64,
+    done: U8,
+) -> None:
+    """Change many entries of a part, each as one of several plans says; notes what came of each.
+
+    A plan of no length fits no cells.
+    """
+    for index in range(len(entries)):
+        begin, end = plan_first[which[index]], plan_first[which[index] + 1]
+        if begin == end:
+            done[index] = OTHER_KINDS
+        else:
+            done[index] = rewrite_entry(
+                plans[begin:end], kinds, cells, rows[index], at, i32, i64, f32, f64, u64,
+                entries[index], times, variables, room,
+            )  # fmt: skip
+
+
 @inlined
 def _as_number(kinds: U8, cells: I64, numbers: F64, cell: Int) -> float:
     """A cell as the float of a channel; ``numbers`` are the cells taken as floats."""

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.adapting.moving import Standing, widest
+from tidegate.adapting.variables import Variables
 from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
@@ -30,22 +32,27 @@ from tidegate.language.values import from_micros
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
 from tidegate.matching.poset import Node
 from tidegate.routing import messages as m
+from tidegate.routing.alterations import altered, differing_cells, structure
 from tidegate.routing.checks import (
-    check_filter,
     check_pattern,
+    check_standing,
     check_times,
     checked_advertisement,
+    checked_named,
     checked_subscription,
 )
-from tidegate.routing.domains import Architecture, Domain
-from tidegate.routing.forwarding import Forwarding, Label, OneByOne, Watcher
-from tidegate.routing.graph import Announcement
+from tidegate.routing.claims import Claims
+from tidegate.routing.domains import Domain
+from tidegate.routing.forwarding import Claim, Forwarding, Watcher
 from tidegate.routing.merging import Groups
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.moves import Moves
+from tidegate.routing.neighbours import Neighbours
+from tidegate.routing.outbox import Label, OneByOne
 from tidegate.routing.patterns import Patterns
 from tidegate.routing.sessions import Sessions
 from tidegate.routing.strategies import Arrival, Strategy, Surroundings, asked_for
+from tidegate.routing.substrates import substrate as make_substrate
 from tidegate.routing.waves import Waves
 
 
@@ -81,6 +88,7 @@ class Broker:
         begun_us: int = 0,
         only_advertised: bool | None = None,
         merging: bool = False,
+        substrate: str = "poset",
         limits: BrokerLimits | None = None,
     ) -> None:
         self.name = name
@@ -91,19 +99,27 @@ class Broker:
         )
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.offers: Forwarding[Advertisement] = Forwarding(ADVERTISEMENTS, self._wanted_offers)
-        self.subscriptions: Forwarding[Filter] = Forwarding(
-            FILTERS, self._wanted_filters, Groups if merging else OneByOne
+        self.subscriptions: Forwarding[Standing] = Forwarding(
+            FILTERS,
+            self._wanted_filters,
+            self._merged if merging else OneByOne,
+            structure=structure,
         )
+        self.substrate = make_substrate(substrate)(self.subscriptions.poset)
+        self.subscriptions.listener = self.substrate
+        self.claims = Claims(self)
+        self.variables = Variables()
+        """What the subscriptions of own clients see as `@name`."""
+        self.variables.set(mode="standard")
         self.sessions = Sessions()
+        self.neighbours = Neighbours(self)
         self.waves = Waves(name, self.around)
         self.moves = Moves(self)
         self.patterns = Patterns(self)
-        self._limits = limits or BrokerLimits()
+        self.limits = limits or BrokerLimits()
         self._begun_us = begun_us
         self._published = 0
         self._seen: dict[Peer, tuple[int, int]] = {}
-        self._asked: dict[Peer, m.Connect] = {}
-        """The neighbours-to-be that have not answered yet."""
         self.now_us = begun_us
 
     def add_domain(self, domain: Domain) -> None:
@@ -111,6 +127,9 @@ class Broker:
         self.around.domains[domain.name] = domain
         for peer in domain.neighbours:
             self.around.domain_of[peer] = domain
+
+    def _merged(self) -> Groups:
+        return Groups(self.limits.filters)
 
     # -- what comes in ------------------------------------------------------------------------
 
@@ -128,13 +147,12 @@ class Broker:
             return self._request(message, sender)
         match message:
             case m.Connect():
-                return self._connect(message, sender)
+                return self.neighbours.connect(message, sender)
             case m.Accept():
-                return self._accepted(message, sender)
+                return self.neighbours.accepted(message, sender)
             case m.Refused():
-                if self._asked.get(sender) == message.request:
-                    del self._asked[sender]
-                return []
+                self.neighbours.refused(message, sender)
+                return self.moves.refused(message.request, sender)
             case m.Disconnect():
                 return self.lost(sender, self.now_us)
         if sender not in self.around.domain_of:
@@ -142,28 +160,35 @@ class Broker:
         return self._from_neighbour(message, sender)
 
     def _request(self, message: Message, client: Client) -> Outgoing:
-        if self.sessions.is_arriving(client) and not isinstance(message, m.Suspend | m.Resume):
+        if self.sessions.must_wait(client, message):
             self.sessions.postpone(client, message)
             return []
         match message:
             case m.Publish(event):
                 return self._publish(event, client)
-            case m.Subscribe(wanted):
-                return self.subscribe(checked_subscription(wanted, self._limits.filters), client)
+            case m.Subscribe(wanted, name=None):
+                return self.subscribe(checked_subscription(wanted, self.limits.filters), client)
+            case m.Subscribe():
+                return self._subscribe_by_name(message, client)
+            case m.Update(name, version, confirm=confirm):
+                self.claims.update(client, message)
+                return self._confirmed(Claim(client, name), version) if confirm else []
+            case m.Cancel(name):
+                self.claims.cancel(client, name)
             case m.Unsubscribe(wanted):
-                return self._unsubscribe(checked_subscription(wanted, self._limits.filters), client)
+                return self._unsubscribe(checked_subscription(wanted, self.limits.filters), client)
             case m.Advertise(offered):
-                return self.advertise(checked_advertisement(offered, self._limits.filters), client)
+                return self.advertise(checked_advertisement(offered, self.limits.filters), client)
             case m.Unadvertise(offered):
                 return self._unadvertise(
-                    checked_advertisement(offered, self._limits.filters), client
+                    checked_advertisement(offered, self.limits.filters), client
                 )
             case m.Suspend():
                 self.sessions.suspend(client)
-            case m.Resume(home):
+            case m.Resume(home, moves):
                 if home is None or home == self.name:
                     return self.sessions.resume(client)
-                return self.moves.begin(client, home)
+                return self.moves.begin(client, home, moves)
             case m.Depart():
                 return self.dismiss(client)
             case _:
@@ -182,12 +207,12 @@ class Broker:
                 check_times(message.publications)
                 self.patterns.found(message, peer)
             case m.Delegate():
-                check_pattern(message.pattern, self._limits.filters)
+                check_pattern(message.pattern, self.limits.filters)
                 return self.patterns.delegated(message, peer)
             case m.Undelegate():
                 return self.patterns.undelegated(message, peer)
             case m.Announce(announcements):
-                return self._announced(announcements, peer)
+                return self.neighbours.announced(announcements, peer)
             case m.Probe():
                 self._check_tree(message.tree, peer)
                 return self._waves_done(self.waves.probed(message, peer))
@@ -210,19 +235,40 @@ class Broker:
 
     def subscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
         """Enter what a client asks for."""
-        count = len(self.subscriptions.held(client)) + len(self.patterns.held(client))
-        self._check_room(count, "subscriptions", client)
+        self._check_room(self._subscribed(client), "subscriptions", client)
         self.sessions.begin(client)
         if isinstance(wanted, Pattern):
             return self.patterns.ask(client, wanted, self.now_us)
         self.subscriptions.ask(client, wanted)
         return []
 
+    def _subscribed(self, client: Client) -> int:
+        others = len(self.patterns.held(client)) + self.claims.count(client)
+        return len(self.subscriptions.held(client)) + others
+
+    def _subscribe_by_name(self, message: m.Subscribe, client: Client) -> Outgoing:
+        named = checked_named(message, self.now_us, self.limits.filters)
+        self.enter(named, client)
+        claim = Claim(client, named.subscription.id)
+        return self._confirmed(claim, named.version) if message.confirm else []
+
+    def enter(self, named: m.Named, client: Client) -> None:
+        """Enter what a client asks for by a name."""
+        self._check_room(self._subscribed(client), "subscriptions", client)
+        self.sessions.begin(client)
+        self.claims.subscribe(client, named)
+
+    def _confirmed(self, claim: Claim, version: int) -> Outgoing:
+        if not self.strategy.sends_subscriptions:
+            return [(claim.client, m.InForce(claim.name, version))]
+        return self.claims.confirm(claim, version)
+
     def _unsubscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
         if isinstance(wanted, Pattern):
             count, sent = self.patterns.cancel(client, wanted)
         else:
             count, sent = self.subscriptions.cancel(client, wanted), []
+            count += self.claims.cancel_covered(client, wanted)
         if not count:
             raise RoutingError(f"{client.identity!r} has no subscription that this covers")
         return sent
@@ -240,7 +286,7 @@ class Broker:
 
     def _publish(self, event: Event, client: Client) -> Outgoing:
         if self.only_advertised and not any(
-            node.item.allows(event) for node in self.offers.held(client)
+            each.allows(event) for each in self.offers.asked(client)
         ):
             raise RoutingError(f"{client.identity!r} has not advertised such an event")
         if event.time is None:
@@ -252,16 +298,17 @@ class Broker:
 
     def dismiss(self, client: Client) -> Outgoing:
         """Forget a client and all that it has asked for."""
-        for node in self.subscriptions.held(client):
-            self.subscriptions.cancel(client, node.item)
-        offered = [node.item for node in self.offers.held(client)]
+        for wanted in self.subscriptions.asked(client):
+            self.subscriptions.cancel(client, wanted)
+        offered = self.offers.asked(client)
         for offer in offered:
             self.offers.cancel(client, offer)
+        self.claims.dismiss(client)
         self.sessions.end(client)
         return self.patterns.dismiss(client) + self._offers_changed(offered)
 
     def _check_room(self, count: int, what: str, client: Client) -> None:
-        if count >= self._limits.per_client_max:
+        if count >= self.limits.per_client_max:
             raise RoutingError(f"{client.identity!r} has {count} {what}, which is the most")
 
     # -- events -------------------------------------------------------------------------------
@@ -284,35 +331,53 @@ class Broker:
     def _route(self, arrival: Arrival) -> Outgoing:
         """Deliver an event here and send it on."""
         for_others = arrival.destinations is not None and self.name not in arrival.destinations
-        matched: list[Node[Filter]] = []
+        matched: list[Node[Standing]] = []
         if not for_others:
-            matched = self.subscriptions.poset.matching(arrival.publication.event)
-        sent: Outgoing = []
-        askers = dict.fromkeys(asker for node in matched for asker in node.subscribers)
-        for asker in askers:
-            if isinstance(asker, Client):
-                sent += self.sessions.deliver(asker, m.Deliver(arrival.publication))
-            elif isinstance(asker, Watcher):
-                self.patterns.heard(asker, arrival.publication)
+            matched = self.substrate.matching(arrival.publication.event)
+        sent = self._deliver(arrival.publication, matched)
         sent += self.strategy.hops(arrival, asked_for(matched, self.around), self.around)
+        return sent
+
+    def _deliver(self, publication: m.Publication, matched: Iterable[Node[Standing]]) -> Outgoing:
+        """Give an event to all here who ask for what it matches."""
+        matches: dict[Client, list[m.Match]] = {}
+        unnamed: dict[Client, None] = {}
+        for asker in dict.fromkeys(asker for node in matched for asker in node.subscribers):
+            if isinstance(asker, Client):
+                unnamed[asker] = None
+            elif isinstance(asker, Claim):
+                match = self.claims.judge(asker, publication.event)
+                if match is not None:
+                    matches.setdefault(asker.client, []).append(match)
+            elif isinstance(asker, Watcher):
+                self.patterns.heard(asker, publication)
+        sent: Outgoing = []
+        for client in {**unnamed, **dict.fromkeys(matches)}:
+            names = tuple(matches.get(client, ()))
+            delivery = m.Deliver(publication, names, unnamed=client in unnamed)
+            sent += self.sessions.deliver(client, delivery)
         return sent
 
     # -- tables -------------------------------------------------------------------------------
 
     def _take_interests(self, message: m.Interests, peer: Peer) -> None:
         added = [key for key, _ in message.wanted]
-        self._check_keys(self.subscriptions, peer, message.unwanted, added)
-        for _, wanted in message.wanted:
-            check_filter(wanted)
-        for key, wanted in message.wanted:
-            self.subscriptions.put(peer, key, wanted)
+        changed = [key for key, _ in message.altered]
+        self._check_keys(self.subscriptions, peer, [*message.unwanted, *changed], added)
+        wanted = list(message.wanted)
+        for key, cells in message.altered:
+            wanted.append((key, altered(self.subscriptions.item(peer, key), cells)))
+        for _, each in wanted:
+            check_standing(each, self.limits.filters)
+        for key, each in wanted:
+            self.subscriptions.put(peer, key, each)
         self.subscriptions.take_back(peer, message.unwanted)
 
     def _take_offers(self, message: m.Offers, peer: Peer) -> Outgoing:
         added = [key for key, _ in message.offered]
         self._check_keys(self.offers, peer, message.withdrawn, added)
         for _, offered in message.offered:
-            checked_advertisement(offered, self._limits.filters)
+            checked_advertisement(offered, self.limits.filters)
         changed = [self.offers.item(peer, key) for key in message.withdrawn]
         for key, offered in message.offered:
             self.offers.put(peer, key, offered)
@@ -323,14 +388,14 @@ class Broker:
     def _check_keys(
         self, table: Forwarding[Any], peer: Peer, dropped: Iterable[m.Key], added: list[m.Key]
     ) -> None:
-        most = self._limits.interests_max
+        most = self.limits.interests_max
         if len(added) > most:
             raise RoutingError(f"{len(added)} at once; at most {most} are taken")
         for key in added:
             self._check_tree(key.tree, peer)
         for key in dropped:
             if not table.holds(peer, key):
-                raise RoutingError(f"{peer!r} takes back {key}, which it has not sent")
+                raise RoutingError(f"{peer!r} takes back or changes {key}, which it has not sent")
 
     def _check_tree(self, tree: Peer | None, peer: Peer) -> None:
         domain = self.around.domain_of[peer]
@@ -343,11 +408,11 @@ class Broker:
         if not self.strategy.needs_advertisements or not changed:
             return []
         for node in self.subscriptions.poset:
-            if any(each.overlaps(node.item) for each in changed):
+            if any(each.overlaps(widest(node.item)) for each in changed):
                 self.subscriptions.mark(node)
         return self.patterns.factor_anew()
 
-    def _wanted_filters(self, node: Node[Filter]) -> Iterable[Label]:
+    def _wanted_filters(self, node: Node[Standing]) -> Iterable[Label]:
         return self.strategy.wanted(node, self.around, self.offers)
 
     def _wanted_offers(self, node: Node[Advertisement]) -> Iterable[Label]:
@@ -361,35 +426,22 @@ class Broker:
         for peer, offers in self.offers.settle().items():
             sent.append((peer, m.Offers(tuple(offers.added), tuple(offers.dropped))))
         for peer, wants in self.subscriptions.settle().items():
-            sent.append((peer, m.Interests(tuple(wants.added), tuple(wants.dropped))))
+            cells = [(key, differing_cells(old, new)) for key, old, new in wants.altered]
+            differing = tuple(each for each in cells if each[1])
+            if wants.added or wants.dropped or differing:
+                wanted, unwanted = tuple(wants.added), tuple(wants.dropped)
+                sent.append((peer, m.Interests(wanted, unwanted, differing)))
         return sent
 
     # -- neighbours ---------------------------------------------------------------------------
 
     def join(self, peer: Peer, domain: str, cost_us: int, *, as_client: bool = False) -> Outgoing:
         """Ask another broker to be a neighbour; ``as_client`` takes it for the master."""
-        here = self._domain(domain)
-        if self.knows(peer):
-            raise RoutingError(f"{peer!r} is a neighbour of {self.name!r} already, or was asked")
-        if as_client:
-            self._check_no_master(here)
-        request = m.Connect(domain, cost_us, as_client, here.known())
-        self._asked[peer] = request
-        return [(peer, request)]
-
-    def _check_no_master(self, domain: Domain) -> None:
-        asked = (
-            peer
-            for peer, request in self._asked.items()
-            if request.master and request.domain == domain.name
-        )
-        master = domain.master or next(asked, None)
-        if master is not None:
-            raise RoutingError(f"{self.name!r} has a master already, or has asked one, {master!r}")
+        return self.neighbours.join(peer, domain, cost_us, as_client=as_client)
 
     def knows(self, peer: Peer) -> bool:
         """Whether a broker is a neighbour, or was asked to be one."""
-        return peer in self.around.domain_of or peer in self._asked
+        return self.neighbours.knows(peer)
 
     def leave(self, peer: Peer, now_us: int) -> Outgoing:
         """Be a neighbour no longer."""
@@ -399,97 +451,22 @@ class Broker:
 
     def lost(self, peer: Peer, now_us: int) -> Outgoing:
         """Take note that a link is down: what came over it, and was sent, is void."""
-        domain = self.around.domain_of.pop(peer, None)
-        self._asked.pop(peer, None)
-        if domain is None:
-            return []
-        domain.unlink(peer)
-        sent = self._announce(domain, [domain.announcement(now_us)], None)
-        sent += self._forget(peer)
+        was_there = peer in self.around.domain_of
+        sent = self.neighbours.lost(peer, now_us)
+        if not was_there:
+            return sent
+        offered = [node.item for node in self.offers.held_by(peer)]
+        self.offers.forget(peer)
+        self.subscriptions.forget(peer)
+        sent += self.patterns.lost(peer) + self._offers_changed(offered)
         sent += self.moves.lost(peer)  # before the waves that they wait for
         sent += self._waves_done(self.waves.lost(peer))
         return sent + self._settled()
 
-    def _forget(self, peer: Peer) -> Outgoing:
-        offered = [node.item for node in self.offers.held_by(peer)]
-        self.offers.forget(peer)
-        self.subscriptions.forget(peer)
-        return self.patterns.lost(peer) + self._offers_changed(offered)
-
-    def _connect(self, request: m.Connect, peer: Peer) -> Outgoing:
-        domain = self._domain(request.domain)
-        if peer == self.name:
-            raise RoutingError(f"{peer!r} cannot be a neighbour of itself")
-        if peer in self.around.domain_of:
-            raise RoutingError(f"{peer!r} is a neighbour of {self.name!r} already")
-        if request.cost_us < 0:
-            raise RoutingError(f"the cost of a link is not negative, as {request.cost_us} is")
-        if request.master != (domain.architecture is Architecture.HIERARCHICAL):
-            raise RoutingError(
-                f"the domain {domain.name!r} is {domain.architecture.value}, "
-                f"so a broker that asks has {'no' if request.master else 'a'} master"
-            )
-        if domain.closes_cycle(peer, request.announcements):
-            raise RoutingError(
-                f"there is a way from {self.name!r} to {peer!r} in the domain {domain.name!r} "
-                f"already; it is {domain.architecture.value}, so another would close a cycle"
-            )
-        answer = m.Accept(domain.name, request.cost_us, domain.known())
-        sent: Outgoing = [(peer, answer)]
-        return sent + self._linked(domain, peer, request.cost_us, request.announcements)
-
-    def _accepted(self, answer: m.Accept, peer: Peer) -> Outgoing:
-        request = self._asked.get(peer)
-        if request is None or request.domain != answer.domain:
-            raise RoutingError(f"{peer!r} was not asked to be a neighbour in {answer.domain!r}")
-        del self._asked[peer]
-        domain = self._domain(answer.domain)
-        if request.master:
-            domain.master = peer
-        sent = self._linked(domain, peer, request.cost_us, answer.announcements)
-        # what was learned since the request
-        return [*sent, (peer, m.Announce(domain.known()))]
-
-    def _linked(
-        self,
-        domain: Domain,
-        peer: Peer,
-        cost_us: int,
-        announcements: Iterable[Announcement],
-    ) -> Outgoing:
-        """Have a new neighbour: all know of it, and it gets what it should have."""
-        domain.link(peer, cost_us)
-        self.around.domain_of[peer] = domain
-        news = domain.learn(announcements)
-        news.append(domain.announcement(self.now_us))
-        self._mark_everything()
-        return self._announce(domain, news, None)
-
-    def _announced(self, said: Iterable[Announcement], peer: Peer) -> Outgoing:
-        domain = self.around.domain_of[peer]
-        news = domain.learn(said)
-        if not news:
-            return []
-        if domain.tree_per_source:
-            self._mark_everything()
-        return self._announce(domain, news, peer)
-
-    def _announce(
-        self, domain: Domain, news: Iterable[Announcement], sender: Peer | None
-    ) -> Outgoing:
-        message = m.Announce(tuple(news))
-        return [(peer, message) for peer in domain.neighbours if peer != sender]
-
-    def _mark_everything(self) -> None:
+    def mark_everything(self) -> None:
+        """See anew where everything is to be sent."""
         self.offers.mark_all()
         self.subscriptions.mark_all()
-
-    def _domain(self, name: str) -> Domain:
-        domain = self.around.domains.get(name)
-        if domain is None:
-            known = ", ".join(self.around.domains) or "none"
-            raise RoutingError(f"{self.name!r} is not in the domain {name!r}, but in: {known}")
-        return domain
 
     # -- time ---------------------------------------------------------------------------------
 

@@ -14,6 +14,10 @@ what reaches the nodes below, for those too, and gives what to send. Adding, rem
 neighbour, one that left and another shape of the trees all come down to marking nodes. So what was
 hidden by something that goes is sent in the same message in which that is taken back.
 
+Somebody who asks for something else in its place keeps the node, if it shares it with nobody
+("Parametric Subscriptions", figure 6: UPDATE). What takes the place of something at a neighbour
+keeps its name there if both have the same structure, and is sent as an update (PROPAGATE).
+
 A label is a neighbour and a tree. Where every source has a tree of its own, what covers something
 hides it only on the same tree: on another one it may not get to all the same brokers.
 """
@@ -21,12 +25,13 @@ hides it only on the same tree: on another one it may not get to all the same br
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from tidegate.matching.orders import Order
 from tidegate.matching.poset import Node, Poset
 from tidegate.routing.messages import Client, Key, Peer
+from tidegate.routing.outbox import Change, Label, OneByOne, Outbox, Packing, Sent
 
 T = TypeVar("T")
 
@@ -44,25 +49,15 @@ class Watcher(NamedTuple):
     number: int
 
 
-Local = Client | Watcher
+class Claim(NamedTuple):
+    """A subscription that a client has given a name, to change it later."""
+
+    client: Client
+    name: str
+
+
+Local = Client | Watcher | Claim
 Asker = Local | Entry
-
-
-class Label(NamedTuple):
-    """Where something is sent: to a neighbour, down a tree."""
-
-    peer: Peer
-    tree: Peer | None
-
-
-class Sent(Generic[T]):
-    """What is to be sent to a neighbour, and to be taken back."""
-
-    __slots__ = ("added", "dropped")
-
-    def __init__(self) -> None:
-        self.added: list[tuple[Key, T]] = []
-        self.dropped: list[Key] = []
 
 
 Wanted = Callable[[Node[T]], Iterable[Label]]
@@ -71,24 +66,20 @@ Wanted = Callable[[Node[T]], Iterable[Label]]
 _NOWHERE: frozenset[Label] = frozenset()
 
 
-class Packing(Protocol[T]):
-    """Decides as what the things are sent that go to one place."""
+class Listener(Protocol[T]):
+    """Is told which nodes there are."""
 
-    def change(
-        self, gone: Iterable[Node[T]], new: Iterable[Node[T]]
-    ) -> tuple[list[int], list[tuple[int, T]]]:
-        """Take things out and in; gives the numbers that are no more, and what is new."""
+    def add(self, node: Node[T]) -> None:
+        """Take a node in."""
         ...
 
+    def remove(self, node: Node[T]) -> None:
+        """Forget a node."""
+        ...
 
-class OneByOne(Generic[T]):
-    """Sends each thing as it is."""
-
-    def change(
-        self, gone: Iterable[Node[T]], new: Iterable[Node[T]]
-    ) -> tuple[list[int], list[tuple[int, T]]]:
-        """What goes and comes, by the numbers of the nodes."""
-        return [node.number for node in gone], [(node.number, node.item) for node in new]
+    def change(self, node: Node[T]) -> None:
+        """Take note that a node has another item."""
+        ...
 
 
 class Forwarding(Generic[T]):
@@ -99,19 +90,24 @@ class Forwarding(Generic[T]):
         order: Order[T],
         wanted: Wanted[T],
         packing: Callable[[], Packing[T]] = OneByOne,
+        *,
+        structure: Callable[[T], Hashable] = id,
     ) -> None:
         self.poset: Poset[T] = Poset(order)
+        self.listener: Listener[T] | None = None
         self._covers = order.covers
         self.wanted = wanted
-        self._of_client: dict[Local, dict[Node[T], None]] = {}
-        self._of_peer: dict[Peer, dict[Key, Node[T]]] = {}
+        self._of_client: dict[Local, dict[Node[T], T]] = {}
+        """The nodes of what a client asks for, and how it has said it."""
+        self._of_peer: dict[Peer, dict[Key, tuple[Node[T], T]]] = {}
+        """The node of what a neighbour asks for, and how it has said it."""
         self._reach: dict[Node[T], frozenset[Label]] = {}
         """Where a node or one that covers it was sent."""
         self._marked: dict[Node[T], None] = {}
         self._gone: list[Node[T]] = []
-        self._packing = packing
-        self._packed: dict[Label, Packing[T]] = {}
-        self._sent: dict[Peer, dict[Key, T]] = {}
+        self._altered: dict[Node[T], None] = {}
+        """The nodes that have another item since things were settled."""
+        self._outbox = Outbox(packing, structure)
 
     # -- clients ------------------------------------------------------------------------------
 
@@ -119,23 +115,42 @@ class Forwarding(Generic[T]):
         """What a client has asked for."""
         return list(self._of_client.get(client, ()))
 
+    def asked(self, client: Local) -> list[T]:
+        """What a client has asked for, as it has said it."""
+        return list(self._of_client.get(client, {}).values())
+
     def ask(self, client: Local, item: T) -> bool:
         """Enter what a client asks for, in place of all it covers; False if it has it already."""
         covers = self._covers
-        held = self.held(client)
-        if any(covers(node.item, item) for node in held):
+        if any(covers(each, item) for each in self.asked(client)):
             return False
-        for narrow in [each for each in held if covers(item, each.item)]:
-            self._release(client, narrow)
-        node = self.poset.insert(item)
-        self._of_client.setdefault(client, {})[node] = None
-        self._take_in(client, node)
+        self.cancel(client, item)
+        self._hold(client, self._enter(client, item), item)
         return True
+
+    def claim(self, claim: Claim, item: T) -> None:
+        """Enter what a client asks for by a name, in place of what that was before.
+
+        It is nobody else's business: nothing of the client replaces it, and it replaces nothing.
+        """
+        held = self._of_client.pop(claim, None)
+        if held is None:
+            self._hold(claim, self._enter(claim, item), item)
+        else:
+            self._hold(claim, self._shift(claim, next(iter(held)), item), item)
+
+    def release(self, claim: Claim) -> None:
+        """Cancel what a client has asked for by a name."""
+        for node in self.held(claim):
+            self._release(claim, node)
+
+    def _hold(self, client: Local, node: Node[T], item: T) -> None:
+        self._of_client.setdefault(client, {})[node] = item
 
     def cancel(self, client: Local, item: T) -> int:
         """Cancel all that a client has asked for and an item covers; gives how many those are."""
-        covers = self._covers
-        covered = [each for each in self.held(client) if covers(item, each.item)]
+        held = self._of_client.get(client, {})
+        covered = [node for node, said in held.items() if self._covers(item, said)]
         for node in covered:
             self._release(client, node)
         return len(covered)
@@ -150,19 +165,21 @@ class Forwarding(Generic[T]):
     # -- neighbours ---------------------------------------------------------------------------
 
     def put(self, peer: Peer, key: Key, item: T) -> None:
-        """Enter what a neighbour asks for."""
-        self.take_back(peer, [key])
-        node = self.poset.insert(item)
-        self._of_peer.setdefault(peer, {})[key] = node
-        self._take_in(Entry(peer, key), node)
+        """Enter what a neighbour asks for, in place of what it asked for by the same name."""
+        held = self._of_peer.setdefault(peer, {})
+        if key in held:
+            node = self._shift(Entry(peer, key), held[key][0], item)
+        else:
+            node = self._enter(Entry(peer, key), item)
+        held[key] = node, item
 
     def take_back(self, peer: Peer, keys: Iterable[Key]) -> None:
         """Remove what a neighbour no longer asks for; what it did not ask for is not there."""
         held = self._of_peer.get(peer, {})
         for key in keys:
-            node = held.pop(key, None)
-            if node is not None:
-                self._let_go(Entry(peer, key), node)
+            found = held.pop(key, None)
+            if found is not None:
+                self._let_go(Entry(peer, key), found[0])
 
     def holds(self, peer: Peer, key: Key) -> bool:
         """Whether a neighbour has asked for something by this name."""
@@ -170,11 +187,11 @@ class Forwarding(Generic[T]):
 
     def held_by(self, peer: Peer) -> list[Node[T]]:
         """What a neighbour has asked for."""
-        return list(self._of_peer.get(peer, {}).values())
+        return [node for node, _ in self._of_peer.get(peer, {}).values()]
 
     def item(self, peer: Peer, key: Key) -> T:
         """What a neighbour has asked for by this name."""
-        return self._of_peer[peer][key].item
+        return self._of_peer[peer][key][1]
 
     def forget(self, peer: Peer) -> None:
         """Remove all that a neighbour has asked for, and that it was sent anything."""
@@ -183,9 +200,7 @@ class Forwarding(Generic[T]):
         for node in [*self.poset, *self._gone]:
             for label in [each for each in node.forwards if _label(each).peer == peer]:
                 node.forwards.discard(label)
-        self._sent.pop(peer, None)
-        for label in [each for each in self._packed if each.peer == peer]:
-            del self._packed[label]
+        self._outbox.forget(peer)
         self.mark_all()
 
     # -- what to send -------------------------------------------------------------------------
@@ -202,43 +217,24 @@ class Forwarding(Generic[T]):
         """Bring what was sent up to date; gives what to send to each neighbour."""
         if not self._marked and not self._gone:
             return {}
-        gone: dict[Label, list[Node[T]]] = {}
-        new: dict[Label, list[Node[T]]] = {}
+        changes: dict[Label, Change[T]] = {}
         for node, before in self._settle_nodes().items():
             here = node in self.poset
             now = [_label(each) for each in node.forwards] if here else []
             for label in before:
                 if label not in now:
-                    gone.setdefault(label, []).append(node)
+                    changes.setdefault(label, Change()).gone.append(node)
             for label in now:
                 if label not in before:
-                    new.setdefault(label, []).append(node)
-        sent: dict[Peer, Sent[T]] = {}
-        for label in dict.fromkeys([*gone, *new]):
-            self._pack(label, gone.get(label, []), new.get(label, []), sent)
-        return sent
+                    changes.setdefault(label, Change()).new.append(node)
+                elif node in self._altered:
+                    changes.setdefault(label, Change()).altered.append(node)
+        self._altered.clear()
+        return self._outbox.change(changes)
 
-    def _pack(
-        self, label: Label, gone: list[Node[T]], new: list[Node[T]], sent: dict[Peer, Sent[T]]
-    ) -> None:
-        packed = self._packed.get(label)
-        if packed is None:
-            packed = self._packed[label] = self._packing()
-        dropped, added = packed.change(gone, new)
-        of_peer = sent.setdefault(label.peer, Sent())
-        known = self._sent.setdefault(label.peer, {})
-        for number in dropped:
-            key = Key(number, label.tree)
-            of_peer.dropped.append(key)
-            del known[key]
-        for number, item in added:
-            key = Key(number, label.tree)
-            of_peer.added.append((key, item))
-            known[key] = item
-
-    def sent(self, peer: Peer) -> dict[Key, T]:
+    def sent(self, peer: Peer) -> Mapping[Key, T]:
         """What a neighbour was sent and has, by name."""
-        return self._sent.get(peer, {})
+        return self._outbox.sent(peer)
 
     def _settle_nodes(self) -> dict[Node[T], list[Label]]:
         """Compute where the marked nodes, and those below that it matters for, are to be sent.
@@ -274,19 +270,50 @@ class Forwarding(Generic[T]):
                         waiting.append(child)
         return before
 
-    def _take_in(self, asker: Asker, node: Node[T]) -> None:
+    def _enter(self, asker: Asker, item: T) -> Node[T]:
+        """Have somebody ask for something."""
+        node = self.poset.insert(item)
+        if self.listener is not None and not node.subscribers:
+            self.listener.add(node)
         node.subscribers.add(asker)
         self.mark(node)
+        return node
+
+    def _shift(self, asker: Asker, node: Node[T], item: T) -> Node[T]:
+        """Have somebody ask for something else than before; gives the node of that."""
+        if len(node.subscribers) > 1:
+            self._let_go(asker, node)
+            return self._enter(asker, item)
+        children = node.children
+        placed = self.poset.rebind(node, item)
+        if placed is not node:
+            self._drop(node, children)
+            placed.subscribers.add(asker)
+            self.mark(placed)
+            return placed
+        self._altered[node] = None
+        self._marked.update(dict.fromkeys([node, *children, *node.children]))
+        if self.listener is not None:
+            self.listener.change(node)
+        return node
 
     def _let_go(self, asker: Asker, node: Node[T]) -> None:
+        """Have somebody no longer ask for something."""
         node.subscribers.discard(asker)
         if node.subscribers:
             self.mark(node)
             return
-        self._marked.update(dict.fromkeys(node.children))
+        children = node.children
+        self.poset.remove(node)
+        self._drop(node, children)
+
+    def _drop(self, node: Node[T], children: list[Node[T]]) -> None:
+        """Forget a node that is no longer in the poset, and see to what was below it."""
+        if self.listener is not None:
+            self.listener.remove(node)
+        self._marked.update(dict.fromkeys(children))
         self._marked.pop(node, None)
         self._reach.pop(node, None)
-        self.poset.remove(node)
         self._gone.append(node)
 
 

@@ -2,6 +2,7 @@
 
 `price < 5` and `price between 5 and 9` are sent as `price <= 9`. Only what loses nothing is merged,
 so no event goes further because of it; what it saves is entries in the tables of other brokers.
+What would be over the limits of filters stays apart, because others would refuse it.
 
 Theory of operation. The filters for one place are in groups, each of which has a merged filter. A
 new one joins the first group with which it can be merged, and the result is tried with the others
@@ -13,16 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter
+from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.matching.poset import Node
+from tidegate.routing.checks import too_large
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Filters, and one that matches what any of them does."""
 
-    merged: Filter
-    members: tuple[Node[Filter], ...]
+    merged: Standing
+    members: tuple[Node[Standing], ...]
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -32,19 +36,27 @@ class _Group:
 class Groups:
     """The filters that go to one place."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._groups: dict[int, _Group] = {}
-        self._group_of: dict[Node[Filter], int] = {}
+        self._group_of: dict[Node[Standing], int] = {}
         self._alike: dict[tuple[str, ...], dict[int, None]] = {}
         """The groups by the attributes that they constrain: only such can be merged."""
         self._made = 0
 
     def change(
-        self, gone: Iterable[Node[Filter]], new: Iterable[Node[Filter]]
-    ) -> tuple[list[int], list[tuple[int, Filter]]]:
+        self,
+        gone: Iterable[Node[Standing]],
+        new: Iterable[Node[Standing]],
+        altered: Iterable[Node[Standing]],
+    ) -> tuple[list[int], list[tuple[int, Standing]]]:
         """Take filters out and in; gives the groups that are no more, and those that are new."""
         before = set(self._groups)
         to_place = dict.fromkeys(new)
+        for node in altered:
+            number = self._group_of.get(node)
+            if number is not None:
+                to_place.update(dict.fromkeys(self._give_up(number).members))
         for node in gone:
             number = self._group_of.get(node)
             if number is not None:
@@ -70,9 +82,14 @@ class Groups:
             self._group_of[node] = self._made
 
     def _mergeable(self, group: _Group) -> tuple[int, Filter] | None:
+        if not isinstance(group.merged, Filter):
+            return None  # what moves is sent as it is
         for number in self._alike.get(group.attributes, ()):
-            merged = self._groups[number].merged.merge(group.merged)
-            if merged.exact:
+            other = self._groups[number].merged
+            if not isinstance(other, Filter):
+                continue
+            merged = other.merge(group.merged)
+            if merged.exact and too_large(merged.filter, self._limits) is None:
                 return number, merged.filter
         return None
 

@@ -1,20 +1,27 @@
 """What brokers and clients say to each other; each message is a small value.
 
-A client speaks for its identity: it publishes, subscribes and advertises (Siena, 3). Brokers tell
-each other what they want and what they can give (`Interests`, `Offers`), pass events on (`Notify`),
-and join and leave (`Connect`, `Disconnect`). A request that cannot be met is `Refused`, and nothing
+A client speaks for its identity: it publishes, subscribes and advertises (Siena, 3), and changes
+what it has given a name (`Update`, "Parametric Subscriptions", 4.3). Brokers tell each other what
+they want and what they can give (`Interests`, `Offers`), pass events on (`Notify`), and join and
+leave (`Connect`, `Disconnect`). A request that cannot be met is `Refused`, and nothing
 has changed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tidegate.adapting.moving import Standing
+from tidegate.adapting.policies import Evolve
 from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.patterns import Pattern
+from tidegate.language.values import Value
+from tidegate.matching.subscription import Subscription
+from tidegate.routing.alterations import Cell
 from tidegate.routing.graph import Announcement
 
 
@@ -34,9 +41,40 @@ Address = Client | Peer
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Have all events that match, from now on; or all sequences of events, for a pattern."""
+    """Have all events that match, from now on; or all sequences of events, for a pattern.
+
+    With a name it can be changed later, and its filter may have parameters and move.
+    """
 
     wanted: Filter | Pattern | str
+    name: str | None = None
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    evolve: Evolve | None = None
+    version: int = 0
+    """What deliveries are to name; each change has a higher one."""
+    origin_us: int | None = None
+    """When `t` begins to count; None for when the broker gets this."""
+    confirm: bool = False
+    """Whether the client is to be told when this is in force everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change a subscription that has a name, as one: parameters (None takes a value away), or the
+    whole filter, for which parameters that are not named keep their values."""
+
+    name: str
+    version: int
+    parameters: Mapping[str, Value | None] = field(default_factory=dict)
+    filter: Filter | str | None = None
+    confirm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel a subscription that has a name."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +115,9 @@ class Resume:
     """Go on, here; and fetch what another broker has kept, if the client was there before."""
 
     home: Peer | None = None
+    moves: int = 0
+    """How often the client has moved, this one included; who counts may go back and forth at will,
+    and who does not must have arrived before it comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +126,13 @@ class Depart:
 
 
 # -- to clients ---------------------------------------------------------------------------------
+
+
+class Named(NamedTuple):
+    """A subscription that has a name, its id, as it stands."""
+
+    subscription: Subscription
+    version: int
 
 
 class Stamp(NamedTuple):
@@ -105,11 +153,30 @@ class Publication:
     publisher: str
 
 
+class Match(NamedTuple):
+    """A subscription that has a name, and which version of it an event matches."""
+
+    name: str
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class Deliver:
     """An event for a client, which has a subscription that it matches."""
 
     publication: Publication
+    matches: tuple[Match, ...] = ()
+    """Its subscriptions with a name that the event matches."""
+    unnamed: bool = True
+    """Whether it has a subscription without a name that the event matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """All brokers go by this version of a subscription, or by a later one."""
+
+    name: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +218,10 @@ class Interests:
     """What a broker wants from now on, and no longer wants, from a neighbour; takes hold at once,
     so that nothing is missed when something wide is replaced by something narrow."""
 
-    wanted: tuple[tuple[Key, Filter], ...] = ()
+    wanted: tuple[tuple[Key, Standing], ...] = ()
     unwanted: tuple[Key, ...] = ()
+    altered: tuple[tuple[Key, tuple[Cell, ...]], ...] = ()
+    """What was sent before, and is the same but for some values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +325,8 @@ class Seek:
     client: Client
     home: Peer
     tree: Peer | None = None
+    moves: int = 0
+    """How often the client has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +338,7 @@ class Found:
     is_here: bool
     wanted: tuple[Filter | Pattern, ...] = ()
     offered: tuple[Advertisement, ...] = ()
+    named: tuple[Named, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +363,13 @@ class HandOver:
 
 
 ClientRequest = (
-    Subscribe | Unsubscribe | Advertise | Unadvertise | Publish | Suspend | Resume | Depart
-)
+    Subscribe | Update | Cancel | Unsubscribe | Advertise | Unadvertise | Publish
+    | Suspend | Resume | Depart
+)  # fmt: skip
 PeerMessage = (
     Interests | Offers | Notify | Connect | Accept | Disconnect | Announce
     | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | Found | Release | HandOver
 )  # fmt: skip
-Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | Missed | Refused
+Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | InForce | Missed | Refused
 Outgoing = list[tuple[Address, Message]]
 """Who gets what, in this order."""

@@ -11,30 +11,41 @@ new one:
    what came since has come to both: `HandOver` brings all that was kept, and the client is gone.
 4. The new broker delivers what was kept there and then what was kept here, each event once and
    those of one publisher in their order. What has come to the old broker and was not kept there the
-   client had before it left; on another way it may come here later.
+   client had before it left; on another way it may come here later, and so may what was kept.
 
-If a link on the way goes down meanwhile, the client goes on at the new broker with what is there.
+A client may move on, and come back, before it has arrived. It counts its moves, so a broker knows
+which of them come before its own: a client that is on its way here goes on from here when it has
+arrived, but what is here from an earlier stay goes to the broker that it went to then.
+
+If a link on the way goes down meanwhile, the client goes on at the new broker with what is there,
+and what the old broker has stays there. A pattern is looked for anew at the new broker: a sequence
+that begins before the move and ends after it is not found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.errors import RoutingError
 from tidegate.language.filters import Filter
 from tidegate.language.patterns import Pattern
+from tidegate.routing.client_state import request_of
 from tidegate.routing.messages import (
+    Advertise,
     Client,
     Deliver,
     Found,
     HandOver,
+    Message,
     Outgoing,
     Peer,
+    Refused,
     Release,
     Seek,
     Stamp,
+    Subscribe,
 )
 from tidegate.routing.sessions import Delivery
 
@@ -73,37 +84,48 @@ class Moves:
         self._broker = broker
         self._started = 0
         self._ways: dict[_Name, _Way] = {}
-        self._next: dict[Client, tuple[Seek, Peer]] = {}
-        """Those who are asked for by a third broker before they have arrived here."""
+        self._next: dict[Client, list[tuple[Seek, Peer]]] = {}
+        """Those who are asked for by another broker before they have arrived here, or have left."""
 
     def __len__(self) -> int:
         return len(self._ways) + len(self._next)
 
-    def begin(self, client: Client, home: Peer) -> Outgoing:
+    def begin(self, client: Client, home: Peer, moves: int) -> Outgoing:
         """Fetch a client from its old broker."""
         broker = self._broker
-        if client in broker.sessions:
+        if client in broker.sessions and moves <= broker.sessions[client].moves:
             raise RoutingError(f"{client.identity!r} is at {broker.name!r} already")
-        broker.sessions.begin(client)
-        broker.sessions[client].is_arriving = True
+        broker.sessions.begin_to_arrive(client, moves)
         self._started += 1
-        return self._seek(Seek(broker.name, self._started, client, home), None)
+        return self._seek(Seek(broker.name, self._started, client, home, moves=moves), None)
 
     def sought(self, message: Seek, peer: Peer) -> Outgoing:
         """Answer if this is the old broker, or ask on."""
         broker, client = self._broker, message.client
         if message.home != broker.name or client not in broker.sessions:
             return self._seek(message, peer)
-        broker.sessions.suspend(client)
-        if broker.sessions[client].is_arriving:
-            self._next[client] = message, peer  # it moves on before all has come
+        session = broker.sessions[client]
+        has_left = session.moves <= message.moves
+        if has_left:
+            session.is_suspended = True
+        if self._is_leaving(client) or (has_left and session.is_arriving):
+            self._next.setdefault(client, []).append((message, peer))
             return []
-        wanted: list[Filter | Pattern] = [node.item for node in broker.subscriptions.held(client)]
+        held = broker.subscriptions.asked(client)
+        wanted: list[Filter | Pattern] = [each for each in held if isinstance(each, Filter)]
         wanted += broker.patterns.held(client)
-        offered = tuple(node.item for node in broker.offers.held(client))
-        answer = Found(message.origin, message.number, True, tuple(wanted), offered)
+        offered = tuple(broker.offers.asked(client))
+        named = tuple(broker.claims.held(client))
+        answer = Found(message.origin, message.number, True, tuple(wanted), offered, named)
         self._ways[_Name(message.origin, message.number)] = _Way(client, peer, answer=answer)
         return [(peer, answer)]
+
+    def _is_leaving(self, client: Client) -> bool:
+        """Whether a client that is here is about to be handed over."""
+        return any(
+            way.client == client and way.answer is not None and way.on is None
+            for way in self._ways.values()
+        )
 
     def _seek(self, message: Seek, sender: Peer | None) -> Outgoing:
         name = _Name(message.origin, message.number)
@@ -112,7 +134,7 @@ class Moves:
         for domain, tree, source in self._broker.around.ways_of(sender, message.tree):
             for peer in domain.onward(tree, source):
                 way.pending.add(peer)
-                sent.append((peer, Seek(*name, message.client, message.home, tree)))
+                sent.append((peer, replace(message, tree=tree)))
         return sent if way.pending else self._answered(name, way)
 
     def found(self, message: Found, peer: Peer) -> Outgoing:
@@ -133,12 +155,28 @@ class Moves:
         if way.answer is None or way.on is None:
             del self._ways[name]
             return self._arrived(way.client)  # it is known nowhere, and begins here
-        sent: Outgoing = []
-        for wanted in way.answer.wanted:
-            sent += broker.subscribe(wanted, way.client)
-        for offered in way.answer.offered:
-            sent += broker.advertise(offered, way.client)
+        sent = self._taken_over(way.answer, way.client)
         return sent + broker.start_wave(lambda: self._release(name))
+
+    def _taken_over(self, answer: Found, client: Client) -> Outgoing:
+        """Ask for what a client had asked for; it is told of what this broker does not take."""
+        sent: Outgoing = []
+        for wanted in answer.wanted:
+            try:
+                sent += self._broker.subscribe(wanted, client)
+            except RoutingError as error:
+                sent.append((client, Refused(Subscribe(wanted), str(error))))
+        for offered in answer.offered:
+            try:
+                sent += self._broker.advertise(offered, client)
+            except RoutingError as error:
+                sent.append((client, Refused(Advertise(offered), str(error))))
+        for named in answer.named:
+            try:
+                self._broker.enter(named, client)
+            except RoutingError as error:
+                sent.append((client, Refused(request_of(named), str(error))))
+        return sent
 
     def _release(self, name: _Name) -> Outgoing:
         way = self._ways.get(name)
@@ -151,15 +189,33 @@ class Moves:
         sent: Outgoing = []
         for name, way in list(self._ways.items()):
             if way.back == peer:
-                del self._ways[name]
+                sent += self._stay(name)
             elif way.on == peer:
                 sent += self.handed_over(HandOver(*name, ()))
             elif peer in way.pending:
                 sent += self.found(Found(*name, False), peer)
-        for client, (_, back) in list(self._next.items()):
-            if back == peer:
+        for client, waiting in list(self._next.items()):
+            self._next[client] = [each for each in waiting if each[1] != peer]
+            if not self._next[client]:
                 del self._next[client]
         return sent
+
+    def refused(self, request: Message, peer: Peer) -> Outgoing:
+        """Keep a client that was found, but whose new broker cannot be reached any more."""
+        if not isinstance(request, Found):
+            return []
+        name = _Name(request.origin, request.number)
+        way = self._ways.get(name)
+        return [] if way is None or way.back != peer else self._stay(name)
+
+    def _stay(self, name: _Name) -> Outgoing:
+        """Forget a move to a broker that cannot be reached, here and further down."""
+        way = self._ways.pop(name)
+        if way.answer is None:
+            return []
+        if way.on is not None:
+            return [(way.on, Refused(way.answer, "the new broker cannot be reached any more"))]
+        return self._go_on(way.client)
 
     def released(self, message: Release, peer: Peer) -> Outgoing:
         """Pass it on, or let the client go."""
@@ -176,9 +232,12 @@ class Moves:
         if way.client not in self._broker.sessions:
             return [(peer, HandOver(*name, ()))]  # it has departed here meanwhile
         session = self._broker.sessions[way.client]
-        seen = self._broker.last_seen()
-        hand_over = HandOver(*name, tuple(session.kept), session.missed, seen)
-        return [*self._broker.dismiss(way.client), (peer, hand_over)]
+        seen = _latest([*self._broker.last_seen(), *session.had.values()])
+        hand_over = HandOver(*name, tuple(session.kept), session.missed, tuple(seen.values()))
+        sent: Outgoing = [*self._broker.dismiss(way.client), (peer, hand_over)]
+        if session.is_arriving:
+            self._broker.sessions.empty(way.client, session)
+        return sent + self._go_on(way.client)
 
     def handed_over(self, message: HandOver) -> Outgoing:
         """Pass it back, or deliver what was kept."""
@@ -188,7 +247,8 @@ class Moves:
         if way.back is not None:
             return [(way.back, message)]
         session = self._broker.sessions[way.client]
-        merged = _merged([*message.kept, *_unseen(session.kept, message.seen)])
+        session.had = _latest(message.seen)
+        merged = _merged([*message.kept, *_unseen(session.kept, session.had)])
         session.kept.clear()
         session.kept.extend(merged)
         session.missed += message.missed
@@ -197,11 +257,17 @@ class Moves:
     def _arrived(self, client: Client) -> Outgoing:
         broker = self._broker
         requests = broker.sessions[client].requests
+        waiting = list(requests)
+        requests.clear()
         sent = broker.sessions.arrived(client)
-        while requests:
-            sent += broker.handle(requests.popleft(), client, broker.now_us)
-        following = self._next.pop(client, None)
-        return sent if following is None else sent + self.sought(*following)
+        for request in waiting:  # behind one to come from elsewhere, the others wait again
+            sent += broker.handle(request, client, broker.now_us)
+        return sent + self._go_on(client)
+
+    def _go_on(self, client: Client) -> Outgoing:
+        """Answer those who have asked for a client, now that it has arrived or left."""
+        waiting = sorted(self._next.pop(client, ()), key=lambda each: each[0].moves)
+        return [sent for seek, peer in waiting for sent in self.sought(seek, peer)]
 
     def _way(self, name: _Name) -> _Way:
         way = self._ways.get(name)
@@ -210,9 +276,13 @@ class Moves:
         return way
 
 
-def _unseen(kept: Iterable[Delivery], seen: Iterable[Stamp]) -> list[Delivery]:
+def _latest(stamps: Iterable[Stamp]) -> dict[Peer, Stamp]:
+    """The last event of each broker."""
+    return {stamp.broker: stamp for stamp in sorted(stamps)}
+
+
+def _unseen(kept: Iterable[Delivery], last: Mapping[Peer, Stamp]) -> list[Delivery]:
     """Deliveries without the events that have come to another broker."""
-    last = {stamp.broker: stamp for stamp in seen}
     return [
         each
         for each in kept

@@ -6,7 +6,18 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tidegate.errors import RoutingError
-from tidegate.routing.messages import Client, Deliver, DeliverSequence, Message, Missed, Outgoing
+from tidegate.routing.messages import (
+    Client,
+    Deliver,
+    DeliverSequence,
+    Message,
+    Missed,
+    Outgoing,
+    Peer,
+    Resume,
+    Stamp,
+    Suspend,
+)
 
 KEPT_MAX = 100_000
 """So many deliveries are kept for a client that is suspended; after that the oldest go."""
@@ -24,11 +35,25 @@ class Session:
     is_suspended: bool = False
     is_arriving: bool = False
     """Whether what another broker has kept for it is still to come, before all else."""
+    moves: int = 0
+    """The number of the move that has brought it here, or brings it, as the client counts them."""
     kept: deque[Delivery] = field(default_factory=deque)
     requests: deque[Message] = field(default_factory=deque)
     """What it has asked for since it is arriving, to be done when it has arrived."""
     missed: int = 0
     """How many deliveries were dropped because too many were kept."""
+    had: dict[Peer, Stamp] = field(default_factory=dict)
+    """The last event of each broker that was its turn elsewhere; here these may come later."""
+
+    def has_had(self, delivery: Delivery) -> bool:
+        """Whether something that comes now was its turn elsewhere."""
+        if not isinstance(delivery, Deliver):
+            return False
+        stamp = delivery.publication.stamp
+        last = self.had.get(stamp.broker)
+        if last is not None and last < stamp:
+            del self.had[stamp.broker]  # events of a broker come in order
+        return last is not None and stamp <= last
 
 
 class Sessions:
@@ -60,6 +85,18 @@ class Sessions:
         session = self._sessions.get(client)
         return session is not None and session.is_arriving
 
+    def must_wait(self, client: Client, request: Message) -> bool:
+        """Whether something has to wait until a client has arrived.
+
+        To be suspended and resumed here does not have to, except behind a move that waits.
+        """
+        session = self._sessions.get(client)
+        if session is None or not session.is_arriving:
+            return False
+        moves_on = any(isinstance(each, Resume) for each in session.requests)
+        is_here = request == Resume() or isinstance(request, Suspend)
+        return moves_on or not is_here
+
     def postpone(self, client: Client, request: Message) -> None:
         """Keep what a client asks for until it has arrived."""
         requests = self[client].requests
@@ -77,7 +114,11 @@ class Sessions:
     def deliver(self, client: Client, delivery: Delivery) -> Outgoing:
         """Send something to a client, or keep it if the client is suspended."""
         session = self._sessions.get(client)
-        if session is None or not (session.is_suspended or session.is_arriving):
+        if session is None:
+            return [(client, delivery)]
+        if session.had and session.has_had(delivery):
+            return []
+        if not (session.is_suspended or session.is_arriving):
             return [(client, delivery)]
         session.kept.append(delivery)
         if len(session.kept) > self._kept_max:
@@ -105,6 +146,19 @@ class Sessions:
         session.kept.clear()
         session.missed = 0
         return sent
+
+    def begin_to_arrive(self, client: Client, moves: int) -> None:
+        """Know a client that another broker has something for, and that may be known already."""
+        self.begin(client)
+        session = self[client]
+        session.is_arriving, session.is_suspended, session.moves = True, False, moves
+
+    def empty(self, client: Client, session: Session) -> None:
+        """Have nothing for a client any more that was here and comes back."""
+        session.kept.clear()
+        session.had.clear()
+        session.missed = 0
+        self._sessions[client] = session
 
     def end(self, client: Client) -> None:
         """Forget a client."""

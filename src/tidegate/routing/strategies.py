@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tidegate.adapting.moving import Standing, widest
 from tidegate.errors import RoutingError
 from tidegate.language.advertisements import Advertisement
-from tidegate.language.filters import Filter
 from tidegate.matching.poset import Node
 from tidegate.routing.domains import Domain
-from tidegate.routing.forwarding import Asker, Entry, Forwarding, Label, Watcher
+from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding, Watcher
 from tidegate.routing.messages import Client, Notify, Peer, Publication
+from tidegate.routing.outbox import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Surroundings:
         """All neighbours away from any of those who ask."""
         labels: dict[Label, None] = {}
         for asker in askers:
-            assert isinstance(asker, Client | Watcher | Entry)
+            assert isinstance(asker, Client | Watcher | Claim | Entry)
             labels.update(dict.fromkeys(self.spread(asker)))
         return labels
 
@@ -91,7 +92,7 @@ class Strategy:
     """Whether subscriptions go only to where an advertisement that overlaps came from."""
 
     def wanted(
-        self, node: Node[Filter], around: Surroundings, offers: Forwarding[Advertisement]
+        self, node: Node[Standing], around: Surroundings, offers: Forwarding[Advertisement]
     ) -> Iterable[Label]:
         """Where a filter should be sent, were nothing covering it."""
         if not self.sends_subscriptions:
@@ -103,15 +104,16 @@ class Strategy:
 
 
 def _to_sources(
-    wanted: Filter,
+    wanted: Standing,
     labels: Iterable[Label],
     around: Surroundings,
     offers: Forwarding[Advertisement],
 ) -> Iterator[Label]:
     """Those neighbours through which events can come that match."""
     sources: dict[Peer, list[Entry]] = {}
+    still = widest(wanted)
     for offer in offers.poset:
-        if offer.item.overlaps(wanted):
+        if offer.item.overlaps(still):
             for asker in offer.subscribers:
                 if isinstance(asker, Entry):
                     sources.setdefault(asker.peer, []).append(asker)
@@ -124,7 +126,7 @@ def _to_sources(
             yield label
 
 
-def asked_for(matched: Iterable[Node[Filter]], around: Surroundings) -> Asked:
+def asked_for(matched: Iterable[Node[Standing]], around: Surroundings) -> Asked:
     """Which neighbours have asked for something that an event matches."""
     found: dict[str, list[Entry]] = {}
     for node in matched:

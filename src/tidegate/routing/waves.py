@@ -67,6 +67,8 @@ class Waves:
         return sent, actions
 
     def _pass_on(self, probe: Probe, sender: Peer | None, done: Action | None) -> Result:
+        if (probe.origin, probe.number) in self._waves and sender is not None:
+            return [(sender, Echo(probe.origin, probe.number))], []  # it came on another way too
         sent: Outgoing = []
         pending: set[Peer] = set()
         for domain, tree, source in self._around.ways_of(sender, probe.tree):

@@ -12,7 +12,9 @@ from tidegate.language.values import to_micros
 from tidegate.matching.orders import FILTERS
 from tidegate.matching.poset import Node, Poset
 from tidegate.routing import messages as m
+from tidegate.routing.client_state import ClientState
 from tidegate.routing.messages import Message
+from tidegate.simulation.topics import AT_LEAST
 from tidegate.simulation.workloads import PublisherPlan, SubscriberPlan
 from tidegate.simulation.world import World
 
@@ -33,6 +35,10 @@ class Tally:
     """Requests to a broker that was down."""
     backlog_max: int = 0
     """The most deliveries that a subscriber had before it."""
+
+
+NAME = "wanted"
+"""What a subscriber calls a subscription that it updates."""
 
 
 class Publisher:
@@ -71,7 +77,8 @@ class Subscriber:
         self._world = world
         self._tally = tally
         self._service_us = service_us
-        self._filter = plan.wanted()
+        self._state = ClientState()
+        self._filter = self._next()
         self._done_us: deque[int] = deque()
         """When it will be done with each delivery that it has."""
 
@@ -98,9 +105,25 @@ class Subscriber:
         self._tally.backlog_max = max(self._tally.backlog_max, len(queue))
         return done_us
 
+    def _next(self) -> Filter:
+        """What it asks for next; by its parameters, if it has a subscription with such."""
+        if not self.plan.by_updates:
+            return self.plan.wanted()
+        values = self.plan.values()
+        if NAME in self._state:
+            self._update = self._state.update(NAME, values)
+        else:
+            self._state.subscribe(NAME, AT_LEAST, values, now_us=self._world.now_us)
+        return AT_LEAST.bind(**values)
+
     def introduce(self) -> None:
-        """Ask for what it wants."""
-        _request(self._world, self.plan, m.Subscribe(self._filter), self._tally)
+        """Ask for what it wants, of a broker that knows nothing of it."""
+        wanted = self._state.again() if self.plan.by_updates else [m.Subscribe(self._filter)]
+        for each in wanted:
+            self._request(each)
+
+    def _request(self, message: Message) -> None:
+        _request(self._world, self.plan, message, self._tally)
 
     def enter(self, interest: Interest) -> None:
         """Count among those who want something."""
@@ -109,10 +132,13 @@ class Subscriber:
     def change(self, interest: Interest) -> None:
         """Ask for something else."""
         interest.remove(self._filter)
-        before, self._filter = self._filter, self.plan.wanted()
+        before, self._filter = self._filter, self._next()
         interest.add(self._filter)
-        _request(self._world, self.plan, m.Unsubscribe(before), self._tally)
-        self.introduce()
+        if self.plan.by_updates:
+            self._request(self._update)
+        else:
+            self._request(m.Unsubscribe(before))
+            self.introduce()
 
 
 def _request(

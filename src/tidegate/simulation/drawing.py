@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from math import atan2, cos, pi, sin
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -16,12 +16,16 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, Powe
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from tidegate.routing.domains import Architecture
+from tidegate.simulation.labelling import place_labels
 from tidegate.simulation.loads import Loads
 from tidegate.simulation.placing import Places, place
 from tidegate.simulation.topology import Topology
+
+K = TypeVar("K", bound=Hashable)
 
 FORMATS = (".svg", ".png")
 LABELS_MAX = 60
@@ -33,6 +37,11 @@ _COLOURS = {
     Architecture.ACYCLIC: "#0072b2",
     Architecture.GENERAL: "#009e73",
 }
+_LINKS_MAP, _BROKERS_MAP = "YlOrRd", "PuBu"
+_DRAWING_IN = (9.0, 7.5)
+"""The most room that brokers and links take, and around it the room for all else."""
+_DRAWING_MIN_IN = (5.5, 2.0)
+_SIDE_IN, _BARS_IN, _BOTTOM_IN, _TOP_IN = 0.9, 0.9, 0.8, 0.9
 _INK = "#333333"
 _REGION = "#eef1f4"
 
@@ -51,40 +60,83 @@ def draw_overlay(topology: Topology, path: Path, loads: Loads | None = None) -> 
 
 
 def _draw(topology: Topology, loads: Loads | None) -> Figure:
-    figure = Figure(figsize=(10, 8), dpi=150, layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_axis_off()
-    axes.set_aspect("equal", adjustable="datalim")
-    axes.margins(0.08)
     places = place(topology)
-    scale = _Scale(topology.brokers)
+    scale = _Scale(topology, loads or Loads())
+    page = _Page.of(places, has_bars=scale.has_loads)
+    figure = Figure(figsize=page.size_in, dpi=150)
+    axes = figure.add_axes(page.frame)
+    axes.set_axis_off()
+    axes.set(xlim=page.x, ylim=page.y)
     _draw_regions(axes, topology, places, scale)
-    _draw_links(axes, topology, places, scale, loads)
-    _draw_brokers(axes, topology, places, scale, loads)
+    _draw_links(axes, topology, places, scale)
+    _draw_brokers(axes, topology, places, scale)
     if len(topology.brokers) <= LABELS_MAX:
         _draw_arrows(axes, topology, places)
-        _draw_labels(axes, topology, places, scale)
-    brokers, links = len(topology.brokers), len(topology.links)
-    axes.set_title(
-        f"{topology.name}: {brokers:,} broker{'s'[: brokers != 1]}, "
-        f"{links:,} link{'s'[: links != 1]}",
-        fontsize=13,
-        color=_INK,
-        parse_math=False,
-    )
+        _draw_labels(axes, topology, places, scale, page)
+    for artist in axes.get_children():
+        artist.set_clip_on(False)  # what is at the edge goes beyond it
+    _draw_bars(axes, scale)
+    _draw_title(axes, topology)
     _draw_legend(figure, topology)
     return figure
 
 
-class _Scale:
-    """Sizes, in points, that suit the number of brokers."""
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page as large as the drawing needs, in inches, and what of the plane is on it."""
 
-    def __init__(self, brokers: Sequence[str]) -> None:
-        root = np.sqrt(len(brokers))
-        longest = max(map(len, brokers))
+    size_in: tuple[float, float]
+    frame: tuple[float, float, float, float]
+    """Where on the page the drawing is: left, bottom, width and height, as parts of it."""
+    x: tuple[float, float]
+    y: tuple[float, float]
+    points_per_unit: float
+
+    @classmethod
+    def of(cls, places: Places, *, has_bars: bool) -> _Page:
+        """A page for some places, with room for names, title, legend and bars around them."""
+        low, high = np.min([*places.values()], axis=0), np.max([*places.values()], axis=0)
+        middle, extent = (low + high) / 2, high - low
+        sides = np.divide(_DRAWING_IN, extent, out=np.full(2, np.inf), where=extent > 0)
+        inches_per_unit = float(min(sides.min(), 1e9)) if np.isfinite(sides).any() else 1.0
+        drawn = np.maximum(extent * inches_per_unit, _DRAWING_MIN_IN)
+        low, high = middle - drawn / 2 / inches_per_unit, middle + drawn / 2 / inches_per_unit
+        width = drawn[0] + 2 * _SIDE_IN + has_bars * _BARS_IN
+        height = drawn[1] + _BOTTOM_IN + _TOP_IN
+        frame = (_SIDE_IN / width, _BOTTOM_IN / height, drawn[0] / width, drawn[1] / height)
+        return cls(
+            (width, height), frame, (low[0], high[0]), (low[1], high[1]), 72 * inches_per_unit
+        )
+
+
+class _Scale:
+    """Sizes, in points, that suit the number of brokers and what they had to do."""
+
+    def __init__(self, topology: Topology, loads: Loads) -> None:
+        root = np.sqrt(len(topology.brokers))
+        longest = max(map(len, topology.brokers))
         self.broker = float(np.clip(90 / root, 1.2, 13))
         self.link = float(np.clip(12 / root, 0.3, 1.8))
         self.label = float(np.clip(60 / root, 7, 10 if longest < 8 else 8 if longest < 10 else 7))
+        self.links = _counts(loads.links, topology.links)
+        self.brokers = _counts(loads.brokers, topology.brokers)
+
+    @property
+    def has_loads(self) -> bool:
+        """Whether it is known what links or brokers had to do."""
+        return self.links is not None or self.brokers is not None
+
+    @property
+    def areas(self) -> NDArray[np.float64]:
+        """Of the brokers, as matplotlib takes them: squares of diameters."""
+        if self.brokers is None:
+            return np.array([self.broker**2])
+        return np.asarray(self.broker**2 * (0.4 + 2.6 * _norm(self.brokers)(self.brokers)))
+
+
+def _counts(loads: Mapping[K, float], things: Iterable[K]) -> NDArray[np.float64] | None:
+    """How many messages each had; None if nobody says."""
+    return np.array([loads.get(each, 0) for each in things], dtype=float) if loads else None
 
 
 def _draw_regions(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
@@ -128,20 +180,17 @@ def _half_hull(points: Iterable[tuple[float, float]]) -> list[tuple[float, float
     return hull
 
 
-def _draw_links(
-    axes: Axes, topology: Topology, places: Places, scale: _Scale, loads: Loads | None
-) -> None:
+def _draw_links(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
     lines = [(places[link.a], places[link.b]) for link in topology.links]
     colours = [_COLOURS[topology.domains[link.domain]] for link in topology.links]
-    if loads is None or not loads.links:
-        widths = [scale.link] * len(lines)
+    counts = scale.links
+    if counts is None:
         axes.add_collection(
-            LineCollection(lines, colors=colours, linewidths=widths, alpha=0.8, zorder=1)
+            LineCollection(lines, colors=colours, linewidths=scale.link, alpha=0.8, zorder=1)
         )
         return
-    counts = np.array([loads.links.get(link, 0) for link in topology.links], dtype=float)
-    heat, norm = _heat("YlOrRd"), _norm(counts)
-    widths = scale.link * (0.6 + 4 * norm(counts))
+    shares = _norm(counts)(counts)
+    widths = scale.link * (0.6 + 4 * shares)
     axes.add_collection(
         LineCollection(lines, colors=colours, linewidths=widths + 0.9 * scale.link, zorder=1)
     )
@@ -149,29 +198,19 @@ def _draw_links(
     axes.add_collection(
         LineCollection(
             [lines[i] for i in order],
-            colors=heat(norm(counts[order])),
+            colors=_heat(_LINKS_MAP)(shares[order]),
             linewidths=widths[order],
             zorder=2,
         )
     )
-    _draw_bar(axes, heat, norm, "messages on a link")
 
 
-def _draw_brokers(
-    axes: Axes, topology: Topology, places: Places, scale: _Scale, loads: Loads | None
-) -> None:
+def _draw_brokers(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
     x, y = np.array([places[broker] for broker in topology.brokers]).T
-    area = scale.broker**2
     edge = min(1.0, scale.broker / 6)
-    if loads is None or not loads.brokers:
-        axes.scatter(x, y, s=area, c="white", edgecolors=_INK, linewidths=edge, zorder=3)
-        return
-    counts = np.array([loads.brokers.get(broker, 0) for broker in topology.brokers], dtype=float)
-    heat, norm = _heat("PuBu"), _norm(counts)
-    shares = norm(counts)
-    areas = area * (0.4 + 2.6 * shares)
-    axes.scatter(x, y, s=areas, c=heat(shares), edgecolors=_INK, linewidths=edge, zorder=3)
-    _draw_bar(axes, heat, norm, "messages of a broker")
+    counts = scale.brokers
+    fill = "white" if counts is None else _heat(_BROKERS_MAP)(_norm(counts)(counts))
+    axes.scatter(x, y, s=scale.areas, c=fill, edgecolors=_INK, linewidths=edge, zorder=3)
 
 
 def _heat(name: str) -> Colormap:
@@ -184,14 +223,38 @@ def _norm(counts: NDArray[np.float64]) -> Normalize:
     return PowerNorm(0.5, 0, max(counts.max(initial=0), 1))
 
 
-def _draw_bar(axes: Axes, heat: Colormap, norm: Normalize, label: str) -> None:
-    figure = axes.figure
-    bar = figure.colorbar(
-        ScalarMappable(norm, heat), ax=axes, location="right", shrink=0.4, pad=0.02, aspect=25
+def _draw_bars(axes: Axes, scale: _Scale) -> None:
+    """What the colours mean, one above the other on the right."""
+    for height, counts, name, label in (
+        (0.54, scale.links, _LINKS_MAP, "messages\non a link"),
+        (0.0, scale.brokers, _BROKERS_MAP, "messages\nof a broker"),
+    ):
+        if counts is None:
+            continue
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        width_in, height_in = figure.get_size_inches()
+        frame = axes.get_position()
+        at = (frame.x1 + _SIDE_IN / width_in, frame.y0 + height * frame.height)
+        inside = figure.add_axes((*at, 0.15 / width_in, 0.46 * frame.height))
+        bar = figure.colorbar(ScalarMappable(_norm(counts), _heat(name)), cax=inside)
+        bar.locator = MaxNLocator(nbins=max(2, round(height_in)), integer=True)
+        bar.update_ticks()
+        bar.set_label(label, fontsize=9, color=_INK)
+        bar.ax.tick_params(labelsize=8)
+        bar.outline.set_visible(False)
+
+
+def _draw_title(axes: Axes, topology: Topology) -> None:
+    brokers, links = len(topology.brokers), len(topology.links)
+    axes.set_title(
+        f"{topology.name}: {brokers:,} broker{'s'[: brokers != 1]}, "
+        f"{links:,} link{'s'[: links != 1]}",
+        fontsize=13,
+        color=_INK,
+        pad=32,
+        parse_math=False,
     )
-    bar.set_label(label, fontsize=9, color=_INK)
-    bar.ax.tick_params(labelsize=8)
-    bar.outline.set_visible(False)
 
 
 def _draw_arrows(axes: Axes, topology: Topology, places: Places) -> None:
@@ -213,22 +276,29 @@ def _draw_arrows(axes: Axes, topology: Topology, places: Places) -> None:
             )
 
 
-def _draw_labels(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
-    """The name of each broker, on the side where it has the most room between its links."""
-    for broker in topology.brokers:
-        angle = _free_angle(broker, topology, places)
-        distance = 0.55 * scale.broker + 2.5
-        x, y = cos(angle), sin(angle)
+def _draw_labels(
+    axes: Axes, topology: Topology, places: Places, scale: _Scale, page: _Page
+) -> None:
+    """The name of each broker beside it."""
+    unit, radii = page.points_per_unit, np.sqrt(scale.areas) / 2
+    labels = place_labels(
+        {broker: (x * unit, y * unit) for broker, (x, y) in places.items()},
+        dict(zip(topology.brokers, np.broadcast_to(radii, len(places)), strict=True)),
+        {broker: topology.neighbours(broker) for broker in topology.brokers},
+        scale.label,
+    )
+    for broker, label in labels.items():
         axes.annotate(
             broker,
             places[broker],
-            xytext=(distance * x, distance * y),
+            xytext=label.offset,
             textcoords="offset points",
-            ha="center" if abs(x) < 0.4 else ("left" if x > 0 else "right"),
-            va="center" if abs(y) < 0.4 else ("bottom" if y > 0 else "top"),
+            ha=label.horizontal,
+            va=label.vertical,
             fontsize=scale.label,
             color=_INK,
             parse_math=False,
+            annotation_clip=False,
             bbox={
                 "boxstyle": "square,pad=0.05",
                 "facecolor": "white",
@@ -239,20 +309,6 @@ def _draw_labels(axes: Axes, topology: Topology, places: Places, scale: _Scale) 
         )
 
 
-def _free_angle(broker: str, topology: Topology, places: Places) -> float:
-    x, y = places[broker]
-    angles = sorted(
-        atan2(places[other][1] - y, places[other][0] - x) for other in topology.neighbours(broker)
-    )
-    if not angles:
-        return -pi / 2
-    gaps = [(after - before, before) for before, after in pairwise([*angles, angles[0] + 2 * pi])]
-    gap, start = max(gaps)
-    if len(angles) == 1 and abs(start - pi / 2) < pi / 4:
-        return -pi / 2  # the leaves of a hierarchy have their names below them
-    return start + gap / 2
-
-
 def _draw_legend(figure: Figure, topology: Topology) -> None:
     used = [kind for kind in Architecture if kind in topology.domains.values()]
     handles = [
@@ -260,9 +316,7 @@ def _draw_legend(figure: Figure, topology: Topology) -> None:
         for kind in used
     ]
     if handles:
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9
-        )
+        figure.legend(handles=handles, loc="lower center", ncols=3, frameon=False, fontsize=9)
 
 
 def _legend_text(topology: Topology, kind: Architecture) -> str:

@@ -7,68 +7,43 @@ published into the quiet, whose deliveries must be exactly those that the oracle
 matcher at each client, as if every event were flooded. Of the events that were published before
 that, no client may get one twice, out of order or without ever having asked for it; and in a round
 without failures a client whose subscriptions stay as they were, wherever it moves, misses none.
+Nor does one that changes parameters, of what matched all the while (see `actors`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
-from tidegate.language.advertisements import Advertisement
 from tidegate.language.events import Event
-from tidegate.language.filters import Filter
 from tidegate.language.sequences import SequenceMatcher
-from tidegate.language.values import from_micros
+from tidegate.language.values import Value, from_micros
 from tidegate.routing import messages as m
-from tidegate.routing.messages import Client, Message, Peer, Stamp
+from tidegate.routing.messages import Client, Peer, Stamp
+from tidegate.routing.strategies import strategy
+from tidegate.simulation.actors import Actor
 from tidegate.simulation.interests import (
     random_advertisement,
     random_event,
     random_filter,
+    random_moving_filter,
+    random_parameters,
     random_pattern,
+    random_policy,
 )
-from tidegate.simulation.invariants import broken_rules
+from tidegate.simulation.invariants import broken_rules, unlike_asked
+from tidegate.simulation.recomputing import differences
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.world import Weather, World
 
 ROUND_US = 2_000_000
+PAUSE_US = 1_000_000
+NAMES = ("one", "two")
 ACTIONS_MAX = 1_000_000
 """What has not come to rest after so much never will."""
-
-
-@dataclass(slots=True)
-class Actor:
-    """A client of the run, with what it should have and what it got."""
-
-    client: Client
-    filters: list[Filter] = field(default_factory=list)
-    advertisements: list[Advertisement] = field(default_factory=list)
-    ever: list[Filter] = field(default_factory=list)
-    """All filters of this round and those it began with."""
-    is_known: bool = False
-    """Whether its broker knows of it."""
-    is_suspended: bool = False
-    is_stable: bool = True
-    """Whether its subscriptions have stayed as they were in this round."""
-    received: list[m.Publication] = field(default_factory=list)
-    sequences: list[tuple[Event, ...]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-
-    def receive(self, message: Message, now_us: int) -> None:  # noqa: ARG002 - time is of no matter
-        """Take what comes from the broker."""
-        match message:
-            case m.Deliver(publication):
-                self.received.append(publication)
-            case m.DeliverSequence(_, publications):
-                self.sequences.append(tuple(each.event for each in publications))
-            case m.Refused(_, reason):
-                self.refused.append(reason)
-
-    def wants(self, event: Event) -> bool:
-        """Whether it should get an event."""
-        return any(each.matches(event) for each in self.filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +59,23 @@ class Mix:
     failures: bool = True
     merging: bool | None = None
     """Whether brokers merge filters; None for every other seed."""
+    only_advertised: bool | None = None
+    """Whether only what was advertised is delivered; None for every third seed, and always where
+    the routing needs it."""
     moves: bool = True
+    changing: bool = True
+    """Whether there are subscriptions with parameters, and such that move."""
+    substrate: str = "poset"
+
+
+class _Expected(NamedTuple):
+    """An event on its way, and who must get it."""
+
+    event: Event
+    stable: frozenset[Client]
+    """Those who get it if their filters stay as they are."""
+    sure: dict[Client, dict[str, int]]
+    """The subscriptions with a name that are in force, by client, and which version."""
 
 
 class Run:
@@ -94,19 +85,34 @@ class Run:
         self.mix = mix or Mix()
         weather = Weather(extra_delay_us_max=20_000, duplicated=0.05)
         merging = seed % 2 == 1 if self.mix.merging is None else self.mix.merging
-        self.world = World(topology, routing, seed, weather=weather, merging=merging)
+        self.needs_advertisements = strategy(routing).needs_advertisements or (
+            seed % 3 == 2 if self.mix.only_advertised is None else self.mix.only_advertised
+        )
+        self.world = World(
+            topology, routing, seed,
+            weather=weather, merging=merging, only_advertised=self.needs_advertisements,
+            substrate=self.mix.substrate,
+        )  # fmt: skip
         self.random = Random(f"actions {seed}")
-        self.needs_advertisements = routing == "advertisement"
         self.actors: dict[Client, Actor] = {}
         self._stormy = False
-        self._weights = [8, 6, 3, self.random.choice((3, 6)), 1, self.random.choice((1, 8)), 0.5]
+        changes = [4, 12, 1] if self.mix.changing else [0, 0, 0]
+        self._weights = [
+            8, 6, 3, self.random.choice((3, 6)), 1, self.random.choice((1, 8)), 0.5, *changes,
+        ]  # fmt: skip
         """How often each kind of action is taken, in the order of `_calm_action`."""
-        self._expected: list[tuple[Event, frozenset[Client]]] = []
-        """Events on the way, and who must get them."""
+        self._expected: list[_Expected] = []
+        self._found: list[str] = []
+        """What clients got in this round and should not have."""
         for number in range(self.mix.clients):
             actor = Actor(Client(f"c{number}"))
             self.actors[actor.client] = actor
             self.world.admit(actor.client, actor, self.random.choice(topology.brokers))
+        self._ever_variables: list[Mapping[str, Value]] = [{}]
+        for site in self.world.sites.values():
+            value = self.random.randint(0, 9)
+            site.broker.variables.set(v=value)
+            self._ever_variables.append({"v": value})
 
     def problems(self) -> list[str]:
         """Run; gives all that was not as it should be."""
@@ -126,10 +132,9 @@ class Run:
     def _round(self, stormy: bool) -> list[str]:
         self._stormy = stormy
         for actor in self.actors.values():
-            actor.is_stable = True
-            actor.ever = list(actor.filters)
-            actor.received.clear()
+            actor.begin_round()
         self._expected.clear()
+        self._found = []
         begun = self.world.now_us
         times = sorted(self.random.randrange(ROUND_US) for _ in range(self.mix.actions))
         for time in times:
@@ -137,7 +142,7 @@ class Run:
         self._rest()
         if stormy:
             self._heal()
-        found = broken_rules(self.world)
+        found = broken_rules(self.world) + differences(self.world) + self._leftovers()
         found += self._problems_on_the_way(exact=not stormy)
         return found or self._problems_in_the_quiet() or self._problems_with_patterns()
 
@@ -162,7 +167,7 @@ class Run:
             return
         self.random.choices(
             (self._publish, self._subscribe, self._unsubscribe, self._advertise, self._unadvertise,
-             self._suspend_or_move, self._depart),
+             self._suspend_or_move, self._depart, self._claim, self._update, self._cancel),
             self._weights,
         )[0](actor)  # fmt: skip
 
@@ -177,7 +182,7 @@ class Run:
             world.crash(broker)
             for actor in self.actors.values():
                 if world.home[actor.client] == broker:
-                    _forgotten(actor)
+                    actor.forgotten()
         elif what == 1:
             world.restart(broker)
         elif world.lines:
@@ -188,28 +193,30 @@ class Run:
                 world.mend(a, b)
 
     def _go_elsewhere(self, actor: Actor) -> None:
-        """Be a client of another broker; the one it had is down."""
+        """Be a new client of another broker; the one it had is down, and has forgotten it.
+
+        What it has had may come to the other broker later, and then it comes again.
+        """
         up = [name for name, site in self.world.sites.items() if site.is_up]
         if up:
+            self._found += _unfit(actor, self._ever_variables)
+            actor.received.clear()
             self.world.home[actor.client] = self.random.choice(up)
 
     # -- what clients do ----------------------------------------------------------------------
 
     def _publish(self, actor: Actor) -> None:
         event = self._event_of(actor)
-        if not self._may_publish(actor, event):
-            self.world.request(actor.client, m.Publish(event))
-            return
-        near = self._reachable(self.world.home[actor.client])
-        must = frozenset(
-            each.client
-            for each in self.actors.values()
-            if each.is_stable
-            and self.world.home[each.client] in near
-            and each.wants(event)
-            and self._is_settled(actor)
-        )
-        self._expected.append((event, must))
+        if self._may_publish(actor, event) and self._is_settled(actor):
+            near = self._reachable(self.world.home[actor.client])
+            there = [each for each in self.actors.values() if self.world.home[each.client] in near]
+            stable = frozenset(
+                each.client
+                for each in there
+                if each.is_stable and any(wanted.matches(event) for wanted in each.filters)
+            )
+            sure = {each.client: each.sure_names() for each in there}
+            self._expected.append(_Expected(event, stable, sure))
         self.world.request(actor.client, m.Publish(event))
 
     def _is_settled(self, publisher: Actor) -> bool:
@@ -228,7 +235,10 @@ class Run:
         wanted = held if held and self.random.random() < 0.7 else random_filter(self.random)
         actor.is_stable = False
         actor.filters = [each for each in actor.filters if not wanted.covers(each)]
-        self.world.request(actor.client, m.Unsubscribe(wanted))
+        request = actor.state.unsubscribe(wanted)
+        for name in [each for each in actor.named if each not in actor.state]:
+            actor.cancelled(name)
+        self.world.request(actor.client, request)
 
     def _advertise(self, actor: Actor) -> None:
         offered = random_advertisement(self.random)
@@ -247,6 +257,44 @@ class Run:
         actor.advertisements = [each for each in actor.advertisements if not offered.covers(each)]
         self.world.request(actor.client, m.Unadvertise(offered))
 
+    def _claim(self, actor: Actor) -> None:
+        """Subscribe with a name."""
+        name = self.random.choice(NAMES)
+        if name in actor.state:
+            return
+        actor.is_known = True
+        filter = random_moving_filter(self.random)
+        request = actor.state.subscribe(
+            name,
+            filter,
+            random_parameters(self.random, filter),
+            now_us=self.world.now_us,
+            evolve=random_policy(self.random),
+            confirm=self.random.random() < 0.5,
+        )
+        actor.changed(name)
+        self.world.request(actor.client, request)
+
+    def _update(self, actor: Actor) -> None:
+        """Change parameters or, now and then, the whole filter."""
+        names = sorted(actor.named)
+        if not names:
+            self._claim(actor)
+            return
+        name = self.random.choice(names)
+        filter = random_moving_filter(self.random) if self.random.random() < 0.2 else None
+        values = random_parameters(self.random, filter or actor.state[name].subscription.filter)
+        confirm = self.random.random() < 0.5
+        request = actor.state.update(name, values, filter=filter, confirm=confirm)
+        actor.changed(name)
+        self.world.request(actor.client, request)
+
+    def _cancel(self, actor: Actor) -> None:
+        name = self.random.choice(NAMES)
+        if name in actor.state:
+            self.world.request(actor.client, actor.state.cancel(name))
+            actor.cancelled(name)
+
     def _suspend_or_move(self, actor: Actor) -> None:
         if not actor.is_known:
             return
@@ -261,26 +309,35 @@ class Run:
             self.world.request(actor.client, m.Resume())
             return
         self.world.home[actor.client] = target
-        self.world.request(actor.client, m.Resume(home))
+        actor.moves += 1
+        self.world.request(actor.client, m.Resume(home, actor.moves))
 
     def _depart(self, actor: Actor) -> None:
         self.world.request(actor.client, m.Depart())
-        _forgotten(actor)
+        actor.forgotten()
 
     # -- what should be -----------------------------------------------------------------------
 
+    def _leftovers(self) -> list[str]:
+        """What brokers hold for clients that they have not asked for, or the reverse."""
+        return [
+            each
+            for actor in self.actors.values()
+            for each in unlike_asked(
+                self.world, actor.client, actor.filters, actor.advertisements, actor.is_known
+            )
+        ]
+
     def _problems_on_the_way(self, *, exact: bool) -> list[str]:
-        found: list[str] = []
+        found = self._found
         for actor in self.actors.values():
-            found += _disorder(actor)
-            for each in actor.received:
-                if not any(wanted.matches(each.event) for wanted in actor.ever):
-                    found.append(f"{actor.client.identity} never asked for {_shown(each.event)}")
+            found += _unfit(actor, self._ever_variables)
         if exact:
-            for event, must in self._expected:
-                for client in sorted(must):
-                    actor = self.actors[client]
-                    if actor.is_stable and not actor.is_suspended and not _has(actor, event):
+            for event, stable, sure in self._expected:
+                for client, actor in self.actors.items():
+                    due = client in stable and actor.is_stable
+                    due = due or (client in sure and actor.is_due(event, sure[client]))
+                    if due and not actor.is_suspended and not _has(actor, event):
                         found.append(f"{client.identity} has missed {_shown(event)}")
         return found
 
@@ -291,10 +348,11 @@ class Run:
                 actor.is_suspended = False
                 world.request(actor.client, m.Resume())
             elif not world.sites[world.home[actor.client]].is_up:
-                _forgotten(actor)
+                actor.forgotten()
         self._rest()
         found: list[str] = []
         for _ in range(self.mix.probes):
+            world.run(world.now_us + self.random.randrange(PAUSE_US))
             publisher = self.random.choice(list(self.actors.values()))
             if not world.sites[world.home[publisher.client]].is_up:
                 continue
@@ -327,6 +385,7 @@ class Run:
             for actor in random.sample(there, min(2, len(there)))
         }
         for client, pattern in asked.items():
+            self.actors[client].is_known = True
             world.request(client, m.Subscribe(pattern))
         self._rest()
         oracles = {client: SequenceMatcher(pattern) for client, pattern in asked.items()}
@@ -363,7 +422,7 @@ class Run:
             event = random_event(self.random)
             if self._may_publish(publisher, event):
                 break
-        return event
+        return Event(event.attributes, from_micros(self.world.now_us))
 
     def _may_publish(self, publisher: Actor, event: Event) -> bool:
         return not self.needs_advertisements or any(
@@ -377,8 +436,13 @@ class Run:
         return {
             actor.client
             for actor in self.actors.values()
-            if self.world.home[actor.client] in near and actor.wants(event)
+            if self.world.home[actor.client] in near
+            and actor.wants(event, self._variables(actor.client))
         }
+
+    def _variables(self, client: Client) -> Mapping[str, Value]:
+        broker = self.world.sites[self.world.home[client]].broker
+        return broker.variables.known.values
 
     def _reachable(self, broker: Peer) -> set[Peer]:
         seen = {broker}
@@ -391,17 +455,15 @@ class Run:
         return seen
 
 
-def _forgotten(actor: Actor) -> None:
-    """Be as if new: the broker has forgotten the client."""
-    actor.filters, actor.advertisements = [], []
-    actor.is_known = actor.is_suspended = actor.is_stable = False
-
-
 def _has(actor: Actor, event: Event) -> bool:
     return any(each.event.attributes is event.attributes for each in actor.received)
 
 
-def _disorder(actor: Actor) -> Iterable[str]:
+def _unfit(actor: Actor, variables: Iterable[Mapping[str, Value]]) -> Iterable[str]:
+    """What a client got twice, out of order, or without ever having asked for it."""
+    for each in actor.received:
+        if not actor.ever_asked(each.event, variables):
+            yield f"{actor.client.identity} never asked for {_shown(each.event)}"
     last: dict[tuple[Peer, int], Stamp] = {}
     for each in actor.received:
         source = each.stamp.broker, each.stamp.begun

@@ -1,5 +1,6 @@
 """Faults at given times: `b3@2.5s..4s` for a broker that crashes and comes back, `a-b@1s..2s` for a
-link that is cut and mended. Without an end they stay down."""
+link that is cut and mended, `east,b7@1s..2s` for brokers that are cut off from all others. Without
+an end they stay down."""
 
 from __future__ import annotations
 
@@ -83,6 +84,26 @@ def parse_cut(text: str, topology: Topology) -> Fault:
         if name in (f"{link.a}-{link.b}", f"{link.b}-{link.a}"):
             return Fault((link.a, link.b), begin_us, end_us)
     raise SimulationError(f"there is no link {name!r} in {topology.name!r}")
+
+
+def parse_partition(text: str, topology: Topology) -> tuple[Fault, ...]:
+    """Read which brokers are cut off; a region stands for all of its brokers.
+
+    >>> from tidegate.simulation.generators import generate
+    >>> [fault.names for fault in parse_partition("b0,b1@1s..2s", generate("star", 4))]
+    [('b0', 'b2'), ('b0', 'b3')]
+    """
+    names, begin_us, end_us = _parts(text, "east,b7@1s..2s")
+    inside: set[Peer] = set()
+    for name in names.split(","):
+        members = [broker for broker, region in topology.regions.items() if region == name]
+        if not members:
+            topology.links_of(name)  # raises if there is no such broker
+        inside.update(members or [name])
+    cut = [link for link in topology.links if (link.a in inside) != (link.b in inside)]
+    if not cut:
+        raise SimulationError(f"{text!r} cuts nobody off from {topology.name!r}")
+    return tuple(Fault((link.a, link.b), begin_us, end_us) for link in cut)
 
 
 def _parts(text: str, example: str) -> tuple[str, int, int | None]:

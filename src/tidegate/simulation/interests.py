@@ -1,13 +1,18 @@
-"""Random filters, patterns, advertisements and events over a few attributes, much of it covered."""
+"""Random filters, some of which change, patterns, advertisements and events.
+
+All are over a few attributes, and much of it is covered.
+"""
 
 from __future__ import annotations
 
 from random import Random
 
+from tidegate.adapting.policies import Cached, Evolve, Lazy, Periodic
 from tidegate.language.advertisements import Advertisement, parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.patterns import Pattern
+from tidegate.language.values import Value
 
 NUMBERS = ("x", "y", "z")
 TEXTS = ("kind", "place")
@@ -40,6 +45,43 @@ def _constraint(random: Random, name: str) -> str:
     if shape == 1:
         return f"{name} in ({low}, {random.randint(0, VALUE_MAX)})"
     return f"{name} {random.choice(('<', '<=', '>', '>=', '=', '!='))} {low}"
+
+
+MOVING_FILTERS = (
+    "x < :n",
+    "x >= :n and kind = :word",
+    "x between :n - 2 and :n + :m",
+    "y in (:n, :m) or z > :n",
+    "kind starts with :word and y <= :n",
+    "x < :n + t",
+    "x between t % 10 - 2 and t % 10 + 2",
+    "x between :n - t and :n + t and kind = :word",
+    "y < 5 + :m * sin(t)",
+    "y >= abs(:n - t / 2) or x = :n",
+    "z > min(:n, t) and z <= max(:m, 9 - t)",
+    "z < @v",
+    "x <= :n and y >= @v - t",
+)
+
+
+def random_moving_filter(random: Random) -> Filter:
+    """A filter with parameters :n, :m and :word, some of which move."""
+    return parse(random.choice(MOVING_FILTERS))
+
+
+def random_parameters(random: Random, filter: Filter) -> dict[str, Value]:
+    """Values for the parameters of such a filter, now and then not for all of them."""
+    values: dict[str, Value] = {
+        "n": random.randint(0, VALUE_MAX),
+        "m": random.choice((0, 1, 2.5, VALUE_MAX)),
+        "word": random.choice(WORDS),
+    }
+    return {name: values[name] for name in filter.parameters if random.random() < 0.9}
+
+
+def random_policy(random: Random) -> Evolve | None:
+    """When a filter that moves is evaluated."""
+    return random.choice((None, Lazy(), Periodic(0.3), Cached(0.5)))
 
 
 def random_advertisement(random: Random) -> Advertisement:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from tidegate.language.advertisements import Advertisement
+from tidegate.language.filters import Filter
 from tidegate.matching.orders import ADVERTISEMENTS, FILTERS, Order
+from tidegate.matching.poset import Node
 from tidegate.routing.broker import Broker
-from tidegate.routing.forwarding import Entry, Forwarding
+from tidegate.routing.forwarding import Claim, Entry, Forwarding
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.world import World
 
@@ -25,6 +28,40 @@ def broken_rules(world: World) -> list[str]:
             found += [f"{name}, {what}: {each}" for each in _link_problems(name, what, brokers)]
         found += [f"{name}: {each}" for each in _session_problems(world, name, broker)]
     return found
+
+
+def unlike_asked(
+    world: World,
+    client: Client,
+    wanted: Sequence[Filter],
+    offered: Sequence[Advertisement],
+    is_known: bool,
+) -> list[str]:
+    """Where brokers know of a client what they should not, or not what they should."""
+    home = world.home[client]
+    found: list[str] = []
+    for name, site in world.sites.items():
+        if not site.is_up:
+            continue
+        broker, is_home = site.broker, name == home
+        if client in broker.sessions and not (is_home and is_known):
+            found.append(f"{name}: {client.identity} has left and is still known here")
+        unlike = [
+            *_unlike(broker.subscriptions.held(client), wanted if is_home else (), FILTERS),
+            *_unlike(broker.offers.held(client), offered if is_home else (), ADVERTISEMENTS),
+        ]
+        found += [f"{name}: {client.identity} {each}" for each in unlike]
+    return found
+
+
+def _unlike(held: Sequence[Node[T]], asked: Sequence[T], order: Order[T]) -> Iterator[str]:
+    items = [node.item for node in held]
+    for item in items:
+        if not any(order.covers(item, each) and order.covers(each, item) for each in asked):
+            yield f"has not asked for {item}, which is held"
+    for item in asked:
+        if not any(order.covers(item, each) and order.covers(each, item) for each in items):
+            yield f"has asked for {item}, which is not held"
 
 
 def _table_problems(table: Forwarding[T], order: Order[T]) -> Iterator[str]:
@@ -67,8 +104,9 @@ def _session_problems(world: World, name: Peer, broker: Broker) -> Iterator[str]
     for table in (broker.subscriptions, broker.offers):
         for node in table.poset:
             for asker in node.subscribers:
-                if isinstance(asker, Client) and world.home[asker] != name:
-                    yield f"{asker.identity} is at {world.home[asker]} and still asks here"
+                client = asker.client if isinstance(asker, Claim) else asker
+                if isinstance(client, Client) and world.home[client] != name:
+                    yield f"{client.identity} is at {world.home[client]} and still asks here"
     if len(broker.waves):
         yield f"{len(broker.waves)} waves have not come back"
     if len(broker.moves):

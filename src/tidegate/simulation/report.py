@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from tidegate.simulation.clients import Tally
+from tidegate.simulation.script import Happening
 from tidegate.simulation.world import World
 
 SHOWN = 5
@@ -75,15 +76,21 @@ class Report:
     wall_s: float
     messages_per_s: float
     """Of simulated messages in a second of the computer that simulates."""
+    is_scripted: bool = False
+    """Whether clients followed a script; what they want is not counted then."""
+    happenings: Sequence[Happening] = ()
+    """What clients of a script were told."""
 
     def lines(self) -> Iterator[str]:
-        """The figures for a reader."""
+        """The figures for a reader, and before them what clients of a script were told."""
+        for each in self.happenings:
+            yield each.line()
         for name, text in self._rows():
             yield f"{name:<14}{text}"
 
     def to_json(self) -> str:
         """All of it, in one line."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), default=str)
 
     def loads_json(self) -> str:
         """Messages of links and brokers, as `tidegate topology --loads` reads them."""
@@ -91,14 +98,17 @@ class Report:
         brokers = {each.name: each.handled for each in self.loads if each.handled}
         return json.dumps({"links": links, "brokers": brokers}, indent=1) + "\n"
 
+    def _delivered(self) -> str:
+        if self.is_scripted:
+            return f"{self.delivered:,}"
+        return f"{self.delivered:,} of {self.wanted:,} wanted, {self.spurious:,} spurious"
+
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "overlay", f"{self.topology}, {self.brokers:,} brokers, {len(self.links):,} links"
-        yield "run", f"{self.routing} routing, {self.workload} workload, seed {self.seed}"
+        clients = "scripted clients" if self.is_scripted else f"{self.workload} workload"
+        yield "run", f"{self.routing} routing, {clients}, seed {self.seed}"
         yield "published", f"{self.published:,} events"
-        yield (
-            "delivered",
-            f"{self.delivered:,} of {self.wanted:,} wanted, {self.spurious:,} spurious",
-        )
+        yield "delivered", self._delivered()
         if self.delays is not None:
             delays = self.delays
             yield (

@@ -43,6 +43,15 @@ def hierarchical(topology: Topology, root: str | None = None) -> Topology:
     return _reshaped(topology, links, Architecture.HIERARCHICAL)
 
 
+def with_bandwidth(topology: Topology, bytes_per_s: float) -> Topology:
+    """The same overlay, where links that do not say it carry so many bytes in a second."""
+    links = tuple(
+        link if link.bandwidth_bytes_per_s else replace(link, bandwidth_bytes_per_s=bytes_per_s)
+        for link in topology.links
+    )
+    return replace(topology, links=links)
+
+
 def central(topology: Topology) -> str:
     """A broker in the middle of a longest way through the overlay.
 

@@ -1,8 +1,9 @@
 """Runs a workload in a world: a scenario says all of it, and one scenario is one run.
 
-Publishers advertise, if the routing needs it; when that has settled, subscribers subscribe; when
-that has settled, events are published for as long as the scenario says, and faults happen. Times
-of events and faults count from then on. Clients of a broker that restarts say again what they want.
+Publishers advertise, if the semantics asks for it; when that has settled, subscribers subscribe;
+when that has settled, events are published for as long as the scenario says, and faults happen.
+Times of events and faults count from then on. Clients of a broker that restarts say again what they
+want.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from tidegate.simulation.clients import Interest, Publisher, Subscriber, Tally
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Fault, Step
 from tidegate.simulation.report import Report, broker_loads, delays_of, link_loads
+from tidegate.simulation.script import Cast, Script
 from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Trace
 from tidegate.simulation.workloads import Demand, Plan, workload
-from tidegate.simulation.world import World
+from tidegate.simulation.world import Weather, World
 
 HIERARCHY = "hierarchy"
 ROUTINGS = (*STRATEGIES, HIERARCHY)
+BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS = "subscription", "advertisement"
+SEMANTICS = (BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS)
+"""What is delivered: all that is asked for, or of that what its publisher has advertised."""
 SLICES = 200
 """Into so many parts the time of a run is divided to show progress."""
 YOUNG_OBJECTS = 200_000
@@ -55,8 +60,15 @@ class Scenario:
     """How long a broker takes for each message."""
     merging: bool = False
     """Whether brokers send filters merged where that is exact."""
+    substrate: str = "poset"
+    """What finds the filters that an event matches, in brokers."""
+    semantics: str | None = None
+    """One of SEMANTICS; None for the one that fits the routing."""
+    weather: Weather = field(default_factory=Weather)
     slow: Slowness | None = None
     faults: tuple[Fault, ...] = ()
+    script: Script | None = None
+    """What further clients do."""
 
 
 def strategy_name(routing: str, topology: Topology) -> str:
@@ -74,6 +86,22 @@ def strategy_name(routing: str, topology: Topology) -> str:
             "or the routing 'subscription'"
         )
     return "subscription"
+
+
+def only_advertised(scenario: Scenario) -> bool:
+    """Whether only what was advertised is delivered.
+
+    Raises RoutingError where the routing does not go with the semantics.
+    """
+    needed = STRATEGIES[strategy_name(scenario.routing, scenario.topology)].needs_advertisements
+    if scenario.semantics is None:
+        return needed
+    if needed and scenario.semantics == BY_SUBSCRIPTIONS:
+        raise RoutingError(
+            f"the routing {scenario.routing!r} delivers only what was advertised; take the "
+            f"semantics {BY_ADVERTISEMENTS!r}, or another routing"
+        )
+    return scenario.semantics == BY_ADVERTISEMENTS
 
 
 class Simulation:
@@ -94,12 +122,16 @@ class Simulation:
             scenario.seed,
             costs=Costs(base_us=scenario.processor_us),
             merging=scenario.merging,
+            substrate=scenario.substrate,
+            only_advertised=only_advertised(scenario),
+            weather=scenario.weather,
             watcher=trace,
         )
         self.tally = Tally()
         self._interest = Interest()
         plan = Plan(workload(scenario.workload), scenario.demand, scenario.topology, scenario.seed)
         self._publishers = [Publisher(each, self.world, self.tally) for each in plan.publishers()]
+        self.cast = Cast(scenario.script or Script(()), self.world, self.tally, trace)
         slow = scenario.slow or Slowness(0, 0)
         self._subscribers = [
             Subscriber(
@@ -112,31 +144,38 @@ class Simulation:
         """Run it all; ``advance`` is told of progress, `SLICES` steps in all."""
         begun_s = perf_counter()
         with _rare_collections():
-            self._introduce()
+            self._introduce(advance)
             self._go_on(advance)
         return self._report(perf_counter() - begun_s)
 
     # -- phases -------------------------------------------------------------------------------
 
-    def _introduce(self) -> None:
+    def _introduce(self, advance: Advance) -> None:
         world, trace = self.world, self._trace
         clients: list[Publisher | Subscriber] = [*self._publishers, *self._subscribers]
         for each in clients:
             world.admit(each.plan.client, each, each.plan.broker)
             if trace is not None:
                 trace.admitted(each.plan.client, each.plan.broker)
+        self.cast.enter()
         if self._needs_advertisements:
             for publisher in self._publishers:
                 publisher.introduce()
-            world.run()
+            self._settle(advance)
         for subscriber in self._subscribers:
             subscriber.enter(self._interest)
             subscriber.introduce()
-        world.run()
+        self._settle(advance)
+
+    def _settle(self, advance: Advance) -> None:
+        """Let everything come to rest; nobody knows how long that takes, only that it goes on."""
+        while (next_us := self.world.next_us) is not None:
+            self.world.run(next_us)
+            advance(0)
 
     @property
     def _needs_advertisements(self) -> bool:
-        return STRATEGIES[self.world.routing].needs_advertisements
+        return bool(self.world.only_advertised)
 
     def _go_on(self, advance: Advance) -> None:
         """Publish, change subscriptions and let things fail, until the time is over."""
@@ -147,6 +186,7 @@ class Simulation:
             self._repeat(publisher.plan.times_us, publisher.publish, begin_us, end_us)
         for subscriber in self._subscribers:
             self._repeat(subscriber.plan.times_us, subscriber.change, begin_us, end_us)
+        self.cast.begin(begin_us)
         for fault in self.scenario.faults:
             for time_us, step, names in fault.steps(self.scenario.topology):
                 world.at(begin_us + time_us, self._fault(step, names))
@@ -225,6 +265,8 @@ class Simulation:
             simulated_s=world.now_us / 1e6,
             wall_s=wall_s,
             messages_per_s=world.arrived / max(wall_s, 1e-9),
+            is_scripted=scenario.script is not None,
+            happenings=tuple(self.cast.happenings),
         )
 
 

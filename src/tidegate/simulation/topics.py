@@ -19,6 +19,8 @@ from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value, from_micros
 
 LEVELS = 100
+AT_LEAST = parse("topic = :topic and level >= :level")
+"""What a subscriber asks for that changes its mind by updates."""
 PORTFOLIO_MAX = 10
 """How many topics a publisher has."""
 
@@ -43,6 +45,10 @@ class Topics:
         """A topic."""
         rank = bisect(self._sums, random.random() * self._sums[-1])
         return f"t{(min(rank, self.count - 1) + self.shift) % self.count}"
+
+    def values(self, random: Random) -> dict[str, Value]:
+        """What a subscriber may ask for, as values for `AT_LEAST`."""
+        return {"topic": self.draw(random), "level": random.randrange(0, LEVELS, 10)}
 
     def wanted(self, random: Random) -> Filter:
         """What a subscriber may ask for; half of the filters are narrower than a topic."""

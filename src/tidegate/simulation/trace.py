@@ -11,19 +11,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import IO, Any
 from zlib import crc32
 
+from tidegate.adapting.policies import parse_evolve
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.events import Event
-from tidegate.language.values import from_micros, to_micros
+from tidegate.language.values import Value, from_micros, to_micros
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Step
 from tidegate.simulation.overlay_file import from_json, to_json
-from tidegate.simulation.world import World
+from tidegate.simulation.world import Weather, World
 
 VERSION = 1
 CONTENT_CHARS_MAX = 200
@@ -45,6 +47,9 @@ class Trace:
             "seed": world.seed,
             "processor_us": world.costs.base_us,
             "merging": world.merging,
+            "substrate": world.substrate,
+            "only_advertised": world.only_advertised,
+            "weather": asdict(world.weather),
             **more,
             "overlay": json.loads(to_json(world.topology)),
         }
@@ -53,6 +58,10 @@ class Trace:
     def admitted(self, client: Client, broker: Peer) -> None:
         """Take note of a new client."""
         self._put({"us": 0, "admit": client.identity, "broker": broker})
+
+    def moved(self, now_us: int, client: Client, broker: Peer) -> None:
+        """Take note of a client that goes to another broker."""
+        self._put({"us": now_us, "move": client.identity, "broker": broker})
 
     def happened(self, now_us: int, step: Step, names: Iterable[Peer]) -> None:
         """Take note of a fault."""
@@ -102,14 +111,21 @@ def content(message: Message) -> str:
         case m.Notify(publication, tree, destinations):
             to = "" if destinations is None else f" for {', '.join(sorted(destinations))}"
             return _publication(publication) + (f" on {tree}" if tree else "") + to
-        case m.Deliver(publication):
-            return _publication(publication)
-        case m.Interests(new, gone) | m.Offers(new, gone):
-            added = [f"+{_key(key)} {item}" for key, item in new]
-            return "; ".join([*added, *(f"-{_key(key)}" for key in gone)])
+        case m.Deliver(publication, matches):
+            versions = ", ".join(f"{name} {version}" for name, version in matches)
+            return _publication(publication) + (f" for {versions}" if versions else "")
+        case m.Interests(new, gone, altered):
+            cells = [f"~{_key(key)} {dict(each)}" for key, each in altered]
+            return "; ".join([*_changes(new, gone), *cells])
+        case m.Offers(new, gone):
+            return "; ".join(_changes(new, gone))
         case m.Refused(request, reason):
             return f"{type(request).__name__}: {reason}"
     return str(message)
+
+
+def _changes(new: Iterable[tuple[m.Key, object]], gone: Iterable[m.Key]) -> list[str]:
+    return [*(f"+{_key(key)} {item}" for key, item in new), *(f"-{_key(key)}" for key in gone)]
 
 
 def _publication(publication: m.Publication) -> str:
@@ -128,34 +144,108 @@ def _request_to_json(message: Message) -> _Record:
     match message:
         case m.Publish(event):
             time_us = None if event.time is None else to_micros(event.time)
-            return {"do": "publish", "event": dict(event.attributes), "time_us": time_us}
-        case m.Subscribe(wanted):
+            return {"do": "publish", "event": _to_json(event.attributes), "time_us": time_us}
+        case m.Subscribe(wanted, name=None):
             return {"do": "subscribe", "filter": str(wanted)}
+        case m.Subscribe():
+            return {"do": "subscribe", "filter": str(message.wanted), **_named_to_json(message)}
+        case m.Update(name, version, parameters, filter, confirm):
+            text = None if filter is None else str(filter)
+            return {"do": "update", "name": name, "version": version, "confirm": confirm,
+                    "params": _to_json(parameters), "filter": text}  # fmt: skip
+        case m.Cancel(name):
+            return {"do": "cancel", "name": name}
         case m.Unsubscribe(wanted):
             return {"do": "unsubscribe", "filter": str(wanted)}
         case m.Advertise(offered):
             return {"do": "advertise", "filter": str(offered)}
         case m.Unadvertise(offered):
             return {"do": "unadvertise", "filter": str(offered)}
+        case m.Suspend():
+            return {"do": "suspend"}
+        case m.Resume(home, moves):
+            return {"do": "resume", "home": home, "moves": moves}
+        case m.Depart():
+            return {"do": "depart"}
     raise SimulationError(f"a trace cannot hold the request {type(message).__name__}")
 
 
-def _request_of(record: _Record) -> Message:
+def request_of(record: _Record) -> Message:
+    """The request of a client that a line of a trace holds."""
     match record["do"]:
         case "publish":
             time_us = record["time_us"]
             return m.Publish(
-                Event.of(record["event"], None if time_us is None else from_micros(time_us))
+                Event.of(
+                    _of_json(record["event"]), None if time_us is None else from_micros(time_us)
+                )
             )
-        case "subscribe":
+        case "subscribe" if "name" not in record:
             return m.Subscribe(record["filter"])
+        case "subscribe":
+            return _named_of(record)
+        case "update":
+            return m.Update(
+                record["name"], record["version"], _of_json(record["params"]), record["filter"],
+                record["confirm"],
+            )  # fmt: skip
+        case "cancel":
+            return m.Cancel(record["name"])
         case "unsubscribe":
             return m.Unsubscribe(record["filter"])
         case "advertise":
             return m.Advertise(record["filter"])
         case "unadvertise":
             return m.Unadvertise(record["filter"])
+        case "suspend":
+            return m.Suspend()
+        case "resume":
+            return m.Resume(record.get("home"), record.get("moves", 0))
+        case "depart":
+            return m.Depart()
     raise SimulationError(f"there is no request {record['do']!r}")
+
+
+def _to_json(values: Mapping[str, Value | None]) -> _Record:
+    """Values by name; JSON has no timestamps, so those are objects with microseconds."""
+    return {
+        name: {"us": to_micros(value)} if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+
+
+def _of_json(values: Any) -> Any:
+    """The values that such an object holds; what is none is left to those who want values."""
+    if not isinstance(values, dict):
+        return values
+    return {
+        name: from_micros(each["us"]) if isinstance(each, dict) and set(each) == {"us"} else each
+        for name, each in values.items()
+    }
+
+
+def _named_to_json(message: m.Subscribe) -> _Record:
+    return {
+        "name": message.name,
+        "params": _to_json(message.parameters),
+        "evolve": None if message.evolve is None else str(message.evolve),
+        "version": message.version,
+        "origin_us": message.origin_us,
+        "confirm": message.confirm,
+    }
+
+
+def _named_of(record: _Record) -> Message:
+    evolve = record["evolve"]
+    return m.Subscribe(
+        record["filter"],
+        record["name"],
+        _of_json(record["params"]),
+        None if evolve is None else parse_evolve(evolve),
+        record["version"],
+        record["origin_us"],
+        record["confirm"],
+    )
 
 
 # -- replay -------------------------------------------------------------------------------------
@@ -251,6 +341,9 @@ def _world_of(header: _Record) -> World:
             header["seed"],
             costs=Costs(base_us=header["processor_us"]),
             merging=header["merging"],
+            substrate=header["substrate"],
+            only_advertised=header["only_advertised"],
+            weather=Weather(**header["weather"]),
         )
 
 
@@ -260,11 +353,15 @@ def _schedule(world: World, record: _Record) -> None:
     if "admit" in record:
         world.topology.links_of(record["broker"])  # raises if there is no such broker
         world.admit(Client(record["admit"]), _Nobody(), record["broker"])
+    elif "move" in record:
+        world.topology.links_of(record["broker"])  # raises if there is no such broker
+        client, broker = Client(record["move"]), record["broker"]
+        world.at(time_us, lambda: world.home.update({client: broker}))
     elif "fault" in record:
         step, names = Step(record["fault"]), tuple(record["names"])
         world.at(time_us, lambda: step.apply(world, names))
     else:
-        client, request = Client(record["client"]), _request_of(record)
+        client, request = Client(record["client"]), request_of(record)
         if client not in world.home:
             raise SimulationError(f"{client.identity!r} was not admitted")
         world.at(time_us, lambda: world.request(client, request))

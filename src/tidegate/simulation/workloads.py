@@ -14,6 +14,7 @@ from random import Random
 
 from tidegate.errors import SimulationError
 from tidegate.language.filters import Filter
+from tidegate.language.values import Value
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.arrivals import Bursts, arrivals
 from tidegate.simulation.topics import Portfolio, Topics
@@ -35,6 +36,8 @@ class Workload:
     """Whether each region has a ranking of topics of its own."""
     churn_per_s: float = 0.0
     """How often a subscriber asks for something else instead."""
+    by_updates: bool = False
+    """Whether it does so by changing parameters, and not by subscribing anew."""
 
 
 WORKLOADS: Mapping[str, Workload] = {
@@ -43,6 +46,9 @@ WORKLOADS: Mapping[str, Workload] = {
     "zipf": Workload("a few topics are popular, most are not", skew=1.0),
     "regional": Workload("as zipf, with other topics in each region", skew=1.0, is_regional=True),
     "churn": Workload("as zipf, with subscriptions that change", skew=1.0, churn_per_s=0.5),
+    "updates": Workload(
+        "as churn, by changes of parameters", skew=1.0, churn_per_s=0.5, by_updates=True
+    ),
 }
 
 
@@ -86,10 +92,15 @@ class SubscriberPlan:
     random: Random
     times_us: Iterator[int]
     """When it asks for something else."""
+    by_updates: bool = False
 
     def wanted(self) -> Filter:
         """What it asks for next."""
         return self.topics.wanted(self.random)
+
+    def values(self) -> dict[str, Value]:
+        """What it asks for next, as values of parameters."""
+        return self.topics.values(self.random)
 
 
 class Plan:
@@ -135,7 +146,8 @@ class Plan:
             random = Random(f"subscriber {number} of {self._seed}")
             times = arrivals(random, self._workload.churn_per_s)
             topics = self._topics_at(broker)
-            yield SubscriberPlan(Client(f"s{number}"), broker, topics, random, times)
+            client, by_updates = Client(f"s{number}"), self._workload.by_updates
+            yield SubscriberPlan(client, broker, topics, random, times, by_updates)
 
     def _topics_at(self, broker: Peer) -> Topics:
         return self._topics.get(self._topology.regions.get(broker, ""), self._anywhere)

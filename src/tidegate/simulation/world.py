@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from time import process_time
 from typing import Protocol
 
 from tidegate.errors import SimulationError, TopologyError
@@ -27,7 +28,7 @@ from tidegate.routing.domains import Architecture, Domain, Plan
 from tidegate.routing.graph import Announcement, Graph
 from tidegate.routing.messages import Address, Client, Message, Notify, Outgoing, Peer
 from tidegate.routing.strategies import Strategy, strategy
-from tidegate.simulation.costs import FREE, Costs
+from tidegate.simulation.costs import FREE, Costs, unshared
 from tidegate.simulation.topology import Link, Topology
 
 Action = Callable[[], None]
@@ -49,6 +50,14 @@ class Watcher(Protocol):
 
     def __call__(self, now_us: int, sender: Address, receiver: Address, message: Message) -> None:
         """Take note of a message."""
+        ...
+
+
+class Stopwatch(Protocol):
+    """Is told how much of the real processor a broker took for a message."""
+
+    def __call__(self, message: Message, seconds: float) -> None:
+        """Take note of it."""
         ...
 
 
@@ -108,9 +117,12 @@ class World:
     costs: Costs = FREE
     weather: Weather = field(default_factory=Weather)
     watcher: Watcher | None = None
+    stopwatch: Stopwatch | None = None
     only_advertised: bool | None = None
     merging: bool = False
     """Whether brokers send filters merged where that is exact."""
+    substrate: str = "poset"
+    """What finds the filters that an event matches, in brokers."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     lines: dict[tuple[Peer, Peer], Line] = field(default_factory=dict, init=False)
@@ -152,7 +164,10 @@ class World:
             begun_us=self.now_us,
             only_advertised=self.only_advertised,
             merging=self.merging,
+            substrate=self.substrate,
         )
+        broker.variables.provide("load", lambda _time: self.sites[name].waiting)
+        broker.variables.provide("free_bandwidth", lambda _time: self._free_bandwidth(name))
         mine = dict.fromkeys(
             self.topology.link(name, each).domain for each in self.topology.neighbours(name)
         )
@@ -168,6 +183,17 @@ class World:
                 )
             )
         return broker
+
+    def _free_bandwidth(self, name: Peer) -> float | None:
+        """Bytes a second of the links from a broker that carry nothing now; None without limits."""
+        lines = [line for (sender, _), line in self.lines.items() if sender == name]
+        limits = [(line, line.bandwidth_bytes_per_s) for line in lines]
+        free = [
+            limit if line.free_at_us <= self.now_us else 0.0
+            for line, limit in limits
+            if limit is not None
+        ]
+        return sum(free) if free else None
 
     def _lay(self, link: Link) -> None:
         """Have a link, both ways, as the plan says."""
@@ -206,6 +232,11 @@ class World:
                 raise SimulationError(f"the world has not come to rest after {done:,} actions")
         if until_us is not None:
             self.now_us = max(self.now_us, until_us)
+
+    @property
+    def next_us(self) -> int | None:
+        """When something happens next; None if nothing does."""
+        return self._agenda[0][0] if self._agenda else None
 
     @property
     def arrived(self) -> int:
@@ -284,17 +315,26 @@ class World:
         site.busy_us += cost_us
         site.free_at_us = max(self.now_us, site.free_at_us) + cost_us
         epoch = site.epoch
+        line = None if isinstance(sender, Client) else self.lines[sender, receiver]
+        line_epoch = 0 if line is None else line.epoch
 
         def handle() -> None:
-            if site.epoch == epoch:
-                site.waiting -= 1
+            if site.epoch != epoch:
+                return
+            site.waiting -= 1
+            if line is None or line.epoch == line_epoch:  # else it is lost with the link
                 self._handle(site, sender, message)
 
         self._later(site.free_at_us, handle)
 
     def _handle(self, site: Site, sender: Address, message: Message) -> None:
         site.handled += 1
+        if self.stopwatch is not None:
+            message = unshared(message)
+        begun_s = process_time()
         sent = site.broker.handle(message, sender, self.now_us)
+        if self.stopwatch is not None:
+            self.stopwatch(message, process_time() - begun_s)
         if sent:
             self._send(site.broker.name, sent)
         elif type(message) is Notify:

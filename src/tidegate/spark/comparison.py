@@ -22,8 +22,9 @@ from pyspark.sql import types as t
 
 from tidegate.matching.batches import EventBatch, VersionColumns, VersionMatches
 from tidegate.spark.buckets import Buckets
+from tidegate.spark.delivery_rows import OUTPUT_ROWS_MAX, delivery_arrays
 from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import OUTPUT_ROWS_MAX, Layout, delivery_arrays
+from tidegate.spark.worker import Layout
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -2,21 +2,25 @@
 
 Delta's own connector for Spark needs a jar for exactly this version of Spark, and none was found
 for 4.3 (delta-spark_4.2_2.13:4.4.0 fails with a NoSuchMethodError when it writes). So Spark writes
-the Parquet files, in parallel, and the Python package ``deltalake`` enters them into the table's
-log. The entry has the batch id as an application transaction, in one commit with the files.
+the Parquet files, in parallel (in a stream the workers do that find the deliveries), and the Python
+package ``deltalake`` enters them into the table's log. The entry has the batch id as an application
+transaction, in one commit with the files.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from tidegate.errors import ConnectorError
+from tidegate.spark.parquet_writing import Found, write_batch
 from tidegate.spark.sinks import query_id
 
 if TYPE_CHECKING:
@@ -52,22 +56,41 @@ class DeltaSink:
         self._application = application
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        def written(folder: Path) -> int:
+            _write_parquet(deliveries, folder)
+            return 0
+
+        self._commit(deliveries, deliveries.schema, batch_id, written)
+
+    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+        def written(folder: Path) -> int:
+            return write_batch(found, folder.parent, folder)
+
+        return self._commit(found[0].events, found[0].schema, batch_id, written)
+
+    def _commit(
+        self, rows: DataFrame, columns: StructType, batch_id: int, write: Callable[[Path], int]
+    ) -> int:
+        """Have files written and enter them into the log, unless that was done before.
+
+        Gives how many deliveries they have, as ``write`` says; none if nothing was to be done.
+        """
         from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 
-        application = self._application or query_id(deliveries) or "tidegate"
+        application = self._application or query_id(rows) or "tidegate"
         # The log of a Delta table writes a schema as Spark does.
-        schema = Schema.from_json(deliveries.schema.toNullable().json())
+        schema = Schema.from_json(columns.toNullable().json())
         table = DeltaTable.create(self._root, schema, mode="ignore")
         self._check_columns(table.schema(), schema)
         last = table.transaction_version(application)
         if last is not None and last >= batch_id:
-            return
+            return 0
         folder = self._root / application / str(batch_id)
-        _write_parquet(deliveries, folder)
+        matches = write(folder)
         added = [action for file in folder.glob("*.parquet") if (action := self._entry(file))]
         if not added:
-            shutil.rmtree(folder)
-            return
+            shutil.rmtree(folder, ignore_errors=True)
+            return 0
         transaction = Transaction(application, batch_id)
         table.create_write_transaction(
             list(added),
@@ -75,6 +98,7 @@ class DeltaSink:
             schema,
             commit_properties=CommitProperties(app_transactions=[transaction]),
         )
+        return matches
 
     def _check_columns(self, there: Schema, schema: Schema) -> None:
         """Refuse deliveries that are unlike the table, which the log would take all the same."""

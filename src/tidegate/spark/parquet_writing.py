@@ -12,17 +12,22 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from tidegate.spark.worker import Task
+from tidegate.spark.delivery_rows import matches_in
+from tidegate.spark.worker import PlainTask, Task
 
 FILES_SCHEMA = "name string, matches long"
 STAGING = "_staging"
+GROUP_MATCHES = 2_000_000
+"""A row group has so many matches, and those of the last event."""
+DICTIONARY_BYTES_MAX = 64 * 2**20
+"""Columns with larger dictionaries are written as they are. By default that begins at 1 MB, which
+is where a hundred thousand ids are."""
 
 
 def is_local(path: str) -> bool:
@@ -40,33 +45,60 @@ class WritingTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         name = f"part-{uuid.uuid4().hex}.parquet"
         matches = 0
-        writer: pq.ParquetWriter | None = None
+        file: _File | None = None
         try:
             for rows in self.task(batches):
-                if writer is None:
+                if file is None:
                     Path(self.folder).mkdir(parents=True, exist_ok=True)
-                    writer = _writer(Path(self.folder) / name, rows.schema)
-                writer.write_batch(rows)
-                matches += _matches(rows)
+                    file = _File(Path(self.folder) / name, rows.schema)
+                count = matches_in(rows)
+                file.add(rows, count)
+                matches += count
         finally:
-            if writer is not None:
-                writer.close()
-        if writer is not None:
+            if file is not None:
+                file.close()
+        if file is not None:
             yield pa.RecordBatch.from_pydict({"name": [name], "matches": [matches]})
 
 
-def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer that keeps no minimum and maximum of what is in lists, which nobody can use."""
-    plain = [field.name for field in schema if not pa.types.is_nested(field.type)]
-    return pq.ParquetWriter(path, schema, write_statistics=plain)
+class _File:
+    """A file of Parquet whose row groups have about as many matches each.
 
+    Rows wait until there are enough of them: each row group has a dictionary of its own, and where
+    there are many small ones, writing these takes as long as all the rest. The file does not say
+    that columns were coded, or Arrow would give them back as codes. It has no minimum and maximum
+    of what is in lists, which nobody can use.
+    """
 
-def _matches(rows: pa.RecordBatch) -> int:
-    """How many matches some rows have, which may be grouped."""
-    if "deliveries" not in rows.schema.names:
-        return rows.num_rows
-    lists: Any = rows.column("deliveries")
-    return len(lists.flatten())
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        plain = [field.name for field in schema if not pa.types.is_nested(field.type)]
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            write_statistics=plain,
+            store_schema=False,
+            dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
+        )
+        self._waiting: list[pa.RecordBatch] = []
+        self._matches = 0
+
+    def add(self, rows: pa.RecordBatch, matches: int) -> None:
+        """Write rows that have so many matches."""
+        self._waiting.append(rows)
+        self._matches += matches
+        if self._matches >= GROUP_MATCHES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting)
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._waiting, self._matches = [], 0
+
+    def close(self) -> None:
+        """Write what waits, and the end of the file."""
+        self._flush()
+        self._writer.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +111,7 @@ class Found:
 
     def deliveries(self) -> DataFrame:
         """The deliveries."""
-        return self.events.mapInArrow(self.task, self.schema)
+        return self.events.mapInArrow(PlainTask(self.task), self.schema)
 
 
 def write_batch(found: Sequence[Found], root: Path, target: Path) -> int:

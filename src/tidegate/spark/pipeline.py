@@ -37,17 +37,28 @@ def session_for(settings: PipelineSettings) -> SparkSession:
     return spark
 
 
+def check_places(settings: PipelineSettings) -> None:
+    """See that what a pipeline reads from is there, as far as that is known without Spark."""
+    chosen = settings.subscriptions
+    places = [
+        ("source", settings.source.path),
+        ("subscriptions", chosen.changes),
+        ("subscriptions", chosen.table),
+    ]
+    for name, path in places:
+        if path is not None and "://" not in path and not Path(path).exists():
+            raise ConnectorError(f"[{name}] there is no {path}")
+
+
 def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
     """See that a pipeline could run, without reading events.
 
     Gives the number of subscriptions, where they are a table.
     """
+    check_places(settings)
     source = settings.source
     schema = event_schema(source.schema)
     check_events(spark.createDataFrame([], schema), source.event_time)
-    for name, path in (("source", source.path), ("subscriptions", settings.subscriptions.changes)):
-        if path is not None and "://" not in path and not Path(path).exists():
-            raise ConnectorError(f"[{name}] there is no {path}")
     if settings.subscriptions.table is None:
         return None
     table = read_table(settings.subscriptions.table)

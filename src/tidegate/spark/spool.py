@@ -44,15 +44,19 @@ class Kind(IntEnum):
 class Sorter:
     """Tells the rows of a stream apart, which have a column for each of event, bad and change."""
 
-    event_time: str
+    event_time: str | None
+    """The attribute that has the time of events; None if they have none, and then all are good."""
     border: int | None
     """Events of a time before this, in microseconds, are late; None if none are."""
 
     def kinds(self, rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
         """The `Kind` of each row."""
-        micros, timed = self._times(rows)
         kinds = np.full(rows.num_rows, Kind.CHANGE, np.int8)
         kinds[_there(rows, "bad")] = Kind.BAD
+        if self.event_time is None:
+            kinds[_there(rows, "event")] = Kind.EVENT
+            return kinds
+        micros, timed = self._times(rows)
         kinds[_there(rows, "event")] = Kind.TIMELESS
         kinds[timed] = Kind.EVENT
         if self.border is not None:
@@ -61,6 +65,8 @@ class Sorter:
 
     def latest(self, rows: pa.RecordBatch) -> int | None:
         """The time of the latest event, in microseconds."""
+        if self.event_time is None:
+            return None
         micros, timed = self._times(rows)
         return int(micros[timed].max()) if timed.any() else None
 
@@ -70,7 +76,7 @@ class Sorter:
 
     def _times(self, rows: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """The time of each event, and where there is one."""
-        times = pc.struct_field(rows.column("event"), [self.event_time])
+        times = pc.struct_field(rows.column("event"), [str(self.event_time)])
         micros = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()).fill_null(0)
         return _numpy(micros), _numpy(times.is_valid())
 
@@ -153,12 +159,10 @@ class Spool:
         return pa.Table.from_batches(found) if found else None
 
     def events_since(self, micros: int | None) -> list[Piece]:
-        """The pieces that may have events of a time or later."""
-        return [
-            each
-            for each in self.pieces
-            if each.latest is not None and (micros is None or each.latest >= micros)
-        ]
+        """The pieces that may have good events; of a time or later, if one is given."""
+        if micros is None:
+            return [each for each in self.pieces if each.counts[Kind.EVENT]]
+        return [each for each in self.pieces if each.latest is not None and each.latest >= micros]
 
     def rows(self, kind: Kind, sorter: Sorter, like: DataFrame) -> DataFrame:
         """The rows of a kind, as they came."""

@@ -1,15 +1,14 @@
-"""The subscriptions of a stream, micro-batch by micro-batch, in a folder.
+"""The state of a stream, micro-batch by micro-batch, in a folder.
 
 Theory of operation. The state before a batch follows from the files of all batches before it, and
 nothing is written that a second try of a batch would not write again, or that its first try would
 miss. So a batch may be killed anywhere and run again.
 
-- `changes/N.json`: the changes that batch N took, and the border of lateness it began with.
-- `delta/N.json`: what these changes did to the versions, for the workers.
-- `snapshot/N/`: all versions as of batch N: the timelines for the driver, an index for the workers
-  that do not go on from batch N - 1. Written when the deltas since the last are twice as long
-  as the table.
-- `done/N.json`: the time of the latest event that was seen up to batch N.
+- `changes/`, `timelines/`: the subscriptions for the driver (slices.py).
+- `delta/`, `snapshot/`: the subscriptions for the workers (state_index.py). A snapshot is written
+  when the deltas since the last are twice as long as the table.
+- `done/N.json`: the time of the latest event that was seen up to batch N, the last snapshot, and
+  how long the deltas since then are.
 - `spool/N/`: the rows of batch N, as long as changes may come that concern them.
 
 What a batch no longer needs is removed when the next but one begins: by then Spark has noted that
@@ -18,38 +17,25 @@ the batch is done.
 
 from __future__ import annotations
 
-import gc
 import shutil
 import uuid
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from tidegate.errors import StateError
 from tidegate.language.values import from_micros, to_micros
-from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.changes import Change
-from tidegate.matching.versions import Difference, Refusal, Timelines, Version
-from tidegate.spark.version_files import (
-    change_as_json,
-    change_of_json,
-    difference_as_json,
-    difference_of_json,
-    read_json,
-    version_as_json,
-    version_of_json,
-    write_json,
-)
+from tidegate.matching.versions import Difference, Refusal
+from tidegate.spark.slices import Slices
+from tidegate.spark.state_index import NO_SNAPSHOT, UNFINISHED, StateIndex, write_delta
+from tidegate.spark.version_files import read_json, write_json
 
 DELTA_MIN = 2_000
 """Deltas of so many versions are always cheaper than a snapshot."""
 DELTA_SHARE_MAX = 2
 """Deltas grow to so many times the length of the table before a snapshot is written."""
-NO_SNAPSHOT = -1
-HELD_MAX = 2
-"""Of so many streams a worker holds the subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +58,19 @@ class StreamState:
         self._token = self._read_token()
         self._batch: int | None = None
         """The last batch that is done; None if nothing was read yet."""
-        self._timelines = Timelines()
+        self._slices = Slices(folder)
         self._snapshot = NO_SNAPSHOT
         self._delta_length = 0
         self._latest: int | None = None
 
     def __len__(self) -> int:
         """How many subscriptions there are or were of late."""
-        return len(self._timelines)
+        return len(self._slices)
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions there are now."""
+        return self._slices.current
 
     @property
     def latest(self) -> int | None:
@@ -114,32 +105,23 @@ class StreamState:
         border = self.border
         late = [each for each in changes if border is not None and each.time < border]
         good = [each for each in changes if border is None or each.time >= border]
-        noted = {
-            "border": None if border is None else to_micros(border),
-            "changes": [change_as_json(each) for each in good],
-        }
-        write_json(self._folder / "changes" / f"{batch}.json", noted)
-        ended, refused, differences = self._play(border, good)
-        self._delta_length += sum(len(each.before) + len(each.after) for each in differences)
-        delta = {
-            "ended": [version_as_json(each) for each in ended],
-            "differences": [difference_as_json(each) for each in differences],
-        }
-        write_json(self._folder / "delta" / f"{batch}.json", delta)
-        if self._delta_length >= max(DELTA_MIN, self._delta_max()):
-            self._write_snapshot(batch, border)
-        return Taken(differences, late, refused)
+        played = self._slices.take(batch, border, good)
+        delta = self._folder / "delta" / f"{batch}.json"
+        self._delta_length += write_delta(delta, played.ended, played.differences)
+        return Taken(played.differences, late, played.refused)
 
-    def _delta_max(self) -> int:
-        """How long deltas may grow; the first snapshot is due with the first table."""
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether the deltas since the last snapshot have grown too long.
+
+        The first snapshot is due with the first table.
+        """
         share = 1 if self._snapshot == NO_SNAPSHOT else DELTA_SHARE_MAX
-        return share * len(self._timelines)
+        return self._delta_length >= max(DELTA_MIN, share * len(self))
 
-    def _play(
-        self, border: datetime | None, changes: Iterable[Change]
-    ) -> tuple[list[Version], list[Refusal], list[Difference]]:
-        ended, refused = ([], []) if border is None else self._timelines.make_final(border)
-        return ended, refused, self._timelines.take(changes)
+    def has_snapshot(self, batch: int) -> None:
+        """Let workers begin with the snapshot of a batch, which is there now."""
+        self._snapshot, self._delta_length = batch, 0
 
     def index(self, batch: int) -> StateIndex:
         """Where workers find the subscriptions as of a batch that has taken its changes."""
@@ -159,78 +141,39 @@ class StreamState:
         return found
 
     def _latest_in(self, batch: int) -> int:
-        latest = read_json(self._folder / "done" / f"{batch}.json")["latest_in_batch"]
+        latest = read_json(self._done(batch))["latest_in_batch"]
         return -(2**63) if latest is None else int(latest)
 
     def end(self, batch: int, latest_in_batch: int | None) -> None:
         """Note that a batch is done, and the time of the latest event in it."""
         known = [each for each in (self._latest, latest_in_batch) if each is not None]
         self._latest = max(known, default=None)
-        noted = {"latest": self._latest, "latest_in_batch": latest_in_batch}
-        write_json(self._folder / "done" / f"{batch}.json", noted)
+        noted = {
+            "latest": self._latest,
+            "latest_in_batch": latest_in_batch,
+            "snapshot": self._snapshot,
+            "delta_length": self._delta_length,
+        }
+        write_json(self._done(batch), noted)
         self._batch = batch
 
     # -- files --------------------------------------------------------------------------------
 
-    def _write_snapshot(self, batch: int, border: datetime | None) -> None:
-        folder = self._folder / "snapshot" / str(batch)
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        AsOfMatcher(self._timelines.versions()).save(folder / "index.arrow")
-        noted = {
-            "border": None if border is None else to_micros(border),
-            "timelines": [
-                [
-                    id,
-                    None if base is None else version_as_json(base),
-                    version_as_json(Version(id, "", params)),
-                    [change_as_json(each) for each in changes],
-                ]
-                for id, base, params, changes in self._timelines.dump()
-            ],
-        }
-        write_json(folder / "timelines.json", noted)
-        self._snapshot, self._delta_length = batch, 0
-
     def _recover(self, batch: int) -> None:
         """Be as after a batch, by its files."""
-        self._timelines, self._snapshot, self._delta_length = Timelines(), NO_SNAPSHOT, 0
+        self._slices, self._snapshot, self._delta_length = Slices(self._folder), NO_SNAPSHOT, 0
         self._latest, self._batch = None, batch
         if batch < 0:
             return
-        done = self._folder / "done" / f"{batch}.json"
-        if not done.exists():
+        if not self._done(batch).exists():
             raise StateError(
                 f"{self._folder} does not know of batch {batch}; it must be kept together with "
                 "Spark's own files in the checkpoint"
             )
-        self._latest = read_json(done)["latest"]
-        for path in self._numbered("snapshot"):
-            if self._snapshot < int(path.name) <= batch and (path / "timelines.json").exists():
-                self._snapshot = int(path.name)
-        if self._snapshot != NO_SNAPSHOT:
-            self._read_snapshot()
-        for number in range(self._snapshot + 1, batch + 1):
-            noted = read_json(self._folder / "changes" / f"{number}.json")
-            border = None if noted["border"] is None else from_micros(noted["border"])
-            _, _, differences = self._play(border, map(change_of_json, noted["changes"]))
-            self._delta_length += sum(len(each.before) + len(each.after) for each in differences)
-
-    def _read_snapshot(self) -> None:
-        noted = read_json(self._folder / "snapshot" / str(self._snapshot) / "timelines.json")
-        border = None if noted["border"] is None else from_micros(noted["border"])
-        self._timelines = Timelines.restore(
-            (
-                (
-                    id,
-                    None if base is None else version_of_json(base),
-                    version_of_json(params).params,
-                    [change_of_json(each) for each in changes],
-                )
-                for id, base, params, changes in noted["timelines"]
-            ),
-            border,
-        )
+        done = read_json(self._done(batch))
+        self._latest = done["latest"]
+        self._snapshot, self._delta_length = done["snapshot"], done["delta_length"]
+        self._slices = Slices.recover(self._folder, batch)
 
     def _remove_outdated(self) -> None:
         """Remove what neither the batch that begins nor a later one can need."""
@@ -241,66 +184,23 @@ class StreamState:
                 continue  # of a first try of this batch; it will be written over
             if border is not None and self._latest_in(number) < to_micros(border):
                 shutil.rmtree(path)
+        self._slices.remove_outdated()
         for path in self._numbered("snapshot"):
-            if int(path.name) < self._snapshot:
-                shutil.rmtree(path)
-        for kind in ("changes", "delta"):
-            for path in self._numbered(kind):
-                if int(path.stem) <= self._snapshot:
-                    path.unlink()
+            if int(path.stem) < self._snapshot:
+                path.unlink()
+        for path in (self._folder / "snapshot").glob(f"*{UNFINISHED}*"):
+            path.unlink()
+        for path in self._numbered("delta"):
+            if int(path.stem) <= self._snapshot:
+                path.unlink()
         spooled = {int(path.name) for path in self._numbered("spool")}
         for path in self._numbered("done"):
             if int(path.stem) < (self._batch or 0) and int(path.stem) not in spooled:
                 path.unlink()
 
+    def _done(self, batch: int) -> Path:
+        return self._folder / "done" / f"{batch}.json"
+
     def _numbered(self, kind: str) -> list[Path]:
         """The files or folders of one kind that have the numbers of batches."""
         return [path for path in (self._folder / kind).glob("*") if path.stem.isdigit()]
-
-
-@dataclass(frozen=True, slots=True)
-class StateIndex:
-    """Where workers find the subscriptions of a stream as of a batch."""
-
-    folder: str
-    token: str
-    snapshot: int
-    batch: int
-
-    def open(self) -> AsOfMatcher:
-        """The subscriptions; this process holds them, and takes in only what has changed since."""
-        held = _HELD.pop(self.token, None)
-        if held is None or not self._can_go_on_from(held.batch):
-            held = _Held(self._read_snapshot(), self.snapshot)
-            gc.freeze()  # this process is Spark's, and holds on to what it has read
-        while held.batch < self.batch:
-            delta = read_json(Path(self.folder) / "delta" / f"{held.batch + 1}.json")
-            held.matcher.forget(version_of_json(each) for each in delta["ended"])
-            held.matcher.apply(difference_of_json(each) for each in delta["differences"])
-            held.batch += 1
-        _HELD[self.token] = held
-        while len(_HELD) > HELD_MAX:
-            _HELD.popitem(last=False)
-        return held.matcher
-
-    def _can_go_on_from(self, batch: int) -> bool:
-        """Whether all deltas since a batch are there; older ones than the snapshot go with the next
-        batch."""
-        first = self.snapshot - 1 if self.batch == self.snapshot else self.snapshot
-        return first <= batch <= self.batch
-
-    def _read_snapshot(self) -> AsOfMatcher:
-        if self.snapshot == NO_SNAPSHOT:
-            return AsOfMatcher()
-        return AsOfMatcher.load(Path(self.folder) / "snapshot" / str(self.snapshot) / "index.arrow")
-
-
-@dataclass(slots=True)
-class _Held:
-    """Subscriptions as of a batch."""
-
-    matcher: AsOfMatcher
-    batch: int
-
-
-_HELD: OrderedDict[str, _Held] = OrderedDict()

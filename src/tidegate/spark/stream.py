@@ -1,11 +1,11 @@
 """Streams of events, matched with a stream of changes: each event as of its own time.
 
-Theory of operation. Events and changes are joined to one stream, so that one checkpoint says how
-far both were read, and each micro-batch is spooled to files once and read from there. A batch
-takes its changes first; then its events are matched with the versions of their times. A change may
-be of a time whose events were matched before: then those events, which are still in the spool, are
-matched with the versions of the changed subscriptions as they were and as they are now, and what
-differs is delivered as corrections.
+Theory of operation. Each micro-batch is spooled to files once and read from there, whatever its
+sink does with it. Events and changes are joined to one stream, so that one checkpoint says how far
+both were read. A batch takes its changes first; then its events are matched with the versions of
+their times. A change may be of a time whose events were matched before: then those events, which
+are still in the spool, are matched with the versions of the changed subscriptions as they were and
+as they are now, and what differs is delivered as corrections.
 
 All this holds for what is at most ``lateness`` older than the latest event of the batches before.
 What comes later than that is set aside, together with what cannot be read.
@@ -13,6 +13,7 @@ What comes later than that is set aside, together with what cannot be read.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +23,7 @@ from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
@@ -40,6 +41,7 @@ from tidegate.spark.columns import (
     result_schema,
 )
 from tidegate.spark.event_schemas import BAD, RECORD, SOURCE
+from tidegate.spark.match_counts import MatchCounts
 from tidegate.spark.parquet_writing import Found
 from tidegate.spark.shipping import IndexFile, ship
 from tidegate.spark.sinks import ParquetSink, Sink, WorkerSink
@@ -120,11 +122,12 @@ def deliver(
     layout, schema = _layout(good, event_time, key, grouped, variables, corrections=is_stream)
     folder = Path(checkpoint)
     aside = ParquetSink(str(folder / "aside")) if aside is None else aside
+    output = _Output(layout, schema, to, aside, MatchCounts(events.sparkSession))
     if isinstance(subscriptions, DataFrame) and is_stream:
         _check_changes(subscriptions, event_time, lateness)
         rows = _joined(events, subscriptions)
         state = StreamState(folder / "tidegate", lateness)
-        run: _Run = _ChangingStream(state, layout, schema, to, aside, report)
+        run: _Run = _ChangingStream(state, output, report)
     else:
         check_columns(column_names(subscriptions), event_time)
         versions = read_versions(
@@ -132,7 +135,7 @@ def deliver(
         )
         index = ship(events.sparkSession, matcher_of(versions, skip_bad=False))
         rows = _with_bad(events)
-        run = _SteadyStream(index, len(versions), layout, schema, to, aside, report)
+        run = _SteadyStream(index, len(versions), folder / "spool", output, report)
     writer = rows.writeStream.foreachBatch(run)
     writer = writer.option("checkpointLocation", str(folder / "spark"))
     if name is not None:
@@ -159,7 +162,7 @@ def _layout(
     added = [GROUPED_FIELD] if grouped else DELIVERY_FIELDS
     kept = kept_columns(events, key, {field.name for field in [*added, *more]})
     schema = result_schema(events, kept, grouped=grouped)
-    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables))
+    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables), coded=True)
     return layout, t.StructType([*schema.fields, *more])
 
 
@@ -194,65 +197,79 @@ def _joined(events: DataFrame, changes: DataFrame) -> DataFrame:
 
 
 @dataclass(slots=True)
+class _Output:
+    """Where the deliveries of a stream go, and what it sets aside."""
+
+    layout: Layout
+    schema: t.StructType
+    to: Sink
+    aside: Sink
+    counts: MatchCounts
+
+    def found(self, spark: SparkSession, spool: Spool, sorter: Sorter, task: Task) -> Found:
+        """The deliveries that a task makes of the events since the border of a sorter."""
+        pieces = spool.events_since(sorter.border)
+        return Found(places(spark, pieces), SpooledTask(task, sorter), self.schema)
+
+    def write(self, found: list[Found], batch: int) -> int:
+        """Write the deliveries of a batch; gives how many there are."""
+        if isinstance(self.to, WorkerSink):
+            matches = self.to.write_in_workers(found, batch)
+            if matches is not None:
+                return matches
+        counted = self.counts.counted(found, batch)
+        self.to.write(reduce(DataFrame.unionByName, (e.deliveries() for e in counted)), batch)
+        return self.counts.of(batch)
+
+    def set_aside(
+        self, aside: SetAside, spool: Spool, sorter: Sorter, rows: DataFrame, batch: int
+    ) -> None:
+        """Set rows of a batch aside that cannot be delivered, and what else there is."""
+        if spool.count(Kind.BAD):
+            aside.add_rows(spool.rows(Kind.BAD, sorter, rows).select("bad.*"))
+        for kind, reason in ((Kind.LATE, "came too late"), (Kind.TIMELESS, "has no time")):
+            if spool.count(kind):
+                aside.add_events(spool.rows(kind, sorter, rows), reason)
+        aside.write(self.aside, batch)
+
+
+@dataclass(slots=True)
 class _SteadyStream:
     """Delivers the micro-batches of a stream whose subscriptions stay; for `foreachBatch`."""
 
     index: IndexFile
     subscriptions: int
-    layout: Layout
-    schema: t.StructType
-    to: Sink
-    aside: Sink
+    folder: Path
+    output: _Output
     report: Callable[[BatchReport], None] | None
+    latest: int | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
-        is_event = f.col("event").isNotNull()
-        time = f.lit(None) if self.layout.event_time is None else _time_of(self.layout)
-        timeless = f.lit(False) if self.layout.event_time is None else is_event & time.isNull()
-        seen = Observation()
-        counted = rows.observe(
-            seen,
-            f.count("event").alias("events"),
-            f.count("bad").alias("bad"),
-            f.count_if(timeless).alias("timeless"),
-            f.max(f.unix_micros(time.cast("timestamp"))).alias("latest"),
-        )
-        good = counted.where(is_event & ~timeless).select("event.*")
-        found = Found(good, MatchTask(self.index, self.layout), self.schema)
-        matches = _write(self.to, [found], batch, self.layout)
-        counts = seen.get
-        aside = SetAside(rows.sparkSession)
-        if counts["bad"]:
-            aside.add_rows(rows.where("bad is not null").select("bad.*"))
-        if counts["timeless"]:
-            aside.add_events(rows.where(timeless), "has no time")
-        aside.write(self.aside, batch)
+        spark, layout = rows.sparkSession, self.output.layout
+        shutil.rmtree(self.folder, ignore_errors=True)  # of a batch that was killed
+        sorter = Sorter(layout.event_time, None)
+        spool = Spool.write(rows, self.folder / str(batch), sorter)
+        found = self.output.found(spark, spool, sorter, MatchTask(self.index, layout))
+        matches = self.output.write([found], batch)
+        self.output.set_aside(SetAside(spark), spool, sorter, rows, batch)
+        shutil.rmtree(self.folder)
+        known = [each for each in (self.latest, spool.latest()) if each is not None]
+        self.latest = max(known, default=None)
         if self.report is not None:
-            latest = None if counts["latest"] is None else from_micros(counts["latest"])
-            bad = counts["bad"] + counts["timeless"]
-            seconds = perf_counter() - begun
             told = BatchReport(
-                batch, seconds, counts["events"], 0, matches, 0, bad, 0, self.subscriptions, latest
+                batch,
+                perf_counter() - begun,
+                events=spool.count(Kind.EVENT) + spool.count(Kind.TIMELESS),
+                changes=0,
+                matches=matches,
+                late=0,
+                bad=spool.count(Kind.BAD) + spool.count(Kind.TIMELESS),
+                corrected=0,
+                subscriptions=self.subscriptions,
+                latest=None if self.latest is None else from_micros(self.latest),
             )
             self.report(told)
-
-
-def _write(to: Sink, found: Sequence[Found], batch: int, layout: Layout) -> int:
-    """Write the deliveries of a batch; gives how many there are."""
-    if isinstance(to, WorkerSink):
-        matches = to.write_in_workers(found, batch)
-        if matches is not None:
-            return matches
-    deliveries = reduce(DataFrame.unionByName, (each.deliveries() for each in found))
-    seen = Observation()
-    size = f.size("deliveries") if layout.grouped else f.lit(1)
-    to.write(deliveries.observe(seen, f.sum(size).alias("matches")), batch)
-    return seen.get["matches"] or 0
-
-
-def _time_of(layout: Layout) -> Column:
-    return f.col(f"event.`{layout.event_time}`")
 
 
 @dataclass(slots=True)
@@ -260,33 +277,26 @@ class _ChangingStream:
     """Delivers the micro-batches of a stream whose subscriptions change; for `foreachBatch`."""
 
     state: StreamState
-    layout: Layout
-    schema: t.StructType
-    to: Sink
-    aside: Sink
+    output: _Output
     report: Callable[[BatchReport], None] | None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         self.state.begin(batch)
-        border = self.state.border
-        sorter = self._sorter(border)
+        sorter = self._sorter(self.state.border)
         spool = Spool.write(rows, self.state.spool(batch), sorter)
         aside = SetAside(rows.sparkSession)
         found = spool.changes()
         changes = [] if found is None else list(read_changes(found, aside.bad_change))
         taken = self.state.take(batch, changes)
+        if self.state.wants_snapshot:
+            self.state.index(batch).save_in_worker(rows.sparkSession)
+            self.state.has_snapshot(batch)
         matches, concerned = self._deliver(rows.sparkSession, spool, sorter, batch, taken)
         aside.add([change_record(each, "came too late") for each in taken.late])
         aside.add([change_record(each.change, each.reason) for each in taken.refused])
         unreadable = len(aside) - len(taken.late)
-        if spool.count(Kind.BAD):
-            aside.add_rows(spool.rows(Kind.BAD, sorter, rows).select("bad.*"))
-        if spool.count(Kind.LATE):
-            aside.add_events(spool.rows(Kind.LATE, sorter, rows), "came too late")
-        if spool.count(Kind.TIMELESS):
-            aside.add_events(spool.rows(Kind.TIMELESS, sorter, rows), "has no time")
-        aside.write(self.aside, batch)
+        self.output.set_aside(aside, spool, sorter, rows, batch)
         self.state.end(batch, spool.latest())
         if self.report is not None:
             latest = self.state.latest
@@ -299,21 +309,23 @@ class _ChangingStream:
                 late=spool.count(Kind.LATE) + len(taken.late),
                 bad=spool.count(Kind.BAD) + spool.count(Kind.TIMELESS) + unreadable,
                 corrected=concerned,
-                subscriptions=len(self.state),
+                subscriptions=self.state.subscriptions,
                 latest=None if latest is None else from_micros(latest),
             )
             self.report(told)
 
     def _sorter(self, border: datetime | None) -> Sorter:
-        return Sorter(str(self.layout.event_time), None if border is None else to_micros(border))
+        event_time = self.output.layout.event_time
+        return Sorter(event_time, None if border is None else to_micros(border))
 
     def _deliver(
         self, spark: SparkSession, spool: Spool, sorter: Sorter, batch: int, taken: Taken
     ) -> tuple[int, int]:
         """Deliver a batch and what it corrects; gives how many deliveries and corrected
         subscriptions there are."""
-        task = MatchTask(self.state.index(batch), self.layout, ASSERT)
-        found = [self._found(spark, spool, sorter, task)]
+        layout = self.output.layout
+        task = MatchTask(self.state.index(batch), layout, ASSERT)
+        found = [self.output.found(spark, spool, sorter, task)]
         latest = self.state.latest
         concerned = [
             each
@@ -323,17 +335,12 @@ class _ChangingStream:
         since = min((each.since for each in concerned), default=None)
         spools = [] if since is None else self.state.spools_since(batch, to_micros(since))
         if not spools:
-            return _write(self.to, found, batch, self.layout), len(concerned)
+            return self.output.write(found, batch), len(concerned)
         before = ship(spark, AsOfMatcher(v for each in concerned for v in each.before))
         after = ship(spark, AsOfMatcher(v for each in concerned for v in each.after))
-        correct = CorrectionTask(before, after, self.layout)
-        found.append(self._found(spark, Spool.read(spools), self._sorter(since), correct))
-        matches = _write(self.to, found, batch, self.layout)
+        correct = CorrectionTask(before, after, layout)
+        found.append(self.output.found(spark, Spool.read(spools), self._sorter(since), correct))
+        matches = self.output.write(found, batch)
         for each in (before, after):
             each.discard()
         return matches, len(concerned)
-
-    def _found(self, spark: SparkSession, spool: Spool, sorter: Sorter, task: Task) -> Found:
-        """The deliveries that a task makes of the events since the border of a sorter."""
-        pieces = spool.events_since(sorter.border)
-        return Found(places(spark, pieces), SpooledTask(task, sorter), self.schema)

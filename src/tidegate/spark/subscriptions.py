@@ -86,13 +86,21 @@ def read_versions(table: pa.Table, *, timeless: bool, skip_bad: bool) -> list[Ve
 
 
 def read_changes(table: pa.Table, bad: NoteBad) -> Iterator[Change]:
-    """The changes of a table, or of JSON in its one column `value`; bad ones are noted."""
+    """The changes of a table, or of JSON in its one column `value`; bad ones are noted.
+
+    One whose filter cannot be read is bad whatever else comes, so that is seen here already.
+    """
     as_json = table.column_names == ["value"]
+    parser = BulkParser()
     for row in rows_of(table):
         try:
-            yield Change.of(decode_object(str(row["value"])) if as_json else row)
+            change = Change.of(decode_object(str(row["value"])) if as_json else row)
+            if change.filter is not None:
+                parser.read(change.filter)
         except TidegateError as error:
             bad(row, str(error))
+        else:
+            yield change
 
 
 def _read_records(table: pa.Table, bad: NoteBad) -> Iterator[SubscriptionRecord]:

@@ -1,4 +1,7 @@
-"""Changes and versions as JSON, for the files of a stream's state; values keep their kinds."""
+"""Changes, versions and timelines as JSON, for the files of a stream's state.
+
+Values keep their kinds.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tidegate.adapting.policies import Evolve, parse_evolve
 from tidegate.errors import StateError
 from tidegate.language.values import from_micros, to_micros, to_value
 from tidegate.matching.changes import Change, Op
-from tidegate.matching.versions import Difference, Version
+from tidegate.matching.versions import Difference, Succession, Version
 
 Json = Any
 
@@ -29,10 +32,7 @@ def change_as_json(change: Change) -> Json:
 def change_of_json(noted: Json) -> Change:
     """The change that was noted."""
     micros, op, id, filter, params, subscriber, evolve = noted
-    time = from_micros(micros)
-    if time is None:
-        raise StateError(f"a change at {micros} microseconds is outside the years 1 to 9999")
-    known = _params_of_json(params)
+    time, known = _time_of_json(micros), _params_of_json(params)
     return Change(time, Op(op), id, filter, known, subscriber, _evolve_of_json(evolve))
 
 
@@ -74,6 +74,50 @@ def _evolve_as_json(evolve: Evolve | None) -> Json:
 
 def _evolve_of_json(noted: Json) -> Evolve | None:
     return None if noted is None else parse_evolve(noted)
+
+
+def succession_as_json(succession: Succession) -> Json:
+    """A succession."""
+    return [succession.id, to_micros(succession.since), _params_as_json(succession.params)]
+
+
+def succession_of_json(noted: Json) -> Succession:
+    """The succession that was noted."""
+    id, micros, params = noted
+    return Succession(id, _time_of_json(micros), _params_of_json(params) or {})
+
+
+Timeline = tuple[str, Version | None, Mapping[str, object], list[Change]]
+"""What `Timelines.dump` gives for each subscription."""
+
+
+def timeline_as_json(timeline: Timeline) -> Json:
+    """A timeline."""
+    id, base, params, changes = timeline
+    return [
+        id,
+        None if base is None else version_as_json(base),
+        _params_as_json(params),
+        [change_as_json(each) for each in changes],
+    ]
+
+
+def timeline_of_json(noted: Json) -> Timeline:
+    """The timeline that was noted."""
+    id, base, params, changes = noted
+    return (
+        id,
+        None if base is None else version_of_json(base),
+        _params_of_json(params) or {},
+        [change_of_json(each) for each in changes],
+    )
+
+
+def _time_of_json(micros: int) -> datetime:
+    time = from_micros(micros)
+    if time is None:
+        raise StateError(f"a change at {micros} microseconds is outside the years 1 to 9999")
+    return time
 
 
 def _params_as_json(params: Mapping[str, object] | None) -> Json:

@@ -13,15 +13,13 @@ import pyarrow as pa
 from tidegate.language.values import Value
 from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch, VersionMatches, micros_of
+from tidegate.spark.delivery_rows import grouped_rows, plain, single_rows
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What `mapInArrow` runs."""
 
 ASSERT, RETRACT = "assert", "retract"
 """What a delivery of a stream does: it says that an event matches, or takes that back."""
-
-OUTPUT_ROWS_MAX = 200_000
-"""At most so many matches go to Spark at once, which bounds the memory of a worker."""
 
 
 class OpensIndex(Protocol):
@@ -44,6 +42,8 @@ class Layout:
     attributes: Mapping[str, str] | None = None
     """The attributes that columns hold, where these have other names. An attribute whose values are
     of several kinds has a column for each."""
+    coded: bool = False
+    """Whether ids and names are coded in what goes out; see `delivery_rows.py`."""
 
     def taken(self, events: pa.RecordBatch) -> EventBatch:
         """Events of Spark, judged at their times."""
@@ -63,7 +63,8 @@ class Layout:
     ) -> Iterator[pa.RecordBatch]:
         """What is delivered: matches, one by one or by event, and what is done with them."""
         kept = events.select(list(self.kept))
-        for rows in grouped_rows(kept, found) if self.grouped else single_rows(kept, found):
+        made = grouped_rows if self.grouped else single_rows
+        for rows in made(kept, found, coded=self.coded):
             if operation is None:
                 yield rows
             else:
@@ -83,6 +84,16 @@ class MatchTask:
         for events in batches:
             found = matcher.match(self.layout.taken(events))
             yield from self.layout.rows(events, found, self.operation)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainTask:
+    """Runs a task and gives what Spark can take: texts in place of codes; for `mapInArrow`."""
+
+    task: Task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(plain, self.task(batches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,44 +132,3 @@ def _only_in_one(a: VersionMatches, b: VersionMatches) -> tuple[VersionMatches, 
 
 def _chosen(found: VersionMatches, chosen: npt.NDArray[np.bool_]) -> VersionMatches:
     return replace(found, events=found.events[chosen], numbers=found.numbers[chosen])
-
-
-def single_rows(events: pa.RecordBatch, found: VersionMatches) -> Iterator[pa.RecordBatch]:
-    """A row for each match: the columns of the event, and what matched."""
-    for begin in range(0, len(found.events), OUTPUT_ROWS_MAX):
-        some = slice(begin, begin + OUTPUT_ROWS_MAX)
-        rows = events.take(found.events[some])
-        added = delivery_arrays(found, found.numbers[some])
-        arrays = [*rows.columns, *added.values()]
-        yield pa.RecordBatch.from_arrays(arrays, names=[*rows.schema.names, *added])
-
-
-def grouped_rows(events: pa.RecordBatch, found: VersionMatches) -> Iterator[pa.RecordBatch]:
-    """A row for each event that matches anything: its columns, and the list of what matched."""
-    matched, first = np.unique(found.events, return_index=True)
-    borders = np.append(first, len(found.events))
-    begin = 0
-    while begin < len(matched):
-        # as many events as have few enough matches; one at the least
-        most = np.searchsorted(borders, borders[begin] + OUTPUT_ROWS_MAX, "right") - 1
-        end = max(begin + 1, int(most))
-        inner = delivery_arrays(found, found.numbers[borders[begin] : borders[end]])
-        offsets = pa.array((borders[begin : end + 1] - borders[begin]).astype(np.int32))
-        structs = pa.StructArray.from_arrays(list(inner.values()), names=list(inner))
-        rows = events.take(matched[begin:end])
-        lists = pa.ListArray.from_arrays(offsets, structs)
-        yield pa.RecordBatch.from_arrays(
-            [*rows.columns, lists], names=[*rows.schema.names, "deliveries"]
-        )
-        begin = end
-
-
-def delivery_arrays(found: VersionMatches, numbers: Any) -> dict[str, Any]:
-    """What versions deliver to whom, by the names of the result's columns."""
-    chosen = pa.array(numbers)
-    columns = found.columns
-    return {
-        "subscription": columns.subscription.take(chosen),
-        "subscriber": columns.subscriber.take(chosen),
-        "version": columns.since.take(chosen),
-    }

@@ -1,0 +1,231 @@
+"""Clients that do what a script says: JSON lines, each what a client asks of its broker at a time.
+
+    {"at": "0s", "client": "ann", "broker": "b0", "do": "subscribe", "filter": "price < 10"}
+    {"at": "1s", "client": "bob", "broker": "b2", "do": "publish", "event": {"price": 9}}
+    {"at": "2s", "client": "ann", "do": "suspend"}
+    {"at": "5s", "client": "ann", "broker": "b1", "do": "resume"}
+
+What can be done: subscribe and unsubscribe with a filter or a pattern, advertise and unadvertise,
+publish an event, suspend, resume, depart. The first line of a client says at which broker it is;
+who resumes at another broker has moved there. Lines are in any order; those of one time happen in
+the order of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tidegate.errors import BadValueError, SimulationError, TidegateError
+from tidegate.language.durations import parse_duration
+from tidegate.language.values import to_micros
+from tidegate.matching.json_lines import decode_line
+from tidegate.routing import messages as m
+from tidegate.routing.messages import Client, Message, Peer
+from tidegate.simulation.clients import Tally
+from tidegate.simulation.topology import Topology
+from tidegate.simulation.trace import Trace, request_of
+from tidegate.simulation.world import World
+
+FIELDS = {
+    "subscribe": "filter", "unsubscribe": "filter", "advertise": "filter", "unadvertise": "filter",
+    "publish": "event", "suspend": None, "resume": None, "depart": None,
+}  # fmt: skip
+"""What can be done, and what has to be said for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a client does at a time, and where it is then."""
+
+    at_us: int
+    client: Client
+    broker: Peer
+    request: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What clients do, in order."""
+
+    acts: tuple[Act, ...]
+
+    @property
+    def clients(self) -> dict[Client, Peer]:
+        """All clients, and where each begins."""
+        return {act.client: act.broker for act in reversed(self.acts)}
+
+    @property
+    def duration_s(self) -> float:
+        """When the last thing is done."""
+        return self.acts[-1].at_us / 1e6 if self.acts else 0.0
+
+
+def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Script:
+    """Read the numbered lines of a script; raises SimulationError that names the line.
+
+    >>> from tidegate.simulation.generators import generate
+    >>> line = b'{"client": "ann", "broker": "b0", "do": "subscribe", "filter": "x < 1"}'
+    >>> read_script([(1, line)], generate("chain", 2)).clients
+    {Client(identity='ann'): 'b0'}
+    """
+    timed: list[tuple[int, int, Mapping[str, Any]]] = []
+    for number, line in lines:
+        try:
+            made = decode_line(line)
+            timed.append((_time_us(made), number, made))
+        except TidegateError as error:
+            raise SimulationError(f"line {number}: {error}") from None
+    homes: dict[Client, Peer] = {}
+    moves: dict[Client, int] = {}
+    acts: list[Act] = []
+    for at_us, number, record in sorted(timed, key=lambda each: each[:2]):
+        try:
+            acts.append(_act(at_us, record, topology, homes, moves))
+        except TidegateError as error:
+            raise SimulationError(f"line {number}: {error}") from None
+    return Script(tuple(acts))
+
+
+def _time_us(record: Mapping[str, Any]) -> int:
+    try:
+        return round(parse_duration(str(record.get("at", "0s"))).total_seconds() * 1e6)
+    except BadValueError as error:
+        raise SimulationError(f"at: {error}") from None
+
+
+def _act(
+    at_us: int,
+    record: Mapping[str, Any],
+    topology: Topology,
+    homes: dict[Client, Peer],
+    moves: dict[Client, int],
+) -> Act:
+    _check_fields(record)
+    client, do = Client(record["client"]), record["do"]
+    home = homes.get(client)
+    broker = record.get("broker", home)
+    if broker is None:
+        raise SimulationError(f"the first line of {client.identity!r} names its broker")
+    topology.links_of(broker)  # raises if there is no such broker
+    homes[client] = broker
+    if home in (None, broker):
+        return Act(at_us, client, broker, request_of({"time_us": None, **record}))
+    if do != "resume":
+        raise SimulationError(
+            f"{client.identity!r} is at {home!r}; it moves to {broker!r} when it resumes there"
+        )
+    moves[client] = moves.get(client, 0) + 1
+    return Act(at_us, client, broker, m.Resume(home, moves[client]))
+
+
+def _check_fields(record: Mapping[str, Any]) -> None:
+    do = record.get("do")
+    if do not in FIELDS:
+        raise SimulationError(f"do: {do!r} is none of {', '.join(FIELDS)}")
+    needed = ["client", "do", *([FIELDS[do]] if FIELDS[do] else [])]
+    for name in needed:
+        if name not in record:
+            raise SimulationError(f"{name!r} is missing")
+    for name in ("client", "broker", "filter"):
+        if name in record and not (isinstance(record[name], str) and record[name]):
+            raise SimulationError(f"{name!r} must be a text, not {record[name]!r}")
+    unknown = set(record) - {*needed, "at", "broker"}
+    if unknown:
+        raise SimulationError(f"{min(unknown)!r} does not go with {do!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What a client was told, and when."""
+
+    us: int
+    client: str
+    broker: Peer
+    what: str
+    """`event`, `sequence`, `refused` or `missed`."""
+    content: Any
+
+    def line(self) -> str:
+        """For a reader.
+
+        >>> Happening(1_250_000, "ann", "b0", "event", {"price": 9}).line()
+        '   1.250 s  ann at b0: {"price": 9}'
+        """
+        said = self.content if self.what == "refused" else json.dumps(self.content, default=str)
+        shown = said if self.what == "event" else f"{self.what} {said}"
+        return f"{self.us / 1e6:8.3f} s  {self.client} at {self.broker}: {shown}"
+
+
+class _Listener:
+    """A client of a script."""
+
+    def __init__(self, client: Client, cast: Cast) -> None:
+        self._client = client
+        self._cast = cast
+
+    def receive(self, message: Message, now_us: int) -> None:
+        """Take what comes from its broker."""
+        match message:
+            case m.Deliver(publication):
+                self._cast.delivered(publication, now_us)
+                self._tell("event", _shown(publication), now_us)
+            case m.DeliverSequence(_, publications):
+                self._tell("sequence", [_shown(each) for each in publications], now_us)
+            case m.Refused(_, reason):
+                self._cast.tally.refused += 1
+                self._tell("refused", reason, now_us)
+            case m.Missed(count):
+                self._tell("missed", count, now_us)
+
+    def _tell(self, what: str, content: object, now_us: int) -> None:
+        broker = self._cast.world.home[self._client]
+        told = Happening(now_us, self._client.identity, broker, what, content)
+        self._cast.happenings.append(told)
+
+
+def _shown(publication: m.Publication) -> dict[str, Any]:
+    return dict(publication.event.attributes)
+
+
+class Cast:
+    """All clients of a script, in a world."""
+
+    def __init__(self, script: Script, world: World, tally: Tally, trace: Trace | None) -> None:
+        self.world = world
+        self.tally = tally
+        self.happenings: list[Happening] = []
+        """What they were told, in order."""
+        self._script = script
+        self._trace = trace
+
+    def enter(self) -> None:
+        """Have all of them at their brokers."""
+        for client, broker in self._script.clients.items():
+            self.world.admit(client, _Listener(client, self), broker)
+            if self._trace is not None:
+                self._trace.admitted(client, broker)
+
+    def begin(self, begin_us: int) -> None:
+        """Have them do what the script says, from a time on."""
+        for act in self._script.acts:
+            self.world.at(begin_us + act.at_us, partial(self._do, act))
+
+    def _do(self, act: Act) -> None:
+        world = self.world
+        if world.home[act.client] != act.broker:
+            world.home[act.client] = act.broker
+            if self._trace is not None:
+                self._trace.moved(world.now_us, act.client, act.broker)
+        self.tally.published += isinstance(act.request, m.Publish)
+        self.tally.unheard += not world.sites[act.broker].is_up
+        world.request(act.client, act.request)
+
+    def delivered(self, publication: m.Publication, now_us: int) -> None:
+        """Take note of how long an event took."""
+        time = publication.event.time
+        assert time is not None  # brokers give one to each event
+        self.tally.delays_us.append(now_us - to_micros(time))

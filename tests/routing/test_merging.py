@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.adapting.moving import Moving, Standing, filter_of
+from tidegate.language.filters import parse
+from tidegate.language.limits import Limits
+from tidegate.matching.orders import FILTERS
+from tidegate.matching.poset import Node, Poset
+from tidegate.routing.merging import Groups
+from tidegate.simulation.interests import random_event, random_filter
+
+
+def nodes(*texts: str) -> list[Node[Standing]]:
+    poset = Poset(FILTERS)
+    return [poset.insert(parse(text)) for text in texts]
+
+
+def texts(added: list[tuple[int, Standing]]) -> list[str]:
+    return [str(filter) for _, filter in added]
+
+
+def test_what_can_be_one_is_sent_as_one() -> None:
+    groups = Groups()
+    low, middle, other = nodes("price < 5", "price between 5 and 9", "name = 'a'")
+    assert groups.change([], [low], []) == ([], [(1, low.item)])
+    dropped, added = groups.change([], [middle, other], [])
+    assert dropped == [1]
+    assert texts(added) == ["price <= 9", "name = 'a'"]
+
+
+def test_what_would_be_wider_stays_apart() -> None:
+    groups = Groups()
+    both, neither, one = "x < 5 and y < 5", "x > 9 and y > 9", "x < 3"
+    _, added = groups.change([], nodes(both, neither, one), [])
+    assert texts(added) == [both, neither, one]
+
+
+def test_the_rest_of_a_group_goes_on_when_one_leaves() -> None:
+    groups = Groups()
+    low, middle, high = nodes("x < 5", "x between 5 and 9", "x > 9")
+    ((number, whole),) = groups.change([], [low, middle, high], [])[1]
+    assert filter_of(whole).equals(parse("x <= 9 or x > 9"))
+    dropped, added = groups.change([middle], [], [])
+    assert dropped == [number]
+    assert all(not filter_of(each).matches({"x": 7}) for _, each in added)
+    assert all(any(filter_of(each).matches({"x": x}) for _, each in added) for x in (1, 20))
+
+
+def test_what_came_and_went_is_not_sent() -> None:
+    groups = Groups()
+    (node,) = nodes("x < 5")
+    assert groups.change([node], [node], []) == ([], [])
+
+
+def test_what_moves_is_sent_as_it_is() -> None:
+    poset = Poset(FILTERS)
+    items: list[Standing] = [Moving(parse("x < t"), 0), parse("x > 7"), parse("x between 2 and 7")]
+    _, added = Groups().change([], [poset.insert(each) for each in items], [])
+    assert texts(added) == ["x < t since 0 us", "x >= 2"]
+
+
+def test_what_would_be_over_a_limit_stays_apart() -> None:
+    groups = Groups(Limits(cost_max=4))
+    _, added = groups.change([], nodes(*(f"x = {n}" for n in (1, 3, 5, 7, 9))), [])
+    assert [str(each).count(",") + 1 for _, each in added] == [3, 2]
+
+
+@given(st.integers(0, 2**32))
+def test_all_that_is_sent_matches_what_any_of_them_does(seed: int) -> None:
+    """Whatever comes and goes; and what is taken back is what was sent before."""
+    random = Random(seed)
+    poset = Poset(FILTERS)
+    groups = Groups()
+    here: dict[Node[Standing], None] = {}
+    sent: dict[int, Standing] = {}
+    for _ in range(8):
+        new = [poset.insert(random_filter(random)) for _ in range(random.randrange(4))]
+        gone = [each for each in here if random.random() < 0.2]
+        new = [each for each in dict.fromkeys(new) if each not in here and each not in gone]
+        altered = [each for each in here if each not in gone and random.random() < 0.2]
+        altered = [each for each in altered if poset.rebind(each, random_filter(random)) is each]
+        lost = [each for each in here if each not in poset]
+        gone = list(dict.fromkeys([*gone, *lost]))
+        new = [each for each in new if each in poset]
+        dropped, added = groups.change(gone, new, altered)
+        for number in dropped:
+            del sent[number]
+        assert not sent.keys() & {number for number, _ in added}
+        sent.update(added)
+        here = {each: None for each in [*here, *new] if each not in gone}
+        for _ in range(10):
+            event = random_event(random)
+            assert any(each.matches(event) for each in sent.values()) == any(
+                each.item.matches(event) for each in here
+            )

@@ -1,0 +1,190 @@
+"""Clients that do what a script says."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tidegate.errors import SimulationError
+from tidegate.matching.json_lines import filled_lines
+from tidegate.routing import messages as m
+from tidegate.routing.messages import Client
+from tidegate.simulation.faults import parse_crash
+from tidegate.simulation.generators import generate
+from tidegate.simulation.report import Report
+from tidegate.simulation.scenario import Scenario, Simulation
+from tidegate.simulation.script import Act, Script, read_script
+from tidegate.simulation.trace import Trace, replay
+from tidegate.simulation.workloads import Demand
+
+CHAIN = generate("chain", 4)
+ANN = Client("ann")
+
+
+def script_of(*records: dict[str, Any]) -> Script:
+    lines = [json.dumps(record).encode() for record in records]
+    return read_script(filled_lines(lines), CHAIN)
+
+
+def act(at: str, client: str, do: str, **more: object) -> dict[str, Any]:
+    return {"at": at, "client": client, "do": do, **more}
+
+
+ASKED = act("0s", "ann", "subscribe", broker="b0", filter="x > 0")
+PUBLISHED = [act(f"{n}s", "bob", "publish", broker="b3", event={"x": n}) for n in range(1, 6)]
+
+
+def run(*records: dict[str, Any], **more: Any) -> Report:
+    script = script_of(*records)
+    demand = Demand(0, 0, 0.0, script.duration_s)
+    return Simulation(Scenario(CHAIN, demand=demand, script=script, **more)).run()
+
+
+def told(report: Report, client: str = "ann") -> list[tuple[str, str, object]]:
+    return [
+        (each.broker, each.what, each.content)
+        for each in report.happenings
+        if each.client == client
+    ]
+
+
+def test_what_a_script_says() -> None:
+    made = script_of(act("2s", "ann", "suspend"), ASKED, act("2s", "ann", "resume", broker="b2"))
+    assert made.acts == (
+        Act(0, ANN, "b0", m.Subscribe("x > 0")),
+        Act(2_000_000, ANN, "b0", m.Suspend()),
+        Act(2_000_000, ANN, "b2", m.Resume("b0", 1)),
+    )
+    assert made.clients == {ANN: "b0"}
+    assert made.duration_s == 2.0
+    assert Script(()).duration_s == 0.0
+
+
+def test_moves_are_counted() -> None:
+    made = script_of(
+        ASKED,
+        act("1s", "ann", "resume", broker="b2"),
+        act("2s", "ann", "resume", broker="b0"),
+        act("3s", "ann", "resume"),
+    )
+    requests = [each.request for each in made.acts[1:]]
+    assert requests == [m.Resume("b0", 1), m.Resume("b2", 2), m.Resume()]
+
+
+def test_events_reach_those_who_asked() -> None:
+    report = run(ASKED, PUBLISHED[0])
+    (happening,) = report.happenings
+    assert (happening.us, happening.client, happening.content) == (1_030_000, "ann", {"x": 1})
+    assert (report.published, report.delivered, report.is_scripted) == (1, 1, True)
+    assert report.delays is not None
+    assert report.delays.max_ms == 30.0
+
+
+def test_a_client_that_moves_misses_nothing() -> None:
+    away = act("1500ms", "ann", "suspend")
+    back = act("4500ms", "ann", "resume", broker="b2")
+    assert told(run(ASKED, away, back, *PUBLISHED)) == [
+        ("b0", "event", {"x": 1}), *(("b2", "event", {"x": n}) for n in range(2, 6)),
+    ]  # fmt: skip
+
+
+def test_all_that_clients_are_told() -> None:
+    report = run(
+        act("0s", "ann", "subscribe", broker="b0", filter="x = 1 then x = 2"),
+        act("0s", "ann", "unsubscribe", filter="y = 1"),
+        *PUBLISHED[:2],
+        act("9s", "ann", "depart"),
+    )
+    assert told(report) == [
+        ("b0", "refused", "'ann' has no subscription that this covers"),
+        ("b0", "sequence", [{"x": 1}, {"x": 2}]),
+    ]
+    lines = list(report.lines())
+    assert lines[0] == "   0.000 s  ann at b0: refused 'ann' has no subscription that this covers"
+    assert lines[1].endswith(' s  ann at b0: sequence [{"x": 1}, {"x": 2}]')
+    assert "run           subscription routing, scripted clients, seed 0" in lines
+    assert report.refused == 1
+
+
+def test_advertisements_and_faults() -> None:
+    report = run(
+        ASKED,
+        act("0s", "bob", "advertise", broker="b3", filter="x > 0 and x < 3"),
+        act("2500ms", "bob", "unadvertise", filter="x is not null"),
+        *PUBLISHED[:3],
+        routing="advertisement",
+        faults=(parse_crash("b1@1500ms", CHAIN),),
+    )
+    assert told(report) == [("b0", "event", {"x": 1})]
+    assert told(report, "bob") == [("b3", "refused", "'bob' has not advertised such an event")]
+    report = run(ASKED, *PUBLISHED[:2], faults=(parse_crash("b3@1500ms", CHAIN),))
+    assert (report.delivered, report.unheard) == (1, 1)
+
+
+def test_a_trace_of_a_script_can_be_replayed() -> None:
+    lines: list[str] = []
+    trace = Trace(lines.append)
+    script = script_of(
+        ASKED, act("1500ms", "ann", "suspend"), act("3s", "ann", "resume", broker="b2"),
+        act("9s", "ann", "depart"), *PUBLISHED,
+    )  # fmt: skip
+    simulation = Simulation(Scenario(CHAIN, script=script, demand=Demand(0, 0, 0, 9.0)), trace)
+    trace.begin(simulation.world, {})
+    simulation.run()
+    replayed = replay(io.StringIO("".join(lines)))
+    assert replayed.difference is None
+    assert replayed.messages > 40
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"client": "ann", "broker": "b0"}, "do: None is none of subscribe, unsubscribe, "),
+        (act("0s", "ann", "dance"), "do: 'dance' is none of"),
+        (act("soon", "ann", "depart"), "at: 'soon' is no duration"),
+        (act("0s", "ann", "subscribe", broker="b0"), "'filter' is missing"),
+        ({"do": "depart"}, "'client' is missing"),
+        (act("0s", "ann", "publish", broker="b0", event={"x": [1]}), "x"),
+        (act("0s", "ann", "publish", broker="b0", event=5), "an event"),
+        (act("0s", "ann", "subscribe", broker="b0", filter=5), "'filter' must be a text, not 5"),
+        (act("0s", "", "depart", broker="b0"), "'client' must be a text, not ''"),
+        (act("0s", "ann", "depart"), "the first line of 'ann' names its broker"),
+        (act("0s", "ann", "depart", broker="b9"), "there is no broker 'b9' in 'chain'"),
+        (act("0s", "ann", "depart", broker="b0", filter="x = 1"), "'filter' does not go with"),
+    ],
+)
+def test_what_is_wrong_with_a_script(record: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SimulationError, match=r"line 1: ") as caught:
+        script_of(record)
+    assert reason in str(caught.value)
+
+
+def test_who_is_elsewhere_without_having_moved() -> None:
+    with pytest.raises(SimulationError, match="line 2: 'ann' is at 'b0'; it moves to 'b1' when it"):
+        script_of(ASKED, act("1s", "ann", "depart", broker="b1"))
+
+
+def test_what_is_no_json() -> None:
+    with pytest.raises(SimulationError, match="line 3: "):
+        read_script(filled_lines([b"\n", b"\n", b"{\n"]), CHAIN)
+
+
+def test_the_example(request: pytest.FixtureRequest) -> None:
+    path = request.config.rootpath / "examples" / "overlay" / "script.jsonl"
+    overlay = generate("chain")
+    with path.open("rb") as file:
+        script = read_script(filled_lines(file), overlay)
+    demand = Demand(0, 0, 0.0, script.duration_s)
+    report = Simulation(Scenario(overlay, demand=demand, script=script)).run()
+    cheap = {"airline": "UA", "dest": "MXP", "price": 90}
+    assert told(report, "ann")[1:] == [
+        ("b5", "event", cheap),
+        ("b5", "event", {"airline": "UA", "dest": "DEN", "price": 180}),
+    ]
+    assert [what for _, what, _ in told(report, "bob")] == ["event", "refused"]
+    ((_, _, sequence),) = told(report, "eve")
+    assert isinstance(sequence, list)
+    assert sequence[1] == cheap

@@ -1,0 +1,176 @@
+"""Tables, streams in any split, and the embedded engine give the same deliveries."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.streams import (
+    EVENT_SCHEMA,
+    FILTERS,
+    Collected,
+    Folders,
+    Row,
+    as_of,
+    drawn_changes,
+    drawn_events,
+    event_table,
+    net,
+    splits,
+)
+from tidegate import Engine, TidegateError
+from tidegate.language.filters import parse
+from tidegate.spark import match
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+Pairs = Counter[tuple[object, object]]
+"""The numbers of events and the ids of subscriptions."""
+
+
+def time_of(row: Row) -> datetime:
+    return datetime.fromisoformat(str(row["time"]))
+
+
+@dataclass
+class Standing:
+    """A subscription as it is now."""
+
+    filter: str
+    params: dict[str, object]
+    since: datetime
+
+
+class Replay:
+    """The embedded engine, with changes made when their time has come."""
+
+    def __init__(self, changes: list[Row]) -> None:
+        self._engine = Engine(clock=lambda: None)
+        self._waiting = sorted(changes, key=time_of)
+        self._standing: dict[str, Standing] = {}
+
+    def match(self, event: Row) -> list[str]:
+        while self._waiting and time_of(self._waiting[0]) <= time_of(event):
+            self._make(self._waiting.pop(0))
+        attributes = {name: event[name] for name in ("a", "b") if event[name] is not None}
+        return self._engine.match(attributes, time=time_of(event))
+
+    def _make(self, change: Row) -> None:
+        """Make a change, if it can be made."""
+        id, params = str(change["id"]), json.loads(str(change.get("params") or "{}"))
+        before = self._standing.get(id)
+        if (before is None) != (change["op"] == "subscribe"):
+            return
+        if change["op"] == "unsubscribe":
+            self._engine.cancel(id)
+            del self._standing[id]
+            return
+        known = Standing("", {}, time_of(change)) if before is None else before
+        filter = str(change.get("filter") or known.filter)
+        names = parse(filter).parameters
+        if any(name not in names for name in params):
+            return
+        after = Standing(filter, {**known.params, **params}, known.since)
+        if before is not None:
+            self._engine.cancel(id)
+        fitting = {name: value for name, value in after.params.items() if name in names}
+        unset = {name: None for name in names if name not in fitting}
+        self._engine.subscribe(filter, id=id, since=after.since, parameters={**unset, **fitting})
+        self._standing[id] = after
+
+
+def embedded(events: list[Row], changes: list[Row]) -> Pairs:
+    replay = Replay(changes)
+    return Counter(
+        (each["number"], id) for each in sorted(events, key=time_of) for id in replay.match(each)
+    )
+
+
+def without_versions(found: Counter[tuple[object, ...]]) -> Pairs:
+    return Counter((number, id) for number, id, _ in found.elements())
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_as_of_the_time_of_events(spark: SparkSession, tmp_path: Path, parts: int) -> None:
+    rng = random.Random(parts)
+    events, changes = drawn_events(rng, 300), drawn_changes(rng, 120)
+    folders, to = Folders(tmp_path), Collected()
+    pairs = zip(splits(rng, events, parts), splits(rng, changes, parts), strict=True)
+    for number, (some_events, some_changes) in enumerate(pairs):
+        folders.add("events", number, some_events)
+        folders.add("changes", number, some_changes)
+    reports = folders.run(spark, to, files=1, lateness=timedelta(hours=1))
+    table = as_of(spark, events, changes)
+    assert net(to.rows) == table
+    assert as_of(spark, events, changes, partition_by="b") == table
+    assert without_versions(table) == embedded(events, changes)
+    assert len(reports) == parts
+    assert sum(each.events for each in reports) == 300
+    assert not any(each.late for each in reports)
+
+
+def test_subscriptions_that_stay(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    events = drawn_events(rng, 200)
+    texts = [each for each in FILTERS if "t /" not in each and "+ t" not in each]
+    params = [json.dumps({n: 4 for n in "pq" if f":{n}" in text}) for text in texts]
+    table = pa.table({"id": texts, "filter": texts, "params": params})
+    engine = Engine(clock=lambda: None)
+    engine.subscribe_batch(table)
+    wanted = Counter(
+        (row["number"], id)
+        for row in events
+        for id in engine.match({n: row[n] for n in ("a", "b") if row[n] is not None})
+    )
+    assert pairs_in(event_table(spark, events).transform(match, table, key="number")) == wanted
+    folders, to = Folders(tmp_path), Collected()
+    for number, some in enumerate(splits(rng, events, 3)):
+        folders.add("events", number, some)
+    reports = folders.run(spark, to, table, files=1)
+    assert Counter((row["number"], row["subscription"]) for row in to.rows) == wanted
+    assert [each.subscriptions for each in reports] == [len(texts)] * 3
+    streamed = Collected()
+    stream = spark.readStream.schema(EVENT_SCHEMA).json(str(tmp_path / "events"))
+    found = stream.transform(match, table, key=["number", "b"], grouped=True)
+    assert found.isStreaming
+    query = found.writeStream.foreachBatch(streamed.write).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "plain")).start().awaitTermination()
+    assert wanted == Counter(
+        (row["number"], each["subscription"])
+        for row in streamed.rows
+        for each in row["deliveries"]  # type: ignore[attr-defined]
+    )
+
+
+def pairs_in(found: DataFrame) -> Pairs:
+    assert found.columns == ["number", "subscription", "subscriber", "version"]
+    return Counter((row.number, row.subscription) for row in found.collect())
+
+
+def test_a_change_that_the_engine_refuses_is_refused_everywhere(spark: SparkSession) -> None:
+    """The replay above passes over what cannot be made by rules of its own."""
+    engine = Engine(clock=lambda: None)
+    engine.subscribe("a < 5", id="s")
+    with pytest.raises(TidegateError, match="there already is a subscription 's'"):
+        engine.subscribe("a < 6", id="s")
+    with pytest.raises(TidegateError, match="has no parameter :p"):
+        engine.update("s", p=1)
+    changes: list[Row] = [
+        {"time": "2026-01-01T00:00:00+00:00", "op": "subscribe", "id": "s", "filter": "a < 5"},
+        {"time": "2026-01-01T00:00:01+00:00", "op": "subscribe", "id": "s", "filter": "a < 6"},
+        {"time": "2026-01-01T00:00:02+00:00", "op": "update", "id": "s", "params": '{"p": 1}'},
+    ]
+    events: list[Row] = [
+        {"number": n, "time": "2026-01-01T00:00:09+00:00", "a": float(n), "b": None}
+        for n in range(8)
+    ]
+    wanted = Counter({(n, "s"): 1 for n in range(5)})
+    assert without_versions(as_of(spark, events, changes)) == wanted == embedded(events, changes)
