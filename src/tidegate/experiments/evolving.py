@@ -1,9 +1,12 @@
-"""What it costs that filters evolve: the same subscriptions at rest, lazy, periodic and cached.
+"""What it costs that filters evolve: the same subscriptions static, lazy, periodic and cached.
+
+The static ones have the bounds that the others have after some seconds, and keep them.
 
 All ways stand in one process and take turns within a round, so that a slow moment of the machine
 hits all of them. From round to round event time goes on, as it does in life: stretches of time end,
 intervals pass and versions expire within the rounds, and what that costs is counted. Before the
 rounds each way's answers are compared with the yardstick's, as of the times that the way goes by.
+After them, the bounds of ranges are updated one by one.
 
 Everything from Arrow in to Arrow out is counted, by one thread.
 """
@@ -13,10 +16,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
 
+from tidegate.experiments.matching import Latency, latency_of
 from tidegate.experiments.workloads import (
     EVENT_TIME,
     EVENTS_PER_S,
@@ -29,12 +35,13 @@ from tidegate.experiments.workloads import (
 from tidegate.experiments.yardstick import Yardstick
 from tidegate.matching.engine import Engine
 
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SECONDS = 1.0
 """The interval of what is periodic, the threshold of what is cached."""
 EVENTS_MIN, EVENTS_MAX = 100, 100_000
 VERIFIED_EVENTS = 16
 WARM_UP_SUBSCRIPTIONS = 2_000
+UPDATES = 20_000
 
 Progress = Callable[[str], object]
 
@@ -79,7 +86,8 @@ class EvolvingSpeed:
     """What was measured of a way: the median of the rounds, the slowest and the fastest of them.
 
     ``times_static`` is how often an event of the static way can be matched in the time of one of
-    this way. ``wrong_pairs`` must be 0.
+    this way. An update gives a range other bounds, two parameters of one subscription.
+    ``wrong_pairs`` must be 0.
     """
 
     way: str
@@ -91,6 +99,7 @@ class EvolvingSpeed:
     slowest_per_s: float
     fastest_per_s: float
     times_static: float
+    update: Latency
     build_s: float
     wrong_pairs: int
 
@@ -100,21 +109,22 @@ class _Running:
     """A way with its engine, and how far it has come."""
 
     way: Way
+    matcher: str
     engine: Engine
     build_s: float
     wrong_pairs: int = 0
     matches: int = 0
 
     @classmethod
-    def built(cls, way: Way, subscriptions: int, engine: str, seed: int) -> _Running:
+    def built(cls, way: Way, subscriptions: int, matcher: str, seed: int) -> _Running:
         table = way.workload.subscriptions(subscriptions, seed)
         if way.evolve is not None:
             table = table.append_column("evolve", pa.array([way.evolve] * subscriptions))
-        made = Engine(matcher=engine)
+        made = Engine(matcher=matcher)
         start = perf_counter()
         made.subscribe_batch(table)
         made.match({}, time=SINCE)  # which is when the index has to be ready
-        return cls(way, made, perf_counter() - start)
+        return cls(way, matcher, made, perf_counter() - start)
 
     def match(self, events: pa.Table) -> pa.Table:
         return self.engine.match_batch(events, event_time=EVENT_TIME)
@@ -143,6 +153,19 @@ class _Running:
         self.matches = self.match(events).num_rows
         return perf_counter() - start
 
+    def update(self, subscriptions: int, seed: int) -> Latency:
+        """Update subscriptions one by one."""
+        rng = np.random.default_rng([seed, 2])
+        ids = subscription_ids(subscriptions)
+        rows = rng.integers(0, subscriptions, UPDATES).tolist()
+        windows = self.way.workload.windows(UPDATES, rng)
+        return latency_of(
+            [
+                partial(self.engine.update, ids[row], window)
+                for row, window in zip(rows, windows, strict=True)
+            ]
+        )
+
 
 def measure(
     subscriptions: int,
@@ -155,7 +178,9 @@ def measure(
 ) -> list[EvolvingSpeed]:
     """Measure all ways side by side; without a number of events, half a second's for the first."""
     for way in WAYS:  # nothing is compiled while it counts
-        _Running.built(way, WARM_UP_SUBSCRIPTIONS, engine, seed).verify(WARM_UP_SUBSCRIPTIONS, seed)
+        few = _Running.built(way, WARM_UP_SUBSCRIPTIONS, engine, seed)
+        few.verify(WARM_UP_SUBSCRIPTIONS, seed)
+        few.update(WARM_UP_SUBSCRIPTIONS, seed)
     running: list[_Running] = []
     for way in WAYS:
         progress(f"{subscriptions:,} subscriptions, {way.name}: building")
@@ -170,8 +195,15 @@ def measure(
         seconds.append([each.seconds(batch) for each in running])
         done += count
     del seconds[0]  # in which what was put off is done
+    progress(f"{subscriptions:,} subscriptions: updates")
     return [
-        _speed(each, subscriptions, count, engine, [times[place] for times in seconds], seconds)
+        _speed(
+            each,
+            count,
+            [of_round[place] / of_round[0] for of_round in seconds],
+            [of_round[place] for of_round in seconds],
+            each.update(subscriptions, seed),
+        )
         for place, each in enumerate(running)
     ]
 
@@ -188,24 +220,19 @@ def _events_of_a_round(running: _Running, first: int, seed: int) -> int:
 
 
 def _speed(
-    each: _Running,
-    subscriptions: int,
-    count: int,
-    engine: str,
-    times: list[float],
-    seconds: list[list[float]],
+    each: _Running, count: int, ratios: list[float], times: list[float], update: Latency
 ) -> EvolvingSpeed:
-    ratios = [mine / of_round[0] for mine, of_round in zip(times, seconds, strict=True)]
     return EvolvingSpeed(
         each.way.name,
-        engine,
-        subscriptions,
+        each.matcher,
+        len(each.engine),
         count,
         matches_per_event=each.matches / count,
         median_per_s=count / statistics.median(times),
         slowest_per_s=count / max(times),
         fastest_per_s=count / min(times),
         times_static=statistics.median(ratios),
+        update=update,
         build_s=each.build_s,
         wrong_pairs=each.wrong_pairs,
     )

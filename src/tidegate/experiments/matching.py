@@ -435,14 +435,14 @@ class _Trial:
             calls = [partial(engine.match, row, time=time) for row, time in timed]
         else:
             calls = [partial(engine.match, row) for row in rows]
-        first = _latency(calls[:FIRST_CALLS])
-        return _latency(calls[: max(FIRST_CALLS, round(first.per_s * ROUND_S))])
+        first = latency_of(calls[:FIRST_CALLS])
+        return latency_of(calls[: max(FIRST_CALLS, round(first.per_s * ROUND_S))])
 
     def update(self) -> Latency:
         """Update subscriptions one by one."""
-        first = _latency(self._update_calls(FIRST_CALLS))
+        first = latency_of(self._update_calls(FIRST_CALLS))
         count = min(UPDATES_MAX, max(FIRST_CALLS, round(first.per_s * ROUND_S)))
-        return _latency(self._update_calls(count))
+        return latency_of(self._update_calls(count))
 
     def _update_calls(self, count: int) -> list[Callable[[], object]]:
         updates = self._updates(count, np.arange(self._count))
@@ -462,7 +462,8 @@ class _Trial:
         return len(found ^ right)
 
 
-def _latency(calls: Sequence[Callable[[], object]]) -> Latency:
+def latency_of(calls: Sequence[Callable[[], object]]) -> Latency:
+    """How long some calls take that are made one after the other."""
     ends = [perf_counter()]
     for call in calls:
         call()

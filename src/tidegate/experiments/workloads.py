@@ -8,7 +8,8 @@
 - `moving`: `market`, but half of the price ranges move with time, and the least volume is a
   parameter that is updated all the time.
 
-Beside these stand `still` and `evolving`: `market`, and the same with every price range in motion.
+Beside these stand `evolving`, which is `market` with every price range in motion, and `still`, the
+same held where they are after some seconds. The bounds of these ranges are parameters.
 
 One seed gives the same values on every machine. A subscription is drawn as conditions, a low and a
 high bound for each attribute it names. Its text is made of them, and so is the brute-force
@@ -17,7 +18,7 @@ yardstick, which can then tell whether an engine has found the right ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -43,6 +44,10 @@ EVENT_TIME = "time"
 """The attribute that has the time of an event."""
 PARAMETER = "least"
 """The parameter of the subscriptions of `moving`: `volume > :least`."""
+WINDOW = ("low", "high")
+"""The parameters of those of `evolving` and `still`: `price >= :low + t and price <= :high + t`."""
+HELD_AT_S = 8.0
+"""The `t` for which `still` has the bounds of `evolving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class Condition:
 
     ``rows`` are the places of those subscriptions, in order, and ``texts`` gives what they say in
     the filter language. Strings are ordered by their place in ``names``. Where the text has a
-    parameter, its value is one less than the low bound.
+    parameter, its value is one less than the low bound; a window has both bounds for parameters.
     """
 
     attribute: str
@@ -76,6 +81,7 @@ class Condition:
     names: Sequence[str] = ()
     motion: Motion | None = None
     parameter: str | None = None
+    is_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,9 @@ class Workload:
             if condition.parameter is not None:
                 values = pa.array(condition.low.astype(np.int64) - 1)
                 columns["params"] = pa.StructArray.from_arrays([values], [condition.parameter])
+        windows = [each for each in conditions if each.is_window]
+        if windows:
+            columns["params"] = _window_params(windows, count)
         if self.is_timed:
             columns["since"] = pa.array([SINCE] * count, pa.timestamp("us", "UTC"))
         return pa.table(columns)
@@ -136,6 +145,12 @@ class Workload:
         """Random updates of `moving`: which of ``rows``, and the new values of its parameter."""
         return rng.choice(rows, count), _least_volumes(rng, count)
 
+    def windows(self, count: int, rng: np.random.Generator) -> list[dict[str, float]]:
+        """Random updates of `evolving` and `still`: the parameters of other price ranges."""
+        low, high = _range(rng, 1000, 50, 100, count)
+        bounds = zip(low.tolist(), high.tolist(), strict=True)
+        return [dict(zip(WINDOW, each, strict=True)) for each in bounds]
+
 
 def subscription_ids(count: int) -> list[str]:
     """The ids of the subscriptions, in order."""
@@ -143,6 +158,13 @@ def subscription_ids(count: int) -> list[str]:
 
 
 # -- conditions and their texts ---------------------------------------------------------------
+
+
+def _window_params(windows: Sequence[Condition], count: int) -> Column:
+    low, high = np.empty(count), np.empty(count)
+    for each in windows:
+        low[each.rows], high[each.rows] = each.low, each.high
+    return pa.StructArray.from_arrays([pa.array(low), pa.array(high)], list(WINDOW))
 
 
 def _is_name(attribute: str, rows: I64, codes: I64, names: Sequence[str]) -> Condition:
@@ -161,29 +183,48 @@ def _is_number(attribute: str, rows: I64, numbers: I64) -> Condition:
     return Condition(attribute, rows, bound, bound, texts)
 
 
-def _between(attribute: str, rows: I64, low: F64, high: F64) -> Condition:
+def _between(
+    attribute: str, rows: I64, low: F64, high: F64, *, is_window: bool = False
+) -> Condition:
     def texts() -> list[str]:
-        bounds = zip(low.tolist(), high.tolist(), strict=True)
+        bounds = _bounds(low, high, is_window)
         return [f"{attribute} >= {lo} and {attribute} <= {hi}" for lo, hi in bounds]
 
-    return Condition(attribute, rows, low, high, texts)
+    return Condition(attribute, rows, low, high, texts, is_window=is_window)
 
 
-def _drifting(attribute: str, rows: I64, low: F64, high: F64, rate: F64) -> Condition:
+def _bounds(low: F64, high: F64, is_window: bool) -> Iterable[tuple[object, object]]:
+    """The bounds of ranges as a text says them."""
+    if is_window:
+        return [(f":{WINDOW[0]}", f":{WINDOW[1]}")] * len(low)
+    return zip(low.tolist(), high.tolist(), strict=True)
+
+
+def _drifting(
+    attribute: str, rows: I64, low: F64, high: F64, rate: F64, *, is_window: bool = False
+) -> Condition:
     """A range that moves at a steady rate."""
 
     def texts() -> list[str]:
+        bounds = _bounds(low, high, is_window)
         return [
             f"{attribute} >= {lo} + {by} * t and {attribute} <= {hi} + {by} * t"
-            for lo, hi, by in zip(low.tolist(), high.tolist(), rate.tolist(), strict=True)
+            for (lo, hi), by in zip(bounds, rate.tolist(), strict=True)
         ]
 
     motion = Motion(rate, np.zeros(len(rows)), np.ones(len(rows)))
-    return Condition(attribute, rows, low, high, texts, motion=motion)
+    return Condition(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
 
 
 def _swinging(
-    attribute: str, rows: I64, low: F64, high: F64, amplitude: F64, period_s: F64
+    attribute: str,
+    rows: I64,
+    low: F64,
+    high: F64,
+    amplitude: F64,
+    period_s: F64,
+    *,
+    is_window: bool = False,
 ) -> Condition:
     """A range that moves to and fro."""
 
@@ -192,11 +233,11 @@ def _swinging(
         shifts = [f"{by} * sin(t / {period})" for by, period in swings]
         return [
             f"{attribute} >= {lo} + {shift} and {attribute} <= {hi} + {shift}"
-            for lo, hi, shift in zip(low.tolist(), high.tolist(), shifts, strict=True)
+            for (lo, hi), shift in zip(_bounds(low, high, is_window), shifts, strict=True)
         ]
 
     motion = Motion(np.zeros(len(rows)), amplitude, period_s)
-    return Condition(attribute, rows, low, high, texts, motion=motion)
+    return Condition(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
 
 
 def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) -> Condition:
@@ -287,16 +328,6 @@ def _draw_moving(rng: np.random.Generator, count: int) -> list[Condition]:
 
 
 def _draw_evolving(rng: np.random.Generator, count: int) -> list[Condition]:
-    return _draw_in_motion(rng, count, moves=True)
-
-
-def _draw_still(rng: np.random.Generator, count: int) -> list[Condition]:
-    return _draw_in_motion(rng, count, moves=False)
-
-
-def _draw_in_motion(rng: np.random.Generator, count: int, *, moves: bool) -> list[Condition]:
-    """As `market`, with price ranges that drift or swing; or, for comparison, the same ones held
-    where they begin."""
     symbol = _symbol_in_most(rng, count)
     low, high = _range(rng, 1000, 50, 100, count)
     drift = rng.random(count) < 0.5
@@ -304,16 +335,27 @@ def _draw_in_motion(rng: np.random.Generator, count: int, *, moves: bool) -> lis
     rate = _decimals(rng, -1, 1, 100, len(drifts))  # slow, lest they leave where events are
     amplitude = _decimals(rng, 10, 100, 10, len(swings))
     period_s = _decimals(rng, 5, 60, 10, len(swings))
-    prices = [
-        _drifting("price", drifts, low[drifts], high[drifts], rate),
-        _swinging("price", swings, low[swings], high[swings], amplitude, period_s),
-    ]
+    swung = low[swings], high[swings], amplitude, period_s
     return [
         symbol,
-        *(prices if moves else [_between("price", np.arange(count), low, high)]),
+        _drifting("price", drifts, low[drifts], high[drifts], rate, is_window=True),
+        _swinging("price", swings, *swung, is_window=True),
         _above("volume", np.arange(count), _least_volumes(rng, count)),
         *_draw_factors(rng, count),
     ]
+
+
+def _draw_still(rng: np.random.Generator, count: int) -> list[Condition]:
+    return [_held(each) for each in _draw_evolving(rng, count)]
+
+
+def _held(condition: Condition) -> Condition:
+    """A condition that stays where it is after some seconds."""
+    if condition.motion is None:
+        return condition
+    by = condition.motion.shift(HELD_AT_S)
+    low, high = condition.low + by, condition.high + by
+    return _between(condition.attribute, condition.rows, low, high, is_window=True)
 
 
 def _draw_factors(rng: np.random.Generator, count: int) -> list[Condition]:
