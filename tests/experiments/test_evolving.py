@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.experiments import evolving
 from tidegate.experiments.evolving import SECONDS, WAYS, Way, measure
-from tidegate.experiments.workloads import EVOLVING, HELD_AT_S, STILL, WINDOW
+from tidegate.experiments.workloads import EVOLVING, HELD_AT_S, STILL, WINDOW, Workload
 from tidegate.experiments.yardstick import Point, Yardstick
 
 LAZY = WAYS[1]
@@ -69,7 +69,7 @@ def test_what_is_still_stands_where_the_others_are_after_some_seconds() -> None:
 
 
 @pytest.mark.parametrize("workload", [STILL, EVOLVING])
-def test_every_subscription_has_a_window(workload: evolving.Workload) -> None:
+def test_every_subscription_has_a_window(workload: Workload) -> None:
     table = workload.subscriptions(COUNT)
     assert all(set(row) == set(WINDOW) for row in table["params"].to_pylist())
     moves = [" t " in text or "(t " in text for text in table["filter"].to_pylist()]

@@ -473,7 +473,7 @@ def test_what_lies_inside_by_the_margin_is_sure(bounds: list[float], values: lis
     assume(low < high and low <= sure_low and sure_high <= high)
     margin = float(margin_of(low, high, sure_low, sure_high))
     assert margin >= 0.0
-    near = [each for end in (sure_low, sure_high) for each in neighbours(end)]
+    near = [math.nextafter(end, to) for end in bounds[2:] for to in (-math.inf, end, math.inf)]
     for x in map(float, [*values, *near]):
         if low <= x <= high and low + margin <= x <= high - margin:
             assert sure_low <= x <= sure_high

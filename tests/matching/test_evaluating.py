@@ -26,7 +26,7 @@ from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.writing import ROOM, enclose_part
 
 SECOND = 1_000_000
-NO_SETS = np.zeros(1, np.int32), np.zeros(0)
+NO_SETS, NO_MEMBERS = np.zeros(1, np.int32), np.zeros(0)
 NO_VARIABLES = np.zeros((1, 1))
 
 
@@ -52,7 +52,7 @@ def judged(packed: Packed, pairs: list[tuple[float, float]]) -> tuple[list[int],
     events = np.array([[x] for x, _ in pairs])
     micros = np.array([round(t * SECOND) for _, t in pairs])
     out = np.empty(99, np.int32), np.empty(99, np.int32), np.empty(99, np.uint8)
-    count, _ = match_events(*packed, events, *NO_SETS, *out)
+    count, _ = match_events(*packed, events, NO_SETS, NO_MEMBERS, *out)
     unsure = [int(each) for each, flags in zip(out[0][:count], out[2], strict=False)
               if flags & UNSURE]  # fmt: skip
     at, i32, _, _, f64, _, _ = packed
@@ -102,7 +102,7 @@ def test_large_numbers_are_left_to_the_meaning_of_the_language() -> None:
     part = enclosed("x > t", 0, 2)
     events = np.array([[float(EXACT_MAX)]])
     out = np.empty(9, np.int32), np.empty(9, np.int32), np.empty(9, np.uint8)
-    count, seen = match_events(*part, events, *NO_SETS, *out)
+    count, seen = match_events(*part, events, NO_SETS, NO_MEMBERS, *out)
     at, i32, _, _, f64, _, _ = part
     if seen & UNSURE:
         count, seen = evaluate_unsure(
