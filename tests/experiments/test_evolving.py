@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidegate.experiments import evolving
@@ -70,9 +72,9 @@ def test_what_is_still_stands_where_the_others_are_after_some_seconds() -> None:
 
 @pytest.mark.parametrize("workload", [STILL, EVOLVING])
 def test_every_subscription_has_a_window(workload: Workload) -> None:
-    table = workload.subscriptions(COUNT)
-    assert all(set(row) == set(WINDOW) for row in table["params"].to_pylist())
-    moves = [" t " in text or "(t " in text for text in table["filter"].to_pylist()]
+    rows: list[dict[str, Any]] = workload.subscriptions(COUNT).to_pylist()
+    assert all(row["params"].keys() == set(WINDOW) for row in rows)
+    moves = [" t " in row["filter"] or "(t " in row["filter"] for row in rows]
     assert moves == [workload is EVOLVING] * COUNT
 
 

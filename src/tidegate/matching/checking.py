@@ -28,7 +28,9 @@ from tidegate.matching.parts import (
     GONE,
     I32,
     I64,
+    MOVING,
     SET,
+    UNSURE,
     Int,
 )
 
@@ -93,49 +95,36 @@ def check_bounds(
     numbers: I32,
     bound: F64,
     bound_channel: I64,
+    margins: F32,
     events: F64,
     event: Int,
     set_first: I32,
     set_value: F64,
 ) -> Int:
-    """The flags of an entry whose bounds an event satisfies; -1 if it does not."""
+    """The flags of an entry whose bounds an event satisfies; -1 if it does not.
+
+    UNSURE is among them if the event may still not satisfy the functions of the entry.
+    """
     at = ENTRY_NUMBERS * np.int64(entry)
     flags = np.int64(numbers[at + E_FLAGS])
     if flags & (DEAD | GONE):
         return -1
     place = 3 * np.int64(numbers[at + E_FIRST])
     last = 3 * np.int64(numbers[at + ENTRY_NUMBERS + E_FIRST])
-    while place < last:
-        channel = bound_channel[place + 2] & CHANNEL_MASK
-        if channel & SET:
-            x = events[event, channel ^ SET]
-            if not in_set(x, bound[place], bound[place + 1], set_first, set_value):
-                return -1
-        elif not satisfied(events[event, channel], bound[place], bound[place + 1]):
-            return -1
-        place += 3
-    return flags
-
-
-@inlined
-def is_sure(
-    entry: Int,
-    numbers: I32,
-    bound: F64,
-    bound_channel: I64,
-    margins: F32,
-    events: F64,
-    event: Int,
-) -> bool:
-    """Whether an event that satisfies the bounds of an entry surely satisfies its functions."""
-    at = ENTRY_NUMBERS * np.int64(entry)
-    place = 3 * np.int64(numbers[at + E_FIRST])
-    last = 3 * np.int64(numbers[at + ENTRY_NUMBERS + E_FIRST])
     sure = True
     while place < last:
-        margin = margins[2 * place + 5]
-        if margin > 0.0:
-            x = events[event, bound_channel[place + 2] & CHANNEL_MASK]
-            sure &= (x >= bound[place] + margin) & (x <= bound[place + 1] - margin)
+        channel = bound_channel[place + 2] & CHANNEL_MASK
+        low, high = bound[place], bound[place + 1]
+        if channel & SET:
+            if not in_set(events[event, channel ^ SET], low, high, set_first, set_value):
+                return -1
+        else:
+            x = events[event, channel]
+            if not satisfied(x, low, high):
+                return -1
+            if flags & MOVING:
+                # without branches, because what is near a bound cannot be predicted
+                margin = margins[2 * place + 5]
+                sure &= (margin == 0.0) | ((x >= low + margin) & (x <= high - margin))
         place += 3
-    return sure
+    return flags if sure else flags | UNSURE

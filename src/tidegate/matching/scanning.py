@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tidegate.matching.checking import check_bounds, is_sure, take_apart
+from tidegate.matching.checking import check_bounds, take_apart
 from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.parts import (
     E_SUBSCRIPTION,
@@ -32,7 +32,6 @@ from tidegate.matching.parts import (
     MAP_EDGE,
     MAP_FIRST,
     MAP_WORD,
-    MOVING,
     PROBE,
     PROBE_CHANNEL,
     PROBES,
@@ -172,16 +171,13 @@ def match_segment(
                     entry = start + (word_at << 6) + np.int64(trailing_zeros(word))
                     word &= word - np.uint64(1)
                     flags = check_bounds(
-                        entry, numbers, bound, bound_channel, events, event, set_first, set_value
-                    )
+                        entry, numbers, bound, bound_channel, margins, events, event, set_first,
+                        set_value,
+                    )  # fmt: skip
                     if flags >= 0:
                         number = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
-                        if flags & MOVING and not is_sure(
-                            entry, numbers, bound, bound_channel, margins, events, event
-                        ):
-                            flags, number = flags | UNSURE, np.int32(entry)
                         out_event[count] = event
-                        out_subscription[count] = number
+                        out_subscription[count] = entry if flags & UNSURE else number
                         out_flags[count] = flags
                         seen |= flags
                         count += 1
@@ -235,16 +231,13 @@ def match_small(
             for index in range(chosen):
                 entry = selected[index]
                 flags = check_bounds(
-                    entry, numbers, bound, bound_channel, events, event, set_first, set_value
-                )
+                    entry, numbers, bound, bound_channel, margins, events, event, set_first,
+                    set_value,
+                )  # fmt: skip
                 if flags >= 0:
                     number = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
-                    if flags & MOVING and not is_sure(
-                        entry, numbers, bound, bound_channel, margins, events, event
-                    ):
-                        flags, number = flags | UNSURE, np.int32(entry)
                     out_event[count] = event
-                    out_subscription[count] = number
+                    out_subscription[count] = entry if flags & UNSURE else number
                     out_flags[count] = flags
                     seen |= flags
                     count += 1
