@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pytest
@@ -14,11 +16,11 @@ from tidegate.language.filters import parse
 from tidegate.matching.channels import NUMBER, Channels
 from tidegate.matching.columnar import ColumnarMatcher
 from tidegate.matching.constraints import Compiler, entries_of
-from tidegate.matching.evaluating import evaluate_unsure
+from tidegate.matching.evaluating import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.kernels import match_events
 from tidegate.matching.layout import flat
 from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.parts import EXACT_MAX, MOVING, UNSURE, VERIFY, Packed, pack
+from tidegate.matching.parts import EXACT_MAX, F64, I64, MOVING, UNSURE, VERIFY, Packed, pack
 from tidegate.matching.programs import EVERY, STACK_MAX
 from tidegate.matching.rows import StringPool, encode
 from tidegate.matching.stretches import Stretch, Times
@@ -47,22 +49,46 @@ def enclosed(text: str, begin: int, end: int, hold: int = EVERY) -> Packed:
     return packed
 
 
+def evaluated(
+    packed: Packed, events: F64, micros: I64
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+    """The pairs that the bounds leave, and those that match: event, subscription, flags."""
+    room = len(events) + 64
+    out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint8)
+    count, _ = match_events(*packed, events, NO_SETS, NO_MEMBERS, *out)
+    pairs = out[0][:count], out[1][:count], out[2][:count]
+    left = list(zip(*(each.tolist() for each in pairs), strict=True))
+    at, i32, _, _, f64, _, _ = packed
+    matching = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint8)
+    kept, seen = evaluate_unsure(
+        at, i32, f64, events, micros, NO_VARIABLES, np.empty(STACK_MAX),
+        np.empty(BLOCK_PAIRS, np.int32), *pairs, *matching,
+    )  # fmt: skip
+    found = list(zip(*(each[:kept].tolist() for each in matching), strict=True))
+    assert seen == reduce(or_, [flags for _, _, flags in found], 0)
+    return left, found
+
+
 def judged(packed: Packed, pairs: list[tuple[float, float]]) -> tuple[list[int], list[int]]:
     """Of events with an `x` at a time in seconds: those left open, and those that match."""
     events = np.array([[x] for x, _ in pairs])
     micros = np.array([round(t * SECOND) for _, t in pairs])
-    out = np.empty(99, np.int32), np.empty(99, np.int32), np.empty(99, np.uint8)
-    count, _ = match_events(*packed, events, NO_SETS, NO_MEMBERS, *out)
-    unsure = [int(each) for each, flags in zip(out[0][:count], out[2], strict=False)
-              if flags & UNSURE]  # fmt: skip
-    at, i32, _, _, f64, _, _ = packed
-    count, seen = evaluate_unsure(
-        at, i32, f64, events, micros, NO_VARIABLES, np.empty(STACK_MAX), count, *out
+    left, found = evaluated(packed, events, micros)
+    assert all(number == 7 and flags == MOVING for _, number, flags in found)
+    return [event for event, _, flags in left if flags & UNSURE], [event for event, *_ in found]
+
+
+def test_pairs_of_several_blocks_stay_in_order() -> None:
+    rng = np.random.default_rng(1)
+    count = 3 * BLOCK_PAIRS + 17
+    xs, seconds = rng.uniform(-5, 7, count), rng.uniform(0, 2, count)
+    _, matching = judged(
+        enclosed("x >= -3 + t and x <= 3 + t", 0, 2), list(zip(xs, seconds, strict=True))
     )
-    assert out[1][:count].tolist() == [7] * count
-    assert not seen & UNSURE
-    assert all(flags & MOVING for flags in out[2][:count])
-    return unsure, out[0][:count].tolist()
+    micros = np.round(seconds * SECOND)
+    expected = (xs >= -3 + micros / SECOND) & (xs <= 3 + micros / SECOND)
+    assert matching == np.flatnonzero(expected).tolist()
+    assert len(matching) > BLOCK_PAIRS
 
 
 @pytest.mark.parametrize("text", ["x >= -3 + t and x <= 3 + t", "x >= t - 3 and x <= t + 3"])
@@ -99,18 +125,10 @@ def test_what_is_undefined_matches_nothing() -> None:
 
 
 def test_large_numbers_are_left_to_the_meaning_of_the_language() -> None:
-    part = enclosed("x > t", 0, 2)
     events = np.array([[float(EXACT_MAX)]])
-    out = np.empty(9, np.int32), np.empty(9, np.int32), np.empty(9, np.uint8)
-    count, seen = match_events(*part, events, NO_SETS, NO_MEMBERS, *out)
-    at, i32, _, _, f64, _, _ = part
-    if seen & UNSURE:
-        count, seen = evaluate_unsure(
-            at, i32, f64, events, np.zeros(1, np.int64), NO_VARIABLES, np.empty(STACK_MAX), count,
-            *out,
-        )  # fmt: skip
-        assert seen & VERIFY
-    assert count == 1
+    left, found = evaluated(enclosed("x >= t and x < 1e300 * t", 1, 2), events, np.array([SECOND]))
+    assert [flags for *_, flags in left] == [MOVING | UNSURE]
+    assert found == [(0, 7, MOVING | VERIFY)]
 
 
 edges = st.sampled_from([-3.0, 3.0, 0.0, 2.0, 2.0**53, 1e-9]) | st.floats(-10, 10)

@@ -40,7 +40,7 @@ from tidegate.matching.encoding import (
     encode_variables_of,
     tell_times,
 )
-from tidegate.matching.evaluating import evaluate_unsure
+from tidegate.matching.evaluating import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.index import PAST_ENTRIES_MAX, Index, IndexPart
 from tidegate.matching.kernels import match_events
 from tidegate.matching.layout import Entries, limited
@@ -516,15 +516,18 @@ class ColumnarMatcher:
             if count >= 0:
                 break
             room = 2 * len(events)
-        if seen & UNSURE:
-            start = perf_counter()
-            at, i32, _, _, f64, _, _ = part.packed
-            count, seen = evaluate_unsure(
-                at, i32, f64, encoded.matrix, micros, variables, np.empty(STACK_MAX), count,
-                events, numbers, flags,
-            )  # fmt: skip
-            self._foresight.has_evaluated(perf_counter() - start)
-        return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), seen
+        found = events[:count], numbers[:count], flags[:count]
+        if not seen & UNSURE:
+            return (found[0].copy(), found[1].copy(), found[2].copy()), seen
+        start = perf_counter()
+        at, i32, _, _, f64, _, _ = part.packed
+        matching = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint8)
+        count, seen = evaluate_unsure(
+            at, i32, f64, encoded.matrix, micros, variables, np.empty(STACK_MAX),
+            np.empty(BLOCK_PAIRS, np.int32), *found, *matching,
+        )  # fmt: skip
+        self._foresight.has_evaluated(perf_counter() - start)
+        return (matching[0][:count], matching[1][:count], matching[2][:count]), seen
 
     def _verified(self, number: int, event: Event, moment: Moment) -> bool:
         """Whether a subscription really matches, by the meaning of the language."""

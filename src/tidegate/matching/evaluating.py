@@ -17,6 +17,7 @@ from tidegate.matching.parts import (
     ENTRY_NUMBERS,
     EXACT_MAX,
     F64,
+    GONE,
     I32,
     I64,
     MOTION,
@@ -43,6 +44,11 @@ from tidegate.matching.programs import (
     run_program,
 )
 
+BLOCK_PAIRS = 4096
+"""So many pairs are gone through at a time."""
+_LINE_WORDS = 8
+"""Words in a line of memory."""
+
 
 @lean
 def evaluate_unsure(
@@ -53,38 +59,67 @@ def evaluate_unsure(
     micros: I64,
     variables: F64,
     stack: F64,
-    count: Int,
+    chosen: I32,
+    pair_event: I32,
+    pair_subscription: I32,
+    pair_flags: U8,
     out_event: I32,
     out_subscription: I32,
     out_flags: U8,
 ) -> tuple[Int, Int]:
-    """Leave out the pairs that are unsure and do not match; these have entries for subscriptions.
+    """Copy the pairs that match; those that are unsure have entries in place of subscriptions.
 
-    Gives how many pairs are left, in the same order, and all flags seen.
+    Gives how many they are, in the same order, and all flags seen. ``chosen`` is room for the pairs
+    of a block.
     """
     numbers = i32[at[2 * ENTRY] : at[2 * ENTRY + 1]]
     motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
     program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
     words = motion.view(np.int64)
     kept, seen = np.int64(0), np.int64(0)
-    for index in range(count):
-        flags, event = np.int64(out_flags[index]), out_event[index]
-        subscription = out_subscription[index]
-        if flags & UNSURE:
-            entry = ENTRY_NUMBERS * np.int64(subscription)
+    for block in range(0, len(out_flags), BLOCK_PAIRS):
+        stop = min(block + BLOCK_PAIRS, len(out_flags))
+        count = 0
+        for pair in range(block, stop):
+            chosen[count] = pair
+            count += np.int64((pair_flags[pair] & UNSURE) != 0)
+        stack[0] = _read_ahead(chosen, count, pair_subscription, numbers, motion)
+        for index in range(count):
+            pair = chosen[index]
+            entry, event = ENTRY_NUMBERS * np.int64(pair_subscription[pair]), pair_event[pair]
             flags = check_functions(
-                flags ^ UNSURE, np.int64(numbers[entry + E_MOTION]),
+                np.int64(pair_flags[pair]) ^ UNSURE, np.int64(numbers[entry + E_MOTION]),
                 np.int64(numbers[entry + ENTRY_NUMBERS + E_MOTION]), motion, words, program,
                 events, event, micros[event], variables, stack,
             )  # fmt: skip
-            subscription = numbers[entry + E_SUBSCRIPTION]
-        if flags >= 0:
-            out_event[kept] = event
-            out_subscription[kept] = subscription
+            pair_subscription[pair] = numbers[entry + E_SUBSCRIPTION]
+            pair_flags[pair] = flags if flags >= 0 else GONE
+        for pair in range(block, stop):
+            flags = np.int64(pair_flags[pair])
+            out_event[kept] = pair_event[pair]
+            out_subscription[kept] = pair_subscription[pair]
             out_flags[kept] = flags
-            seen |= flags
-            kept += 1
+            matches = np.int64((flags & GONE) == 0)
+            seen |= flags * matches
+            kept += matches
     return kept, seen
+
+
+@inlined
+def _read_ahead(
+    chosen: I32, count: Int, pair_subscription: I32, numbers: I32, motion: F64
+) -> float:
+    """Read from all motions that are needed, so that memory brings them at the same time.
+
+    They are anywhere. One after the other, each would be waited for.
+    """
+    read = 0.0
+    for index in range(count):
+        entry = ENTRY_NUMBERS * np.int64(pair_subscription[chosen[index]])
+        begin = np.int64(numbers[entry + E_MOTION])
+        last = np.int64(numbers[entry + ENTRY_NUMBERS + E_MOTION]) - 1
+        read += motion[begin] + motion[min(begin + _LINE_WORDS, last)]
+    return read
 
 
 @inlined

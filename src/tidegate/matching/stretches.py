@@ -11,7 +11,7 @@ from tidegate.matching.parts import F64, I64, NO_TIME
 
 FIRST_MICROS = 1_000_000
 LEAST_MICROS, MOST_MICROS = 1_000, 86_400_000_000
-RATIO_MIN, RATIO_MAX = 0.75, 3.0
+RATIO_MIN, RATIO_MAX = 0.5, 2.0
 
 
 class Times(NamedTuple):
@@ -142,8 +142,8 @@ class Foresight:
 
     Enclosing costs the same for any stretch: a long one needs it less often, but leaves more pairs
     unsure, whose functions have to be evaluated. The two together cost the least where they cost
-    the same. So the length is doubled or halved until enclosing takes about one and a half times
-    as long as evaluating; the half is for finding pairs that turn out to be none.
+    the same. So the length is doubled or halved until enclosing takes neither half as long as
+    evaluating nor twice as long.
     """
 
     def __init__(self) -> None:
