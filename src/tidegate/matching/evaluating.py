@@ -79,7 +79,7 @@ def evaluate_unsure(
     kept, seen = np.int64(0), np.int64(0)
     for block in range(0, len(out_flags), BLOCK_PAIRS):
         stop = min(block + BLOCK_PAIRS, len(out_flags))
-        count = 0
+        count = np.int64(0)
         for pair in range(block, stop):
             chosen[count] = pair
             count += np.int64((pair_flags[pair] & UNSURE) != 0)
