@@ -120,34 +120,28 @@ class _Form:
 
 def _form(expression: Expression, stretch: Stretch) -> _Form | None:
     """The form of an expression; None where nothing is known of its slope."""
+    made: _Form | None = None
     match expression:
         case Constant(value):
             number = as_float(value)
-            if number is None:
-                return None
-            error = abs(number) * _ROUNDING if isinstance(value, int) else 0.0
-            made = _Form(Range(number, number), (0.0, 0.0), error, number, number)
+            if number is not None:
+                error = abs(number) * _ROUNDING if isinstance(value, int) else 0.0
+                made = _Form(Range(number, number), (0.0, 0.0), error, number, number)
         case Elapsed():
             ends = stretch.start, stretch.end
             made = _Form(Range(*ends), (1.0, 1.0), 0.0, *ends)
         case Negated(operand):
             inner = _form(operand, stretch)
-            return None if inner is None else _negated(inner)
+            made = None if inner is None else _negated(inner)
         case Arithmetic(operator, left, right):
             a, b = _form(left, stretch), _form(right, stretch)
-            if a is None or b is None:
-                return None
-            found = _combined(operator, a, b)
-            made = _narrowed(found, stretch) if found is not None else None  # type: ignore[assignment]
+            if a is not None and b is not None:
+                made = _narrowed(_combined(operator, a, b), stretch)
         case Call(function, arguments):
             forms = [_form(each, stretch) for each in arguments]
             known = [each for each in forms if each is not None]
-            if len(known) < len(forms):
-                return None
-            found = _called(function, known)
-            made = _narrowed(found, stretch) if found is not None else None  # type: ignore[assignment]
-        case _:
-            return None
+            if len(known) == len(forms):
+                made = _narrowed(_called(function, known), stretch)
     return made if made is not None and _is_finite(made) else None
 
 
@@ -247,8 +241,10 @@ def _chosen(function: str, forms: list[_Form], values: Range) -> _Form:
     return _Form(values, slope, max(each.error for each in forms), first, last)
 
 
-def _narrowed(form: _Form, stretch: Stretch) -> _Form:
+def _narrowed(form: _Form | None, stretch: Stretch) -> _Form | None:
     """A form whose range is within the cones that its slope allows."""
+    if form is None:
+        return None
     low, high = form.slope
     long = math.nextafter(stretch.end - stretch.start, math.inf)
     down, up = min(0.0, low * long), max(0.0, high * long)
