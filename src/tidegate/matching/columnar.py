@@ -185,7 +185,7 @@ class ColumnarMatcher:
     def hold(self, ids: Sequence[str], micros: int | None) -> None:
         """Have filters that are `Cached` go by their version of a time; None if they have none."""
         with self._lock:
-            numbers = np.array([self._table.number(id) for id in ids], np.int32)
+            numbers = self._table.numbers(ids)
             self._settle()
             self._table.set_held(numbers, micros)
             self._index.hold(numbers, EVERY if micros is None else micros)

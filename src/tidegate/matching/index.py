@@ -245,7 +245,7 @@ class Index:
             hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables, room)
 
     def _places_in_parts(self, numbers: I32) -> Iterator[tuple[int, I64]]:
-        """Where the entries of subscriptions stand, part by part."""
+        """Where the entries of subscriptions stand, part by part, in the order of memory."""
         places = self._place_of[numbers].astype(np.int64)
         parts = self._part_of[numbers]
         for part in np.unique(parts[places >= 0]).tolist():
@@ -254,7 +254,7 @@ class Index:
             if self._places_of:
                 some = [self._places_of.get(number, []) for number in numbers[mine].tolist()]
                 found = np.unique([*found.tolist(), *(place for each in some for place in each)])
-            yield part, found
+            yield part, np.sort(found)
 
     def rewrite_many(
         self, numbers: I32, plans: Sequence[I32], which: I64, kinds: U8, cells: I64, rows: I64
