@@ -54,5 +54,6 @@ class RecordedConnection:
 
     def put(self, *matched: int, **attributes: object) -> None:
         """Put an event into the mailbox, judged now."""
-        seen = Environment(t=self.seconds)
-        self.receiver.mailbox.put(Delivery(Event.of(attributes), matched or (0,), seen))
+        indexes = matched or (0,)
+        seen = (Environment(t=self.seconds),) * len(indexes)
+        self.receiver.mailbox.put(Delivery(Event.of(attributes), indexes, seen))

@@ -16,12 +16,14 @@ import pytest
 import pages
 import tidegate
 from pages import Row, code, said
+from tidegate.adapting.policies import parse_evolve
 from tidegate.language import events, sequences
 from tidegate.language.expressions import CHOICES, FUNCTIONS, Constant, format_expression
 from tidegate.language.filters import Filter
 from tidegate.language.shapes import Row as ShapeRow
 from tidegate.language.syntax import RESERVED, Operator, Predicate, Truth, predicates
 from tidegate.language.values import Kind, Value, format_value, kind_of
+from tidegate.matching.engine import MATCHERS
 
 PAGE = "docs/filters.md"
 SECTIONS = pages.read(PAGE)
@@ -241,6 +243,33 @@ def check_estimates(filter: str, start: str, end: str, over: str, under: str) ->
 def check_covers_during(wide: str, narrow: str, start: str, end: str, covers: str) -> None:
     a, b = parsed(code(wide)), parsed(code(narrow))
     assert a.covers_during(b, float(start), float(end)) is answer(covers)
+
+
+@table("mode", "filter", "events", "judged at", "matches")
+def check_mode(mode: str, filter: str, arrivals: str, judged_at: str, matches: str) -> None:
+    for matcher in MATCHERS:
+        engine = tidegate.Engine(matcher=matcher)
+        engine.subscribe(code(filter), id="s", since=START, evolve=parse_evolve(code(mode)))
+        judged, found = [], []
+        for arrival in code(arrivals).split(", "):
+            second, _, x = arrival.partition(": ")
+            event = tidegate.Event.of({"x": float(x)}, START + timedelta(seconds=float(second)))
+            found.append("yes" if engine.match(event) else "no")
+            judged.append(f"{engine.explain('s', event).t:g}")
+        assert (" ".join(judged), " ".join(found)) == (code(judged_at), code(matches)), matcher
+
+
+@table("evolve", "Python")
+def check_mode_text(text: str, python: str) -> None:
+    found = parse_evolve(code(text))
+    assert (repr(found), str(found)) == (code(python), code(text))
+
+
+@table("not a mode", "error")
+def check_mode_error(text: str, error: str) -> None:
+    with pytest.raises(tidegate.BadValueError) as raised:
+        parse_evolve(code(text))
+    assert said(error, str(raised.value))
 
 
 @table("advertisement", "event", "allows")

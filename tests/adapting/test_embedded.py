@@ -101,7 +101,7 @@ def test_variables_are_those_of_the_moment() -> None:
     connection.subscribe([Request(parse("x > @load"))], {}, Nobody())
     ((_, delivery),) = connection.judge(Event.of({"x": 1}))
     engine.set_variables(load=2)
-    assert delivery.seen.variables["load"] == 0.5
+    assert delivery.seen[0].variables["load"] == 0.5
     assert connection.judge(Event.of({"x": 1})) == []
 
 
@@ -110,4 +110,4 @@ def test_without_a_clock_time_stands_still() -> None:
     seat = connection.subscribe([Request(parse("x >= t"))], {}, Nobody())
     assert seat.t() == 0
     ((_, delivery),) = connection.judge(Event.of({"x": 0}))
-    assert (delivery.seen.t, delivery.seen.now, delivery.event.time) == (0, None, None)
+    assert (delivery.seen[0].t, delivery.seen[0].now, delivery.event.time) == (0, None, None)

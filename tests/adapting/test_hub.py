@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ticking import Clock
-from tidegate import Hub, Parameter, Reckoned, Subscriber, on
+from tidegate import Cached, Hub, Lazy, Parameter, Periodic, Reckoned, Subscriber, on
 from tidegate.adapting.attachment import Failure
 from tidegate.errors import BadValueError, EventError, QueueFullError, SubscriptionError
 from tidegate.language.events import Event
@@ -476,3 +476,62 @@ def test_a_place_that_is_reported_often_is_told_seldom(hub: Hub, clock: Clock) -
         hub.publish_now({"x": step * 2.0 + step % 3})
     assert car.seen == [step * 2.0 + step % 3 for step in range(2000) if step % 3 < 2]
     assert hub.updates < 10
+
+
+# -- filters that evolve --------------------------------------------------------------------------
+
+
+class Player(Subscriber):
+    """Sees a window that moves, evaluated in each of the ways."""
+
+    reach = Parameter(3.0)
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, float]] = []
+
+    @on("x between -:reach + t and :reach + t")
+    def always(self, event: Event) -> None:
+        self.seen.append(("always", event["x"]))
+
+    @on("x between -:reach + t and :reach + t", evolve=Lazy())
+    def lazily(self, event: Event) -> None:
+        self.seen.append(("lazily", event["x"]))
+
+    @on("x between -:reach + t and :reach + t", evolve=Periodic(1.0))
+    def each_second(self, event: Event) -> None:
+        self.seen.append(("each second", event["x"]))
+
+    @on("x between -:reach + t and :reach + t", evolve=Cached(1.0))
+    def now_and_then(self, event: Event) -> None:
+        self.seen.append(("now and then", event["x"]))
+
+
+def test_handlers_go_by_the_versions_of_their_filters(hub: Hub, clock: Clock) -> None:
+    player = hub.attach(Player())
+
+    def seen_at(seconds: float, x: float) -> list[str]:
+        player.seen.clear()
+        hub.publish_now({"x": x}, time=start + timedelta(seconds=seconds))
+        assert {each for _, each in player.seen} <= {x}
+        return [name for name, _ in player.seen]
+
+    start = clock()
+    assert start is not None
+    exact, cached = ["always", "lazily"], ["now and then"]
+    assert seen_at(0.75, 3.5) == [*exact, *cached]  # and the periodic one is as of 0
+    assert seen_at(1.5, 4.4) == exact  # 1 and 0.75
+    assert seen_at(1.6, -2.0) == ["each second", "now and then"]
+    assert seen_at(1.8, 4.8) == [*exact, "now and then"]  # which has a new version
+    assert seen_at(2.0, 4.9) == [*exact, "each second"]
+
+
+def test_a_change_of_a_field_makes_a_new_version(hub: Hub, clock: Clock) -> None:
+    player = hub.attach(Player())
+    start = clock()
+    assert start is not None
+    hub.publish_now({"x": 2.5}, time=start)
+    assert len(player.seen) == 4
+    player.reach = 1.0
+    player.seen.clear()
+    hub.publish_now({"x": 1.4}, time=start + timedelta(seconds=0.5))
+    assert [name for name, _ in player.seen] == ["always", "lazily", "now and then"]

@@ -34,7 +34,7 @@ class Work:
 
 
 def numbered(number: int) -> Delivery:
-    return Delivery(Event.of({"n": number}), (0,), Environment())
+    return Delivery(Event.of({"n": number}), (0,), (Environment(),))
 
 
 def test_events_are_handled_in_order_and_one_at_a_time() -> None:

@@ -700,7 +700,7 @@ def test_engines_agree_on_the_workloads(folder: Folder, name: str) -> None:
     workload = WORKLOADS[name]
     folder.write_parquet("wanted.parquet", workload.subscriptions(200))
     folder.write_parquet("events.parquet", workload.events(100))
-    times = ("--event-time", "time") if workload.moves else ()
+    times = ("--event-time", "time") if workload.is_timed else ()
     for engine in ("naive", "columnar"):
         ran = folder.run(
             "match", "--subscriptions", "wanted.parquet", "--events", "events.parquet", *times,

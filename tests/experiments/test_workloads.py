@@ -159,7 +159,7 @@ def test_engines_find_what_the_yardstick_finds(name: str, matcher: str) -> None:
     events = workload.events(60)
 
     def by_engine() -> Pairs:
-        event_time = EVENT_TIME if workload.moves else None
+        event_time = EVENT_TIME if workload.is_timed else None
         pairs = engine.match_batch(events, event_time=event_time)
         columns = (column(pairs, each) for each in ("event", "subscription"))
         return set(zip(*columns, strict=True))
@@ -174,7 +174,7 @@ def test_engines_find_what_the_yardstick_finds(name: str, matcher: str) -> None:
     before = by_engine()
     assert before == by_yardstick()
     assert before
-    if workload.moves:
+    if workload.is_timed:
         rows, least = workload.updates(500, np.arange(count), np.random.default_rng(1))
         for row, value in zip(rows.tolist(), least.tolist(), strict=True):
             engine.update(ids[row], least=value)

@@ -33,10 +33,17 @@ from tidegate.language.values import Value
 from tidegate.matching.channels import NUMBER, Channels
 from tidegate.matching.constraints import Block, Compiler, entries_of
 from tidegate.matching.encoding import encode_variables
-from tidegate.matching.envelopes import NOTHING, elapsed, envelope, run_program_over
+from tidegate.matching.envelopes import (
+    NOTHING,
+    elapsed,
+    envelope,
+    margin_of,
+    run_program_over,
+    shifted_by,
+)
 from tidegate.matching.layout import flat
 from tidegate.matching.parts import EXACT_MAX, F64, NO_TIME, pack
-from tidegate.matching.programs import EVERY, LINEAR, STACK_MAX, run_program
+from tidegate.matching.programs import EVERY, LINEAR, SHIFTED, STACK_MAX, run_program
 from tidegate.matching.rows import StringPool, encode
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -132,20 +139,28 @@ class Machine:
         self.channels = Channels()
         node = all_of([Predicate("x", Operator.LESS, (expression,)), moves])
         moving = block_of(node, self.channels).moving[0]
-        self.at = moving.program
+        self.is_linear = moving.program == LINEAR
+        self.at, self.first, self.shift = moving.program, 0, 0.0
         self.constants = np.array([column[0] for column in moving.constants])
+        if not self.is_linear and moving.program & SHIFTED:
+            self.at, self.first = moving.program ^ SHIFTED, 1
+            self.shift = float(self.constants[0])
         self.code = np.array(self.channels.program, np.int32)
 
     def at_point(self, t: float, known: dict[str, Value]) -> float:
         values = encode_variables(known, self.channels)
         stack = np.empty(STACK_MAX)
-        return run_program(self.code, self.at, self.constants, 0, t, values, 0, stack)
+        constants = self.constants, self.first
+        return self.shift + run_program(self.code, self.at, *constants, t, values, 0, stack)
 
     def over(self, t: Interval, room: Room | None = None) -> tuple[float, float, bool]:
         rows = rows_of(room or {}, self.channels)
         stack = np.empty(2 * STACK_MAX)
         low, high = float(t[0]), float(t[1])
-        return run_program_over(self.code, self.at, self.constants, 0, low, high, rows, stack)
+        found = run_program_over(
+            self.code, self.at, self.constants, self.first, low, high, rows, stack
+        )
+        return shifted_by(self.shift, *found) if self.first else found
 
 
 # -- programs over intervals ----------------------------------------------------------------------
@@ -166,7 +181,7 @@ def test_an_interval_holds_every_value(
     expression: Expression, t: Interval, room: Room, points: list[tuple[float, float, float]]
 ) -> None:
     machine = Machine(expression)
-    assume(machine.at != LINEAR)
+    assume(not machine.is_linear)
     low, high, surely = machine.over(t, room)
     assert not math.isnan(low)
     assert not math.isnan(high)
@@ -443,3 +458,37 @@ def test_an_envelope_lets_pass_what_ever_passes(data: st.DataObject) -> None:
         assert low <= number <= high or not any(passes)
         if sure_low <= number <= sure_high and abs(number) < EXACT_MAX:
             assert all(passes)
+
+
+# -- margins --------------------------------------------------------------------------------------
+
+
+@given(st.lists(numbers.map(float), min_size=4, max_size=4), st.lists(numbers, max_size=6))
+@example([0.0, 1.0, 0.1, 0.9], [0.1, 0.9, 0.09999999999999999])
+@example([0.0, 1e-300, 1e-310, 1e-301], [1e-305])
+@example([-math.inf, 5.0, -math.inf, 4.0], [4, 4.5, -1e308])
+@example([float(EXACT_MAX), math.inf, EXACT_MAX + 2.0, math.inf], [EXACT_MAX + 4])
+def test_what_lies_inside_by_the_margin_is_sure(bounds: list[float], values: list[float]) -> None:
+    low, high, sure_low, sure_high = bounds
+    assume(low < high and low <= sure_low and sure_high <= high)
+    margin = float(margin_of(low, high, sure_low, sure_high))
+    assert margin >= 0.0
+    near = [math.nextafter(end, to) for end in bounds[2:] for to in (-math.inf, end, math.inf)]
+    for x in map(float, [*values, *near]):
+        if low <= x <= high and low + margin <= x <= high - margin:
+            assert sure_low <= x <= sure_high
+
+
+@pytest.mark.parametrize(
+    ("bounds", "least", "most"),
+    [
+        ((0.0, 10.0, 1.0, 9.0), 1.0, 1.000001),
+        ((0.0, 10.0, 1.0, 7.0), 3.0, 3.000001),
+        ((2.0, math.inf, 2.5, math.inf), 0.5, 0.500001),
+        ((0.0, 10.0, 0.0, 10.0), 0.0, 0.0),
+        ((0.0, 10.0, 6.0, 4.0), math.inf, math.inf),
+        ((float(EXACT_MAX), math.inf, EXACT_MAX + 2.0, math.inf), math.inf, math.inf),
+    ],
+)
+def test_margins(bounds: tuple[float, float, float, float], least: float, most: float) -> None:
+    assert least <= float(margin_of(*bounds)) <= most

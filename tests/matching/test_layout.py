@@ -30,7 +30,6 @@ from tidegate.matching.parts import (
     EMPTY_SLOT,
     F64,
     GONE,
-    NO_TIME,
     SET,
     SHARED,
     U64,
@@ -353,12 +352,11 @@ def test_bounds_that_nothing_satisfies_are_no_equalities_and_have_no_edges() -> 
 def found_in(part: Part, events: list[list[float]]) -> list[tuple[int, int, int]]:
     """What the kernel finds: events, subscriptions and flags."""
     matrix = np.array(events, np.float64)
-    micros = np.full(len(events), NO_TIME)
     room = 4096 * len(events)
     out = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint8)
     sets = np.array([0, *np.cumsum([len(each) for each in SETS])], np.int32)
     members = np.array([number for each in SETS for number in each])
-    count, _ = match_events(*pack(part), matrix, micros, np.zeros((1, 1)), sets, members, *out)
+    count, _ = match_events(*pack(part), matrix, sets, members, *out)
     assert count >= 0
     found = list(zip(*(each[:count].tolist() for each in out), strict=True))
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)

@@ -28,6 +28,7 @@ from tidegate.matching.programs import (
     P_NEGATE,
     P_SIN,
     P_VARIABLE,
+    SHIFTED,
     STACK_MAX,
     run_program,
 )
@@ -110,6 +111,19 @@ def test_a_line_needs_no_program(text: str) -> None:
     channels = Channels()
     assert write_program(operand(text), channels) == LINEAR
     assert not channels.program
+
+
+@pytest.mark.parametrize("text", ["3 + 2 * sin(t)", "2 * sin(t) + 3"])
+def test_what_is_added_is_no_part_of_the_program(text: str) -> None:
+    channels = Channels()
+    place = write_program(operand(text), channels)
+    assert place & SHIFTED
+    assert place ^ SHIFTED == write_program(operand("7 * sin(t)"), channels)
+
+
+def test_what_is_added_stands_first() -> None:
+    found = program_slots(operand("2 * sin(t / 5) + 3"))
+    assert found == [2, 0, 1]
 
 
 def test_equal_functions_share_a_program() -> None:

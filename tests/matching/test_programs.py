@@ -42,6 +42,7 @@ from tidegate.matching.programs import (
     C_NOT_EQUAL,
     HEAD_WORDS,
     LINEAR,
+    SHIFTED,
     STACK_MAX,
     channel_of,
     compare,
@@ -105,7 +106,11 @@ def run(expression: Expression, t: float = 0.0, known: Mapping[str, Value] | Non
         return float(constants[0] + constants[1] * t)
     program = np.array(channels.program, np.int32)
     values = encode_variables(known or {}, channels)
-    return run_program(program, found.program, constants, 0, t, values, 0, np.empty(STACK_MAX))
+    stack = np.empty(STACK_MAX)
+    if found.program & SHIFTED:
+        place = found.program ^ SHIFTED
+        return float(constants[0]) + run_program(program, place, constants, 1, t, values, 0, stack)
+    return run_program(program, found.program, constants, 0, t, values, 0, stack)
 
 
 @given(functions(), times, variables)

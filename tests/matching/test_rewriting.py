@@ -394,7 +394,11 @@ def plan(text: str, names: str, **parameters: Value) -> I32:
         ("x < :a and y < :b", "b", [1, *(1, 0, 1), *(C_LESS, 1, 1, 2, P_CONSTANT, P_END), 0]),
         # words of the motion, and the cells that they come from
         ("x < :a + :b * t", "b", [0, 1, MOTION_WORDS + HEAD_WORDS + 1, 1]),
-        ("x < :a + :a * t", "a", [0, 2, *(6, 0), *(7, 1)]),
+        (
+            "x < :a + :a * t",
+            "a",
+            [0, 2, *(MOTION_WORDS + HEAD_WORDS, 0), *(MOTION_WORDS + HEAD_WORDS + 1, 1)],
+        ),
         ("x < t and x > :a", "a", [0, 1, MOTION_WORDS + HEAD_WORDS + HEAD_WORDS, 0]),
     ],
 )

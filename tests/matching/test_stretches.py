@@ -258,37 +258,37 @@ def test_times_are_joined_with_no_times() -> None:
 
 
 def after(*rounds: tuple[float, float]) -> int:
-    """How far ahead, after some rounds of matching and then enclosing, in seconds."""
+    """How far ahead, after some rounds of evaluating and then enclosing, in seconds."""
     foresight = Foresight()
-    for matching_s, enclosing_s in rounds:
-        foresight.has_matched(matching_s)
+    for evaluating_s, enclosing_s in rounds:
+        foresight.has_evaluated(evaluating_s)
         foresight.has_enclosed(enclosing_s)
     return foresight.micros
 
 
 @pytest.mark.parametrize(
-    ("matching_s", "enclosing_s", "factor"),
+    ("evaluating_s", "enclosing_s", "factor"),
     [
-        (1.0, 1.0, 2),  # half of the time
-        (0.9, 0.1, 1),  # a tenth
-        (0.99, 0.01, 0.5),
+        (0.1, 1.0, 2),
+        (1.0, 1.5, 1),
+        (1.0, 0.4, 0.5),
         (0.0, 1.0, 2),
-        (0.0, 0.0, 0.5),
+        (0.0, 0.0, 1),
         (1.0, 0.0, 0.5),
     ],
 )
-def test_foresight_follows_the_share_of_enclosing(
-    matching_s: float, enclosing_s: float, factor: float
+def test_foresight_weighs_enclosing_against_evaluating(
+    evaluating_s: float, enclosing_s: float, factor: float
 ) -> None:
-    assert after((matching_s, enclosing_s)) == FIRST_MICROS * factor
+    assert after((evaluating_s, enclosing_s)) == FIRST_MICROS * factor
 
 
-def test_foresight_counts_matching_since_it_last_enclosed() -> None:
-    assert after((100.0, 10.0), (1.0, 1.0)) == 2 * FIRST_MICROS
+def test_foresight_counts_evaluating_since_it_last_enclosed() -> None:
+    assert after((10.0, 15.0), (1.0, 10.0)) == 2 * FIRST_MICROS
     foresight = Foresight()
     for _ in range(9):
-        foresight.has_matched(0.1)
-    foresight.has_enclosed(0.1)
+        foresight.has_evaluated(0.1)
+    foresight.has_enclosed(1.0)
     assert foresight.micros == FIRST_MICROS
 
 

@@ -22,6 +22,7 @@ from tidegate.matching.writing import (
     DONE,
     NOT_IN_PLACE,
     OTHER_KINDS,
+    ROOM,
     rewrite_entries,
     rewrite_entry,
 )
@@ -55,11 +56,11 @@ def rewritten(part: Packed, entry: int, kind: int, value: float, text: str = "x 
     cell = np.array([value]).view(np.int64) if kind == FLOAT else np.array([int(value)])
     kinds, cells = np.full(len(row), kind, np.uint8), np.repeat(cell, len(row))
     at, i32, i64, f32, f64, u64, _ = part
-    return int(
-        rewrite_entry(
-            plan, kinds, cells, 0, at, i32, i64, f32, f64, u64, entry, NO_TIMES, NO_VARIABLES
-        )
-    )
+    done = rewrite_entry(
+        plan, kinds, cells, 0, at, i32, i64, f32, f64, u64, entry, NO_TIMES, NO_VARIABLES,
+        np.empty(ROOM),
+    )  # fmt: skip
+    return int(done)
 
 
 def highs(part: Packed) -> list[float]:
@@ -112,7 +113,8 @@ def test_many_bounds_are_written_each_by_its_plan() -> None:
     at, i32, i64, f32, f64, u64, _ = part
     rewrite_entries(
         np.concatenate(plans), first, np.array([0, 2, 1, 0]), kinds, cells, np.arange(4), at, i32,
-        i64, f32, f64, u64, np.array(places, np.int32), NO_TIMES, NO_VARIABLES, done,
+        i64, f32, f64, u64, np.array(places, np.int32), NO_TIMES, NO_VARIABLES,
+        np.empty(ROOM), done,
     )  # fmt: skip
     assert done.tolist() == [DONE, DONE, OTHER_KINDS, OTHER_KINDS]
     after = highs(part)

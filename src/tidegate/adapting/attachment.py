@@ -161,11 +161,11 @@ class Attachment:
 
     def _due(self, delivery: Delivery) -> Iterator[Handler]:
         """The handlers whose filters match; each is asked when the one before it is through."""
-        for index in delivery.matched:
+        for index, seen in zip(delivery.matched, delivery.seen, strict=True):
             handler = self._plan.handlers[index]
-            seen = replace(delivery.seen, parameters=self._fields.values)
+            mine = replace(seen, parameters=self._fields.values)
             attached = self._fields.listener is self
-            if attached and holds(handler.filter.node, delivery.event.attributes, seen):
+            if attached and holds(handler.filter.node, delivery.event.attributes, mine):
                 yield handler
 
     def _failed(self, handler: Handler, event: Event, error: Exception) -> None:

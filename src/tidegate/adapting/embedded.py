@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.adapting.connection import ALWAYS, Receiver, Request, Span
 from tidegate.adapting.mailbox import Delivery, Mailbox
+from tidegate.adapting.policies import Cached, Periodic
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
 from tidegate.language.values import Value, from_micros
@@ -51,6 +52,7 @@ class EngineConnection:
         for index, subscription in enumerate(seat.subscriptions):
             self._seats[subscription.id] = (seat, index)
         seat.names = [frozenset(request.filter.parameters) for request in requests]
+        seat.is_held = [isinstance(each.evolve, Periodic | Cached) for each in requests]
         return seat
 
     def _subscription(
@@ -103,12 +105,22 @@ class EngineConnection:
                 seat, index = self._seats[id_]
                 found.setdefault(id(seat), (seat, []))[1].append(index)
         return [
-            (
-                seat.receiver.mailbox,
-                Delivery(event, tuple(sorted(indexes)), _seen(moment, seat.since)),
-            )
+            (seat.receiver.mailbox, self._delivery(event, moment, seat, sorted(indexes)))
             for seat, indexes in found.values()
         ]
+
+    def _delivery(self, event: Event, moment: Moment, seat: Seat, indexes: list[int]) -> Delivery:
+        seen = _seen(moment, seat.since)
+        versions = (
+            self._version(seat.subscriptions[index], moment) if seat.is_held[index] else seen
+            for index in indexes
+        )
+        return Delivery(event, tuple(indexes), tuple(versions))
+
+    def _version(self, subscription: EngineSubscription, moment: Moment) -> Environment:
+        """What a filter saw that is not evaluated at each event."""
+        seen = self._engine.get(subscription.id).environment(moment)
+        return replace(seen, parameters={})
 
     def _write_changes(self, moment: Moment) -> None:
         """Bring the engine up to date for an event of a moment."""
@@ -147,6 +159,7 @@ class Seat:
     since: int | None
     subscriptions: list[EngineSubscription] = field(default_factory=list)
     names: list[frozenset[str]] = field(default_factory=list)
+    is_held: list[bool] = field(default_factory=list)
     waiting: dict[str, Value | None] = field(default_factory=dict)
     span: Span = ALWAYS
 

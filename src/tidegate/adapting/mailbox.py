@@ -57,14 +57,14 @@ def _in_handler() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """An event for a subscriber: which of its requests it matched, and as of when.
+    """An event for a subscriber: which of its requests it matched, and as of when each.
 
-    ``seen`` has the time and the variables with which it was judged, and no parameters.
+    ``seen`` has the times and the variables with which it was judged, and no parameters.
     """
 
     event: Event
     matched: tuple[int, ...]
-    seen: Environment
+    seen: tuple[Environment, ...]
 
 
 class Work(Protocol):

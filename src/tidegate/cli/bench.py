@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.bench_evolving import bench_evolving
 from tidegate.cli.bench_parametric import bench_parametric
 from tidegate.experiments import parsing
 
@@ -222,6 +223,7 @@ def bench_spark(
 
 
 bench.add_command(bench_parametric)
+bench.add_command(bench_evolving)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

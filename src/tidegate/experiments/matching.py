@@ -32,6 +32,7 @@ import pyarrow.ipc as ipc
 from tidegate.experiments.workloads import (
     EVENT_TIME,
     I64,
+    SINCE,
     WORKLOADS,
     Workload,
     subscription_ids,
@@ -206,7 +207,7 @@ def _measure_here(case: Case, path: Path, progress: Progress) -> MatchingSpeed:
     wrong_pairs = trial.wrong_pairs()
     rounds = trial.rounds(case.rounds)
     single = trial.single()
-    update = trial.update() if trial.workload.moves else None
+    update = trial.update() if trial.workload.is_updated else None
     wrong_pairs += trial.wrong_pairs()
     seconds = [each.alone_s for each in rounds]
     median_per_s = trial.events.num_rows / statistics.median(seconds)
@@ -247,20 +248,21 @@ def _warm_up(case: Case) -> None:
     trial = _Trial(engine, small)
     trial.rounds(1)
     trial.single()
-    if workload.moves:
+    if workload.is_updated:
         trial.update()
 
 
 def _build(engine: Engine, path: Path) -> float:
     """Put the subscriptions of a file into the engine; the file is mapped, not read.
 
-    One event is matched, because that is when an engine has to have its index ready.
+    One event is matched, because that is when an engine has to have its index ready; at the time
+    when subscriptions begin, because where bounds that move are laid out depends on it.
     """
     with pa.memory_map(str(path)) as source:
         table = ipc.open_file(source).read_all()
         start = perf_counter()
         engine.subscribe_batch(table)
-        engine.match({})
+        engine.match({}, time=SINCE)
         return perf_counter() - start
 
 
@@ -330,7 +332,7 @@ class _Trial:
             count *= 4
         count = min(EVENTS_MAX, max(EVENTS_MIN, round(count * ROUND_S / seconds)))
         whole = BATCH_EVENTS * self._threads
-        if self.workload.moves and count > whole / 10:
+        if self.workload.is_updated and count > whole / 10:
             count = math.ceil(count / whole) * whole  # unless far too slow, no batch is cut short
         return count
 
@@ -384,7 +386,7 @@ class _Trial:
         """The work of a thread. Each updates other subscriptions, so that it is known what of
         several updates came last.
         """
-        if not self.workload.moves:
+        if not self.workload.is_updated:
             return _Work([events], [[]])
         batches = [
             events.slice(begin, BATCH_EVENTS) for begin in range(0, events.num_rows, BATCH_EVENTS)
@@ -411,7 +413,7 @@ class _Trial:
         return _Done(matches, update_s, thread_time() - cpu_start)
 
     def _match(self, events: pa.Table) -> pa.Table:
-        event_time = EVENT_TIME if self.workload.moves else None
+        event_time = EVENT_TIME if self.workload.is_timed else None
         return self._engine.match_batch(events, event_time=event_time)
 
     def _yardstick_per_s(self) -> float:
@@ -428,19 +430,19 @@ class _Trial:
         """Match events one by one, as mappings."""
         engine = self._engine
         rows = self.events.slice(0, SINGLE_EVENTS_MAX).to_pylist()
-        if self.workload.moves:
+        if self.workload.is_timed:
             timed = [(row, row.pop(EVENT_TIME)) for row in rows]
             calls = [partial(engine.match, row, time=time) for row, time in timed]
         else:
             calls = [partial(engine.match, row) for row in rows]
-        first = _latency(calls[:FIRST_CALLS])
-        return _latency(calls[: max(FIRST_CALLS, round(first.per_s * ROUND_S))])
+        first = latency_of(calls[:FIRST_CALLS])
+        return latency_of(calls[: max(FIRST_CALLS, round(first.per_s * ROUND_S))])
 
     def update(self) -> Latency:
         """Update subscriptions one by one."""
-        first = _latency(self._update_calls(FIRST_CALLS))
+        first = latency_of(self._update_calls(FIRST_CALLS))
         count = min(UPDATES_MAX, max(FIRST_CALLS, round(first.per_s * ROUND_S)))
-        return _latency(self._update_calls(count))
+        return latency_of(self._update_calls(count))
 
     def _update_calls(self, count: int) -> list[Callable[[], object]]:
         updates = self._updates(count, np.arange(self._count))
@@ -460,7 +462,8 @@ class _Trial:
         return len(found ^ right)
 
 
-def _latency(calls: Sequence[Callable[[], object]]) -> Latency:
+def latency_of(calls: Sequence[Callable[[], object]]) -> Latency:
+    """How long some calls take that are made one after the other."""
     ends = [perf_counter()]
     for call in calls:
         call()

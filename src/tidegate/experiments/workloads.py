@@ -8,6 +8,9 @@
 - `moving`: `market`, but half of the price ranges move with time, and the least volume is a
   parameter that is updated all the time.
 
+Beside these stand `evolving`, which is `market` with every price range in motion, and `still`, the
+same held where they are after some seconds. The bounds of these ranges are parameters.
+
 One seed gives the same values on every machine. A subscription is drawn as conditions, a low and a
 high bound for each attribute it names. Its text is made of them, and so is the brute-force
 yardstick, which can then tell whether an engine has found the right ones.
@@ -15,7 +18,7 @@ yardstick, which can then tell whether an engine has found the right ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -34,13 +37,17 @@ EXCHANGES = ["AMS", "FRA", "HKG", "LSE", "NSE", "NYSE", "SIX", "TSE"]
 WIDE_ATTRIBUTES = 100
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-"""When the subscriptions of `moving` begin."""
+"""When subscriptions begin, where events have times."""
 EVENTS_PER_S = 10_000
-"""How many events of `moving` come in a second, from `SINCE` on."""
+"""How many events come in a second, from `SINCE` on."""
 EVENT_TIME = "time"
-"""The attribute that has the time of an event of `moving`."""
+"""The attribute that has the time of an event."""
 PARAMETER = "least"
 """The parameter of the subscriptions of `moving`: `volume > :least`."""
+WINDOW = ("low", "high")
+"""The parameters of those of `evolving` and `still`: `price >= :low + t and price <= :high + t`."""
+HELD_AT_S = 8.0
+"""The `t` for which `still` has the bounds of `evolving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class Condition:
 
     ``rows`` are the places of those subscriptions, in order, and ``texts`` gives what they say in
     the filter language. Strings are ordered by their place in ``names``. Where the text has a
-    parameter, its value is one less than the low bound.
+    parameter, its value is one less than the low bound; a window has both bounds for parameters.
     """
 
     attribute: str
@@ -74,11 +81,12 @@ class Condition:
     names: Sequence[str] = ()
     motion: Motion | None = None
     parameter: str | None = None
+    is_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Subscriptions and events by their number and a seed.
+    """Subscriptions and events by their number and a seed; events of some have a time.
 
     >>> subscriptions = WORKLOADS["equalities"].subscriptions(1000)
     >>> print(subscriptions["filter"][1])
@@ -88,10 +96,11 @@ class Workload:
     name: str
     draw_conditions: Callable[[np.random.Generator, int], list[Condition]]
     draw_events: Callable[[np.random.Generator, int], dict[str, Column]]
+    is_timed: bool = False
 
     @property
-    def moves(self) -> bool:
-        """Whether events have a time, and subscriptions a parameter to update."""
+    def is_updated(self) -> bool:
+        """Whether subscriptions have a parameter to update."""
         return self.name == "moving"
 
     def conditions(self, count: int, seed: int = 1) -> list[Condition]:
@@ -99,7 +108,7 @@ class Workload:
         return self.draw_conditions(np.random.default_rng([seed, 0]), count)
 
     def subscriptions(self, count: int, seed: int = 1) -> pa.Table:
-        """The subscriptions: `id` and `filter`, and for `moving` also `params` and `since`."""
+        """The subscriptions: `id` and `filter`, and for some also `params` and `since`."""
         conditions = self.conditions(count, seed)
         parts: list[list[str]] = [[] for _ in range(count)]
         for condition in conditions:
@@ -113,22 +122,34 @@ class Workload:
             if condition.parameter is not None:
                 values = pa.array(condition.low.astype(np.int64) - 1)
                 columns["params"] = pa.StructArray.from_arrays([values], [condition.parameter])
-        if self.moves:
+        windows = [each for each in conditions if each.is_window]
+        if windows:
+            columns["params"] = _window_params(windows, count)
+        if self.is_timed:
             columns["since"] = pa.array([SINCE] * count, pa.timestamp("us", "UTC"))
         return pa.table(columns)
 
-    def events(self, count: int, seed: int = 1) -> pa.Table:
-        """The events, a column for each attribute; those of `moving` have a `time`, in order."""
+    def events(self, count: int, seed: int = 1, first: int = 0) -> pa.Table:
+        """The events, a column for each attribute; those with a `time` are in order.
+
+        ``first`` is how many have come before, which only their times tell.
+        """
         columns = self.draw_events(np.random.default_rng([seed, 1]), count)
-        if self.moves:
+        if self.is_timed:
             start = int(SINCE.timestamp()) * 1_000_000
-            micros = start + np.arange(count) * 1_000_000 // EVENTS_PER_S
+            micros = start + np.arange(first, first + count) * 1_000_000 // EVENTS_PER_S
             columns[EVENT_TIME] = pa.array(micros).cast(pa.timestamp("us", "UTC"))
         return pa.table(columns)
 
     def updates(self, count: int, rows: I64, rng: np.random.Generator) -> tuple[I64, I64]:
         """Random updates of `moving`: which of ``rows``, and the new values of its parameter."""
         return rng.choice(rows, count), _least_volumes(rng, count)
+
+    def windows(self, count: int, rng: np.random.Generator) -> list[dict[str, float]]:
+        """Random updates of `evolving` and `still`: the parameters of other price ranges."""
+        low, high = _range(rng, 1000, 50, 100, count)
+        bounds = zip(low.tolist(), high.tolist(), strict=True)
+        return [dict(zip(WINDOW, each, strict=True)) for each in bounds]
 
 
 def subscription_ids(count: int) -> list[str]:
@@ -137,6 +158,13 @@ def subscription_ids(count: int) -> list[str]:
 
 
 # -- conditions and their texts ---------------------------------------------------------------
+
+
+def _window_params(windows: Sequence[Condition], count: int) -> Column:
+    low, high = np.empty(count), np.empty(count)
+    for each in windows:
+        low[each.rows], high[each.rows] = each.low, each.high
+    return pa.StructArray.from_arrays([pa.array(low), pa.array(high)], list(WINDOW))
 
 
 def _is_name(attribute: str, rows: I64, codes: I64, names: Sequence[str]) -> Condition:
@@ -155,29 +183,48 @@ def _is_number(attribute: str, rows: I64, numbers: I64) -> Condition:
     return Condition(attribute, rows, bound, bound, texts)
 
 
-def _between(attribute: str, rows: I64, low: F64, high: F64) -> Condition:
+def _between(
+    attribute: str, rows: I64, low: F64, high: F64, *, is_window: bool = False
+) -> Condition:
     def texts() -> list[str]:
-        bounds = zip(low.tolist(), high.tolist(), strict=True)
+        bounds = _bounds(low, high, is_window)
         return [f"{attribute} >= {lo} and {attribute} <= {hi}" for lo, hi in bounds]
 
-    return Condition(attribute, rows, low, high, texts)
+    return Condition(attribute, rows, low, high, texts, is_window=is_window)
 
 
-def _drifting(attribute: str, rows: I64, low: F64, high: F64, rate: F64) -> Condition:
+def _bounds(low: F64, high: F64, is_window: bool) -> Iterable[tuple[object, object]]:
+    """The bounds of ranges as a text says them."""
+    if is_window:
+        return [(f":{WINDOW[0]}", f":{WINDOW[1]}")] * len(low)
+    return zip(low.tolist(), high.tolist(), strict=True)
+
+
+def _drifting(
+    attribute: str, rows: I64, low: F64, high: F64, rate: F64, *, is_window: bool = False
+) -> Condition:
     """A range that moves at a steady rate."""
 
     def texts() -> list[str]:
+        bounds = _bounds(low, high, is_window)
         return [
             f"{attribute} >= {lo} + {by} * t and {attribute} <= {hi} + {by} * t"
-            for lo, hi, by in zip(low.tolist(), high.tolist(), rate.tolist(), strict=True)
+            for (lo, hi), by in zip(bounds, rate.tolist(), strict=True)
         ]
 
     motion = Motion(rate, np.zeros(len(rows)), np.ones(len(rows)))
-    return Condition(attribute, rows, low, high, texts, motion=motion)
+    return Condition(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
 
 
 def _swinging(
-    attribute: str, rows: I64, low: F64, high: F64, amplitude: F64, period_s: F64
+    attribute: str,
+    rows: I64,
+    low: F64,
+    high: F64,
+    amplitude: F64,
+    period_s: F64,
+    *,
+    is_window: bool = False,
 ) -> Condition:
     """A range that moves to and fro."""
 
@@ -186,11 +233,11 @@ def _swinging(
         shifts = [f"{by} * sin(t / {period})" for by, period in swings]
         return [
             f"{attribute} >= {lo} + {shift} and {attribute} <= {hi} + {shift}"
-            for lo, hi, shift in zip(low.tolist(), high.tolist(), shifts, strict=True)
+            for (lo, hi), shift in zip(_bounds(low, high, is_window), shifts, strict=True)
         ]
 
     motion = Motion(np.zeros(len(rows)), amplitude, period_s)
-    return Condition(attribute, rows, low, high, texts, motion=motion)
+    return Condition(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
 
 
 def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) -> Condition:
@@ -278,6 +325,37 @@ def _draw_moving(rng: np.random.Generator, count: int) -> list[Condition]:
         _above("volume", np.arange(count), _least_volumes(rng, count), PARAMETER),
         *_draw_factors(rng, count),
     ]
+
+
+def _draw_evolving(rng: np.random.Generator, count: int) -> list[Condition]:
+    symbol = _symbol_in_most(rng, count)
+    low, high = _range(rng, 1000, 50, 100, count)
+    drift = rng.random(count) < 0.5
+    drifts, swings = np.flatnonzero(drift), np.flatnonzero(~drift)
+    rate = _decimals(rng, -1, 1, 100, len(drifts))  # slow, lest they leave where events are
+    amplitude = _decimals(rng, 10, 100, 10, len(swings))
+    period_s = _decimals(rng, 5, 60, 10, len(swings))
+    swung = low[swings], high[swings], amplitude, period_s
+    return [
+        symbol,
+        _drifting("price", drifts, low[drifts], high[drifts], rate, is_window=True),
+        _swinging("price", swings, *swung, is_window=True),
+        _above("volume", np.arange(count), _least_volumes(rng, count)),
+        *_draw_factors(rng, count),
+    ]
+
+
+def _draw_still(rng: np.random.Generator, count: int) -> list[Condition]:
+    return [_held(each) for each in _draw_evolving(rng, count)]
+
+
+def _held(condition: Condition) -> Condition:
+    """A condition that stays where it is after some seconds."""
+    if condition.motion is None:
+        return condition
+    by = condition.motion.shift(HELD_AT_S)
+    low, high = condition.low + by, condition.high + by
+    return _between(condition.attribute, condition.rows, low, high, is_window=True)
 
 
 def _draw_factors(rng: np.random.Generator, count: int) -> list[Condition]:
@@ -380,6 +458,8 @@ WORKLOADS = {
         Workload("ranges", _draw_ranges, _draw_points),
         Workload("equalities", _draw_equalities, _draw_labels),
         Workload("wide", _draw_wide, _draw_wide_events),
-        Workload("moving", _draw_moving, _draw_quotes),
+        Workload("moving", _draw_moving, _draw_quotes, is_timed=True),
     )
 }
+STILL = Workload("still", _draw_still, _draw_quotes, is_timed=True)
+EVOLVING = Workload("evolving", _draw_evolving, _draw_quotes, is_timed=True)

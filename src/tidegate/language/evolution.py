@@ -15,8 +15,9 @@ from collections.abc import Callable
 from types import UnionType
 
 from tidegate.language.expressions import Constant, Elapsed, Expression
+from tidegate.language.extremes import tight_range_of
 from tidegate.language.normal import NormalForm, disjuncts, is_ground, plainly
-from tidegate.language.ranges import ANY_NUMBER, Range, Stretch, range_of, stays_at_most
+from tidegate.language.ranges import ANY_NUMBER, Range, Stretch, stays_at_most
 from tidegate.language.syntax import (
     Node,
     Operator,
@@ -77,7 +78,7 @@ def _estimate(predicate: Predicate, stretch: Stretch, of_range: _Estimate) -> No
             ]
             return any_of(each) if isin else all_of(each)
         case _:
-            return of_range(name, predicate.operator, range_of(operands[0], stretch))
+            return of_range(name, predicate.operator, tight_range_of(operands[0], stretch))
 
 
 def _over(name: str, operator: Operator, values: Range | None) -> Node:

@@ -101,11 +101,11 @@ def range_of(expression: Expression, stretch: Stretch) -> Range | None:
             a, b = range_of(left, stretch), range_of(right, stretch)
             if a is None or b is None:
                 return ANY_NUMBER if operator == "-" else None  # two times have a difference
-            return _combine(operator, _floats(a), _floats(b))
+            return combine_ranges(operator, a, b)
         case Call(function, arguments):
             parts = [range_of(each, stretch) for each in arguments]
-            known = [_floats(part) for part in parts if part is not None]
-            return _call(function, known) if len(known) == len(parts) else None
+            known = [part for part in parts if part is not None]
+            return call_range(function, known) if len(known) == len(parts) else None
         case _:
             return ANY_NUMBER
 
@@ -114,7 +114,9 @@ def _floats(exact: Range) -> Range:
     return Range(float(exact.low), float(exact.high), exact.partial)
 
 
-def _combine(operator: str, a: Range, b: Range) -> Range:
+def combine_ranges(operator: str, a: Range, b: Range) -> Range:
+    """What one arithmetic operation can give, of numbers from two ranges."""
+    a, b = _floats(a), _floats(b)
     partial = a.partial or b.partial
     if operator in "/%" and b.low <= 0.0 <= b.high:
         return ANY_NUMBER
@@ -142,7 +144,9 @@ def _remainder(a: Range, b: Range) -> Range:
     return Range(-size if a.low < 0 else 0.0, size if a.high > 0 else 0.0, partial)
 
 
-def _call(function: str, parts: list[Range]) -> Range:
+def call_range(function: str, parts: list[Range]) -> Range:
+    """What a function can give, of numbers from ranges."""
+    parts = [_floats(part) for part in parts]
     partial = any(part.partial for part in parts)
     if function in ("min", "max"):
         choose = min if function == "min" else max

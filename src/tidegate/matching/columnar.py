@@ -40,6 +40,7 @@ from tidegate.matching.encoding import (
     encode_variables_of,
     tell_times,
 )
+from tidegate.matching.evaluating import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.index import PAST_ENTRIES_MAX, Index, IndexPart
 from tidegate.matching.kernels import match_events
 from tidegate.matching.layout import Entries, limited
@@ -52,9 +53,10 @@ from tidegate.matching.parts import (
     NO_TIME,
     SHARED,
     U8,
+    UNSURE,
     VERIFY,
 )
-from tidegate.matching.programs import EVERY
+from tidegate.matching.programs import EVERY, STACK_MAX
 from tidegate.matching.rewriting import Rewriter
 from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import NO_TIMES, Foresight, Stretch, Times
@@ -183,7 +185,7 @@ class ColumnarMatcher:
     def hold(self, ids: Sequence[str], micros: int | None) -> None:
         """Have filters that are `Cached` go by their version of a time; None if they have none."""
         with self._lock:
-            numbers = np.array([self._table.number(id) for id in ids], np.int32)
+            numbers = self._table.numbers(ids)
             self._settle()
             self._table.set_held(numbers, micros)
             self._index.hold(numbers, EVERY if micros is None else micros)
@@ -489,7 +491,6 @@ class ColumnarMatcher:
         self, encoded: Encoded, micros: I64, variables: F64
     ) -> tuple[list[_Found], int]:
         """What is found in each part, and all flags seen."""
-        start = perf_counter()
         tell_times(encoded, self._channels, micros)
         times = NO_TIMES if self._past is None else Times.of(micros)
         found: list[_Found] = []
@@ -499,7 +500,6 @@ class ColumnarMatcher:
                 pairs, flags = self._match_part(part, encoded, micros, variables)
                 found.append(pairs)
                 seen |= flags
-        self._foresight.has_matched(perf_counter() - start)
         return found or [_NOTHING_FOUND], seen
 
     def _match_part(
@@ -510,13 +510,24 @@ class ColumnarMatcher:
         while True:
             events, numbers, flags = self._room.of(room)
             count, seen = match_events(
-                *part.packed, encoded.matrix, micros, variables, encoded.set_first,
-                encoded.set_value, events, numbers, flags,
+                *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
+                numbers, flags,
             )  # fmt: skip
             if count >= 0:
                 break
             room = 2 * len(events)
-        return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), seen
+        found = events[:count], numbers[:count], flags[:count]
+        if not seen & UNSURE:
+            return (found[0].copy(), found[1].copy(), found[2].copy()), seen
+        start = perf_counter()
+        at, i32, _, _, f64, _, _ = part.packed
+        matching = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint8)
+        count, seen = evaluate_unsure(
+            at, i32, f64, encoded.matrix, micros, variables, np.empty(STACK_MAX),
+            np.empty(BLOCK_PAIRS, np.int32), *found, *matching,
+        )  # fmt: skip
+        self._foresight.has_evaluated(perf_counter() - start)
+        return (matching[0][:count], matching[1][:count], matching[2][:count]), seen
 
     def _verified(self, number: int, event: Event, moment: Moment) -> bool:
         """Whether a subscription really matches, by the meaning of the language."""

@@ -11,17 +11,30 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_NOT_COUNTED: Any = {"_nrt": False}
+"""An option of Numba that its types do not tell."""
+
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function; it runs without the GIL."""
     compiled: Callable[P, R] = njit(cache=True, nogil=True)(function)
+    return compiled
+
+
+def lean(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that makes no arrays; references to arrays are not counted in it.
+
+    Otherwise each call and each view counts them, with atomic operations that cost more than the
+    work of a function that is called for every entry.
+    """
+    compiled: Callable[P, R] = njit(cache=True, nogil=True, **_NOT_COUNTED)(function)
     return compiled
 
 

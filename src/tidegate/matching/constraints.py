@@ -319,8 +319,7 @@ def _motion(moving: list[Moving], origin: I64, hold: I64) -> F64:
     """The motion of entries, a row for each."""
     if not moving:
         return np.zeros((len(origin), 0))
-    never = np.full(len(origin), np.inf)
-    columns: list[F64] = [origin.view(np.float64), hold.view(np.float64), never, -never]
+    columns: list[F64] = [origin.view(np.float64), hold.view(np.float64)]
     for each in moving:
         word = head(each.channel, each.comparison, len(each.constants))
         columns += [_as_words(word, len(origin)), _as_words(each.program, len(origin))]

@@ -6,8 +6,8 @@ envelope: all values that any of its moving constraints can let pass at any time
 envelope is computed by interval arithmetic on the function's program, is written where the bounds
 of still filters stand, and has bits in the same bitmaps. It is computed anew when time leaves the
 stretch. So a filter that moves costs an event what a still one costs, and the function is evaluated
-for the few entries that are left. Not even for all of those: an entry also knows which values its
-moving constraints let pass all through the stretch.
+for the few entries that are left. Not even for all of those: an envelope has a *margin*, and what
+lies inside of it by that much passes all through the stretch.
 
 Rule: an envelope may be too wide, never too narrow. Addition, multiplication and the like round
 to nearest, which keeps order, so computing with the ends of an interval encloses what is computed
@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.matching.compiling import inlined, kernel
+from tidegate.matching.compiling import inlined, kernel, lean
 from tidegate.matching.parts import (
     E_MOTION,
     ENTRY,
     ENTRY_NUMBERS,
+    EXACT_MAX,
     F64,
     I32,
     I64,
@@ -63,15 +64,19 @@ from tidegate.matching.programs import (
     P_SQRT,
     P_SUBTRACT,
     P_VARIABLE,
+    SHIFTED,
     STACK_MAX,
     channel_of,
     comparison_of,
+    is_same_shift,
     judged_at,
     length_of,
 )
 
 NOTHING = (np.inf, -np.inf)
 """The interval of a value that is undefined at all times."""
+
+SURE_MAX = EXACT_MAX - 1
 
 _TURN = 2 * np.pi
 _INEXACT = 1e-9
@@ -91,7 +96,7 @@ def elapsed(begin: Int, end: Int, timeless: Int, since: Int, hold: Int) -> tuple
     return low, high
 
 
-@kernel
+@lean
 def run_program_over(
     program: I32,
     at: Int,
@@ -240,29 +245,23 @@ def _remainder(a_low: float, a_high: float, b_low: float, b_high: float) -> tupl
 
 
 @inlined
-def _value_over(
-    i32: I32,
-    code_at: Int,
-    program: Int,
-    f64: F64,
-    constant_at: Int,
-    t_low: float,
-    t_high: float,
-    variables: F64,
-    stack: F64,
-) -> tuple[float, float, bool]:
-    """What the bound of a constraint can be, and whether it surely has a value."""
-    if program == LINEAR:
-        a, b = float(f64[constant_at]), float(f64[constant_at + 1])
-        low, high = _of_two(P_MULTIPLY, b, b, t_low, t_high)
+def _line_over(a: float, b: float, t_low: float, t_high: float) -> tuple[float, float, bool]:
+    """What `a + b * t` can be, and whether it surely has a value."""
+    low, high = _of_two(P_MULTIPLY, b, b, t_low, t_high)
+    low, high = _unless_undefined(a + low, a + high)
+    return low, high, np.isfinite(low) and np.isfinite(high)
+
+
+@inlined
+def shifted_by(a: float, low: float, high: float, surely: bool) -> tuple[float, float, bool]:
+    """What `a + f(t)` can be, from what `f(t)` can be."""
+    surely = surely and np.isfinite(a) and np.isfinite(low) and np.isfinite(high)
+    if low <= high:
         low, high = _unless_undefined(a + low, a + high)
-        return low, high, np.isfinite(low) and np.isfinite(high)
-    return run_program_over(
-        i32, code_at + program, f64, constant_at, t_low, t_high, variables, stack
-    )
+    return low, high, surely
 
 
-@kernel
+@lean
 def envelope(
     at: I64,
     i32: I32,
@@ -287,15 +286,32 @@ def envelope(
     t_low, t_high = elapsed(
         times[0], times[1], times[2], words[begin + M_SINCE], words[begin + M_HOLD]
     )
-    place = begin + MOTION_WORDS
+    place, before = begin + MOTION_WORDS, begin
+    shift_low, shift_high, shift_surely = 0.0, 0.0, False
     while place < end:
         head = words[place]
         comparison = comparison_of(head)
         if channel_of(head) == channel:
-            least, most, surely = _value_over(
-                i32, at[2 * PROGRAM], words[place + 1], f64, place + HEAD_WORDS, t_low, t_high,
-                variables, stack,
-            )  # fmt: skip
+            program, constants = words[place + 1], place + HEAD_WORDS
+            is_shifted = program != LINEAR and program & SHIFTED
+            if is_shifted and (before == begin or not is_same_shift(words, before, place)):
+                before = place
+                shift_low, shift_high, shift_surely = run_program_over(
+                    i32, at[2 * PROGRAM] + (program ^ SHIFTED), f64, constants + 1, t_low, t_high,
+                    variables, stack,
+                )  # fmt: skip
+            if program == LINEAR:
+                least, most, surely = _line_over(
+                    float(f64[constants]), float(f64[constants + 1]), t_low, t_high
+                )
+            elif is_shifted:
+                least, most, surely = shifted_by(
+                    float(f64[constants]), shift_low, shift_high, shift_surely
+                )
+            else:
+                least, most, surely = run_program_over(
+                    i32, at[2 * PROGRAM] + program, f64, constants, t_low, t_high, variables, stack
+                )
             if least > most:
                 low = np.inf
             if comparison in (C_EQUAL, C_GREATER, C_GREATER_EQUAL):
@@ -316,3 +332,28 @@ def envelope(
         low = min(low, np.finfo(np.float64).max)
         high = np.nextafter(low, np.inf)
     return low, high, sure_low, sure_high
+
+
+@inlined
+def margin_of(low: float, high: float, sure_low: float, sure_high: float) -> np.float32:
+    """By how much a value must lie inside of an envelope to pass surely; infinity if none does.
+
+    Floats that integers may be rounded to are never sure.
+    """
+    none = np.float32(np.inf)
+    if not sure_low <= sure_high:
+        return none
+    if (sure_low != -np.inf and abs(sure_low) >= SURE_MAX) or (
+        sure_high != np.inf and abs(sure_high) >= SURE_MAX
+    ):
+        return none
+    margin = max(
+        sure_low - low if sure_low > low else 0.0, high - sure_high if sure_high < high else 0.0
+    )
+    if margin == 0.0:
+        return np.float32(0.0)
+    # rounded up, and a bit more for the roundings of who adds it
+    wide: np.float32 = np.nextafter(np.nextafter(np.float32(margin), none), none)
+    if low + wide >= sure_low and high - wide <= sure_high:
+        return wide
+    return none

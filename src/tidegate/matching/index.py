@@ -22,6 +22,7 @@ import numpy as np
 from tidegate.matching.constraints import Block, entries_of
 from tidegate.matching.layout import Entries, concatenate, flat, lay_out, take_out
 from tidegate.matching.parts import (
+    CHANNEL_MASK,
     GONE,
     I32,
     I64,
@@ -37,6 +38,7 @@ from tidegate.matching.sections import SectionReader, SectionWriter
 from tidegate.matching.stretches import Stretch, Times
 from tidegate.matching.writing import (
     NOT_IN_PLACE,
+    ROOM,
     enclose_part,
     hold_entries,
     rewrite_entries,
@@ -68,7 +70,7 @@ class IndexPart:
         self._extent = (-np.inf, np.inf)
         if lifetime is not None:
             bounds = self.part.bound.reshape(-1, 3)
-            mine = bounds[bounds[:, 2].view(np.int64) == lifetime]
+            mine = bounds[bounds[:, 2].view(np.int64) & CHANNEL_MASK == lifetime]
             self._extent = mine[:, 0].min(initial=np.inf), mine[:, 1].max(initial=-np.inf)
 
     def __len__(self) -> int:
@@ -97,6 +99,7 @@ class Index:
         self._stretch: Stretch | None = None
         self._enclosed_for = _NOTHING_ENCLOSED
         self._enclosings = 0
+        self._room = np.empty(ROOM)
 
     @property
     def stretch(self) -> Stretch | None:
@@ -152,12 +155,12 @@ class Index:
             self._set_stretch(self._stretch.with_room_for(variables))
         entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
         self._new, self._new_moves = [], False
-        if self._stretch is not None:
-            # the new ones as well: where an entry is laid out depends on its bounds
-            entries = _enclosed(entries, program, self._stretch)
         if len(entries) <= OPEN_ENTRIES_MAX:
             self._set(OPEN, flat(entries, program))
             return 0
+        if self._stretch is not None:
+            # where an entry is laid out depends on its bounds
+            entries = _enclosed(entries, program, self._stretch)
         self._set(OPEN, _empty_part())
         while len(self.parts) > 1 and self._should_merge(len(entries)):
             entries = concatenate([take_out(self.parts.pop().part), entries])
@@ -173,8 +176,10 @@ class Index:
         return new * MERGE_RATIO >= last
 
     def _set(self, place: int, part: Part) -> None:
-        """Put a part in its place, and note where its entries stand."""
+        """Put a part in its place, enclose what moves, and note where its entries stand."""
         self.parts[place] = IndexPart(pack(part), self.lifetime)
+        if self._stretch is not None and self.parts[place].moves:
+            _enclose(self.parts[place].packed, self._stretch)
         self._part_of[part.subscription] = place
         self._place_of[part.subscription] = np.arange(len(part.subscription))
         self._note_shared(part)
@@ -226,8 +231,9 @@ class Index:
         at, i32, i64, f32, f64, u64, _ = self.parts[self._part_of.item(number)].packed
         times, variables = self._enclosed_for
         done: int = rewrite_entry(
-            plan, kinds, cells, row, at, i32, i64, f32, f64, u64, place, times, variables
-        )
+            plan, kinds, cells, row, at, i32, i64, f32, f64, u64, place, times, variables,
+            self._room,
+        )  # fmt: skip
         return done
 
     def hold(self, numbers: I32, hold: int) -> None:
@@ -235,10 +241,11 @@ class Index:
         times, variables = self._enclosed_for
         for number, places in self._places_in_parts(numbers):
             at, i32, i64, f32, f64, u64, _ = self.parts[number].packed
-            hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables)
+            room = np.empty(ROOM)
+            hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables, room)
 
     def _places_in_parts(self, numbers: I32) -> Iterator[tuple[int, I64]]:
-        """Where the entries of subscriptions stand, part by part."""
+        """Where the entries of subscriptions stand, part by part, in the order of memory."""
         places = self._place_of[numbers].astype(np.int64)
         parts = self._part_of[numbers]
         for part in np.unique(parts[places >= 0]).tolist():
@@ -247,7 +254,7 @@ class Index:
             if self._places_of:
                 some = [self._places_of.get(number, []) for number in numbers[mine].tolist()]
                 found = np.unique([*found.tolist(), *(place for each in some for place in each)])
-            yield part, found
+            yield part, np.sort(found)
 
     def rewrite_many(
         self, numbers: I32, plans: Sequence[I32], which: I64, kinds: U8, cells: I64, rows: I64
@@ -270,7 +277,7 @@ class Index:
             come: U8 = np.zeros(len(mine), np.uint8)
             rewrite_entries(
                 words, first, which[mine], kinds, cells, rows[mine], at, i32, i64, f32, f64, u64,
-                places[mine], times, variables, come,
+                places[mine], times, variables, self._room, come,
             )  # fmt: skip
             done[mine] = come
         return done
@@ -321,11 +328,10 @@ def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
     _enclose(packed, stretch)
     part = unpack(packed)
     bounds = part.bound.reshape(-1, 3)
-    return replace(
-        entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy(), motion=part.motion.copy()
-    )
+    return replace(entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy())
 
 
 def _enclose(packed: Packed, stretch: Stretch) -> None:
     at, i32, i64, f32, f64, u64, _ = packed
-    enclose_part(at, i32, i64, f32, f64, u64, stretch.times, stretch.variables)
+    times, variables = stretch.times, stretch.variables
+    enclose_part(at, i32, i64, f32, f64, u64, times, variables, np.empty(ROOM))

@@ -7,7 +7,7 @@ event has no such value.
 Entries are laid out in segments. All entries of a segment ask for the same values in the channels
 of their group, so that one hash probe finds the segment or rules it out (lookup.py). In a segment,
 bitmaps or a short trial of the first constraints leave few entries (scanning.py), and these are
-checked exactly (checking.py). All of it is compiled by Numba and runs without the GIL.
+checked (checking.py). All of it is compiled by Numba and runs without the GIL.
 
 A call from Python costs time for every argument, so a part comes packed (see parts.py).
 """
@@ -31,7 +31,6 @@ from tidegate.matching.parts import (
     U64,
     Int,
 )
-from tidegate.matching.programs import STACK_MAX
 from tidegate.matching.scanning import match_segment, match_small
 
 CACHED_VALUES = 32_768
@@ -48,8 +47,6 @@ def match_events(
     u64: U64,
     u8: U8,
     events: F64,
-    micros: I64,
-    variables: F64,
     set_first: I32,
     set_value: F64,
     out_event: I32,
@@ -58,11 +55,11 @@ def match_events(
 ) -> tuple[Int, Int]:
     """Match events with a packed part: finds pairs of an event and an entry, ordered by event.
 
-    Gives how many there are, -1 if there is no room for them, and all flags seen.
+    Gives how many there are, -1 if there is no room for them, and all flags seen. Those that are
+    UNSURE are still to be evaluated (evaluating.py).
     """
     groups = at[2 * GROUP_FIRST + 1] - at[2 * GROUP_FIRST] - 1
     count, seen = np.int64(0), np.int64(0)
-    stack = np.empty(STACK_MAX, np.float64)
     # Some events at a time, and for those one group after the other, so that both the events and
     # the segments of a group stay in the cache.
     step = min(len(events), max(16, CACHED_VALUES // max(1, events.shape[1])))
@@ -111,8 +108,8 @@ def match_events(
             large_segment[large] = segment
             large += 1
         count, more = match_small(
-            at, i32, f32, f64, events, micros, variables, set_first, set_value, stack,
-            pair_event, pair_segment, small, count, out_event, out_subscription, out_flags,
+            at, i32, f32, f64, events, set_first, set_value, pair_event, pair_segment, small,
+            count, out_event, out_subscription, out_flags,
         )  # fmt: skip
         seen |= more
         if count < 0:
@@ -125,8 +122,8 @@ def match_events(
         while stop < large and large_segment[order[stop]] == segment:
             stop += 1
         count, more = match_segment(
-            at, i32, i64, f64, u64, u8, events, micros, variables, set_first, set_value, stack,
-            segment, large_event[order[begin:stop]], count, out_event, out_subscription, out_flags,
+            at, i32, i64, f64, u64, u8, events, set_first, set_value, segment,
+            large_event[order[begin:stop]], count, out_event, out_subscription, out_flags,
         )  # fmt: skip
         if count < 0:
             return count, seen

@@ -25,6 +25,7 @@ from tidegate.matching.checking import as_probe
 from tidegate.matching.compiling import kernel
 from tidegate.matching.lookup import GOLDEN, mix
 from tidegate.matching.parts import (
+    CHANNEL_MASK,
     EMPTY_SLOT,
     F32,
     F64,
@@ -477,7 +478,8 @@ def _put_back_keys(
             at = _insert(first[index], at, channel, low, high,
                          group_channel[group_at[index] + step], value, value)  # fmt: skip
         for constraint in range(part_first[kept[index]], part_first[kept[index] + 1]):
-            at = _insert(first[index], at, channel, low, high, bound_channel[3 * constraint + 2],
+            at = _insert(first[index], at, channel, low, high,
+                         bound_channel[3 * constraint + 2] & CHANNEL_MASK,
                          bound[3 * constraint], bound[3 * constraint + 1])  # fmt: skip
 
 

@@ -41,12 +41,17 @@ _OPERATIONS = {
 
 
 def write_program(operand: Expression, channels: Channels) -> int:
-    """Where the program of an operand stands in those of the channels; LINEAR if it needs none."""
+    """Where the program of an operand stands in those of the channels; LINEAR if it needs none.
+
+    It is SHIFTED if it leaves out a constant that is added to the rest.
+    """
     if _linear_slots(operand) is not None:
         return k.LINEAR
+    shift, rest = _shifted(operand)
     code: list[int] = []
-    _emit(operand, code, channels)
-    return channels.add_program((*code, k.P_END))
+    _emit(rest, code, channels)
+    place = channels.add_program((*code, k.P_END))
+    return place if shift is None else place | k.SHIFTED
 
 
 def code_of(operand: Expression) -> list[int] | None:
@@ -118,7 +123,18 @@ def program_slots(operand: Expression) -> list[int | None]:
     linear = _linear_slots(operand)
     if linear is not None:
         return linear
-    return [leaf.index for leaf in leaves(operand) if isinstance(leaf, Slot)]
+    shift, rest = _shifted(operand)
+    slots = [leaf.index for leaf in leaves(rest) if isinstance(leaf, Slot)]
+    return [*slots] if shift is None else [shift, *slots]
+
+
+def _shifted(operand: Expression) -> tuple[int | None, Expression]:
+    """The slot of `a` and the rest, if an operand is `a + f(t)`; adding is the same either way."""
+    match operand:
+        case Arithmetic("+", Slot(a), rest) | Arithmetic("+", rest, Slot(a)):
+            return a, rest
+        case _:
+            return None, operand
 
 
 def _linear_slots(operand: Expression) -> list[int | None] | None:

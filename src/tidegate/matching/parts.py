@@ -21,10 +21,15 @@ Bools = npt.NDArray[np.bool_]
 Int = Any
 """An integer; to the compiler Python's and NumPy's are the same."""
 
-DEAD, VERIFY, SHARED, MOVING, GONE = 1, 2, 4, 8, 16
+DEAD, VERIFY, SHARED, MOVING, GONE, UNSURE = 1, 2, 4, 8, 16, 32
 """Flags of an entry: matches nothing with its present values; to be checked again by the meaning of
 the language; one of several entries of its subscription; with bounds that are functions of time;
-its subscription was removed or stands elsewhere now."""
+its subscription was removed or stands elsewhere now. And of a pair that was found: its functions of
+time are still to be evaluated."""
+
+CHANNEL_MASK = 0xFFFFFFFF
+"""The lower half of a constraint's third word is its channel, as an integer. The upper half is a
+float, the margin: by so much must a value lie inside of bounds that move to be surely within."""
 
 SET = 1 << 30
 """Channels with this bit hold a set of numbers; a constraint asks that one is in it, or not."""
@@ -52,7 +57,7 @@ class Part(NamedTuple):
         I32  # the channels of an entry's first constraints; -1 where that is no plain one
     )
     probe: F32  # their bounds, two for each, rounded away from each other
-    bound: F64  # three for each constraint: low, high, and the channel as a 64-bit integer
+    bound: F64  # three words for each constraint: low, high, and a third, see CHANNEL_MASK
     # groups: the channels whose values together choose a segment
     group_first: I32  # where the channels of a group begin; one more at the end
     group_channel: I32

@@ -5,10 +5,11 @@ of a shape share one program.
 
 The motion of an entry is all that is known of its constraints whose bounds move, in one place in
 memory: words of 64 bits, first when its subscription began, for which time its functions are
-evaluated, and between which values all of these constraints surely hold (see envelopes.py), then
-for each constraint a head, the place of its program, and the program's constants. The head holds
-the channel, the comparison and how many constants there are. `a + b * t`, the most common function,
-has no program, only `a` and `b`.
+evaluated, then for each constraint a head, the place of its program, and the program's constants.
+The head holds the channel, the comparison and how many constants there are. What is added to a
+function as a constant, `a` in `a + f(t)`, stands first and is no part of the program, because the
+two bounds of a range often differ in it alone. `a + b * t`, the most common function, has no
+program at all, only `a` and `b`.
 
 Functions are evaluated for the time of the event, unless the second word says otherwise: with EVERY
 and an interval added to it, for the last time at which a whole number of intervals had passed; with
@@ -19,8 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.matching.compiling import inlined, kernel
-from tidegate.matching.parts import F64, I32, Int
+from tidegate.matching.compiling import inlined, lean
+from tidegate.matching.parts import F64, I32, I64, Int
 
 # Programs: an operation, with its argument behind it where it takes one.
 (
@@ -35,7 +36,9 @@ C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL = range(6
 
 LINEAR = -1
 """Stands for the program of `a + b * t`."""
-M_SINCE, M_HOLD, M_SURE_LOW, M_SURE_HIGH, MOTION_WORDS = range(5)
+SHIFTED = 1 << 40
+"""Marks the place of a program to whose value the first constant is added."""
+M_SINCE, M_HOLD, MOTION_WORDS = range(3)
 """What a motion begins with, and how many words that is."""
 EVERY = 2**62
 """More than any time in microseconds; see above."""
@@ -76,7 +79,17 @@ def judged_at(micros: Int, since: Int, hold: Int) -> Int:
     return micros - (micros - since) % (hold - EVERY)
 
 
-@kernel
+@inlined
+def is_same_shift(words: I64, one: Int, other: Int) -> bool:
+    """Whether two constraints that are shifted differ in nothing but what is added."""
+    same = bool(words[one + 1] == words[other + 1])
+    if same:
+        for word in range(HEAD_WORDS + 1, length_of(words[one])):
+            same &= words[one + word] == words[other + word]
+    return same
+
+
+@lean
 def run_program(
     program: I32,
     at: Int,

@@ -4,6 +4,8 @@ In a large segment, each channel has bitmaps: its range is cut into cells, and t
 has a bit for every entry that some value of the cell could satisfy. ANDing the bitmaps of the cells
 that an event falls into leaves few candidates, which are then checked exactly. In a small segment,
 the first constraints of all entries are tried in short before any entry is read whole.
+
+A pair that is UNSURE has the number of its entry in place of that of its subscription.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tidegate.matching.checking import check_bounds, check_motion, take_apart
+from tidegate.matching.checking import check_bounds, take_apart
 from tidegate.matching.compiling import inlined, kernel
 from tidegate.matching.parts import (
     E_SUBSCRIPTION,
@@ -30,7 +32,6 @@ from tidegate.matching.parts import (
     MAP_EDGE,
     MAP_FIRST,
     MAP_WORD,
-    MOVING,
     PROBE,
     PROBE_CHANNEL,
     PROBES,
@@ -41,6 +42,7 @@ from tidegate.matching.parts import (
     SPAN_START,
     U8,
     U64,
+    UNSURE,
     WORD,
     Int,
 )
@@ -116,11 +118,8 @@ def match_segment(
     u64: U64,
     u8: U8,
     events: F64,
-    micros: I64,
-    variables: F64,
     set_first: I32,
     set_value: F64,
-    stack: F64,
     segment: Int,
     chosen: I32,
     count: Int,
@@ -132,7 +131,7 @@ def match_segment(
 
     Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
     """
-    numbers, bound, bound_channel, motion, motion_words, program = take_apart(at, i32, f64)
+    numbers, bound, bound_channel, margins = take_apart(at, i32, f64)
     words = u64[at[2 * WORD] : at[2 * WORD + 1]]
     start = np.int64(i32[at[2 * SEGMENT_FIRST] + segment])
     end = np.int64(i32[at[2 * SEGMENT_FIRST] + segment + 1])
@@ -172,16 +171,13 @@ def match_segment(
                     entry = start + (word_at << 6) + np.int64(trailing_zeros(word))
                     word &= word - np.uint64(1)
                     flags = check_bounds(
-                        entry, numbers, bound, bound_channel, events, event, set_first, set_value
-                    )
-                    if flags >= 0 and flags & MOVING:
-                        flags = check_motion(
-                            flags, entry, numbers, motion, motion_words, program, events, event,
-                            micros[event], variables, stack,
-                        )  # fmt: skip
+                        entry, numbers, bound, bound_channel, margins, events, event, set_first,
+                        set_value,
+                    )  # fmt: skip
                     if flags >= 0:
+                        number = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
                         out_event[count] = event
-                        out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                        out_subscription[count] = entry if flags & UNSURE else number
                         out_flags[count] = flags
                         seen |= flags
                         count += 1
@@ -195,11 +191,8 @@ def match_small(
     f32: F32,
     f64: F64,
     events: F64,
-    micros: I64,
-    variables: F64,
     set_first: I32,
     set_value: F64,
-    stack: F64,
     pair_event: I32,
     pair_segment: I32,
     pairs: Int,
@@ -212,7 +205,7 @@ def match_small(
 
     Gives how many pairs there are now, -1 if there is no room for them, and all flags seen.
     """
-    numbers, bound, bound_channel, motion, motion_words, program = take_apart(at, i32, f64)
+    numbers, bound, bound_channel, margins = take_apart(at, i32, f64)
     probe_channel = i32[at[2 * PROBE_CHANNEL] : at[2 * PROBE_CHANNEL + 1]]
     probes = f32[at[2 * PROBE] : at[2 * PROBE + 1]]
     selected = np.empty(BLOCK_ENTRIES, np.int64)
@@ -238,16 +231,13 @@ def match_small(
             for index in range(chosen):
                 entry = selected[index]
                 flags = check_bounds(
-                    entry, numbers, bound, bound_channel, events, event, set_first, set_value
-                )
-                if flags >= 0 and flags & MOVING:
-                    flags = check_motion(
-                        flags, entry, numbers, motion, motion_words, program, events, event,
-                        micros[event], variables, stack,
-                    )  # fmt: skip
+                    entry, numbers, bound, bound_channel, margins, events, event, set_first,
+                    set_value,
+                )  # fmt: skip
                 if flags >= 0:
+                    number = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
                     out_event[count] = event
-                    out_subscription[count] = numbers[ENTRY_NUMBERS * entry + E_SUBSCRIPTION]
+                    out_subscription[count] = entry if flags & UNSURE else number
                     out_flags[count] = flags
                     seen |= flags
                     count += 1

@@ -11,7 +11,7 @@ from tidegate.matching.parts import F64, I64, NO_TIME
 
 FIRST_MICROS = 1_000_000
 LEAST_MICROS, MOST_MICROS = 1_000, 86_400_000_000
-SHARE_MIN, SHARE_MAX = 0.05, 0.2
+RATIO_MIN, RATIO_MAX = 0.5, 2.0
 
 
 class Times(NamedTuple):
@@ -140,29 +140,29 @@ def _widened(stretch: Stretch, count: int) -> F64:
 class Foresight:
     """How far ahead of the events a stretch reaches.
 
-    Enclosing costs the same for any stretch: a long one needs it less often, but lets more events
-    come near the entries that move. So the length is doubled or halved until enclosing takes
-    between a twentieth and a fifth of the time.
+    Enclosing costs the same for any stretch: a long one needs it less often, but leaves more pairs
+    unsure, whose functions have to be evaluated. The two together cost the least where they cost
+    the same. So the length is doubled or halved until enclosing takes neither half as long as
+    evaluating nor twice as long.
     """
 
     def __init__(self) -> None:
         self._micros = FIRST_MICROS
-        self._matching_s = 0.0
+        self._evaluating_s = 0.0
 
     @property
     def micros(self) -> int:
         """How far ahead, in microseconds."""
         return self._micros
 
-    def has_matched(self, seconds: float) -> None:
-        """Take note of time that went into matching."""
-        self._matching_s += seconds
+    def has_evaluated(self, seconds: float) -> None:
+        """Take note of time that went into evaluating functions."""
+        self._evaluating_s += seconds
 
     def has_enclosed(self, seconds: float) -> None:
         """Take note of time that went into enclosing, and see whether that is too much."""
-        share = seconds / max(seconds + self._matching_s, 1e-9)
-        if share > SHARE_MAX:
+        if seconds > RATIO_MAX * self._evaluating_s:
             self._micros = min(2 * self._micros, MOST_MICROS)
-        elif share < SHARE_MIN:
+        elif seconds < RATIO_MIN * self._evaluating_s:
             self._micros = max(self._micros // 2, LEAST_MICROS)
-        self._matching_s = 0.0
+        self._evaluating_s = 0.0

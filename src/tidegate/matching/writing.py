@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.checking import as_probe
-from tidegate.matching.compiling import inlined, kernel
-from tidegate.matching.envelopes import envelope
+from tidegate.matching.compiling import inlined, lean
+from tidegate.matching.envelopes import envelope, margin_of
 from tidegate.matching.parts import (
     BOUND,
+    CHANNEL_MASK,
     DEAD,
     E_FIRST,
     E_FLAGS,
@@ -50,8 +51,6 @@ from tidegate.matching.programs import (
     C_LESS,
     C_LESS_EQUAL,
     M_HOLD,
-    M_SURE_HIGH,
-    M_SURE_LOW,
     MOTION_WORDS,
     STACK_MAX,
     channel_of,
@@ -61,14 +60,13 @@ from tidegate.matching.programs import (
 from tidegate.matching.rows import FLOAT, INTEGER
 from tidegate.matching.scanning import cell_of
 
-SURE_MAX = EXACT_MAX - 1
-
-
 DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
 """What came of a plan."""
+ROOM = 3 * STACK_MAX
+"""So many floats need those that write as room to compute in; what is in them does not matter."""
 
 
-@kernel
+@lean
 def rewrite_entry(
     plan: I32,
     kinds: U8,
@@ -83,6 +81,7 @@ def rewrite_entry(
     entry: Int,
     times: I64,
     variables: F64,
+    room: F64,
 ) -> Int:
     """Change the bounds and the motion of an entry as a plan says (see rewriting.py).
 
@@ -96,8 +95,7 @@ def rewrite_entry(
     if i32[_number(at, entry, E_FLAGS)] & DEAD:
         return NOT_IN_PLACE
     numbers = cells.view(np.float64)
-    stack = np.empty(2 * STACK_MAX, np.float64)
-    constants = np.empty(STACK_MAX, np.float64)
+    constants = room[2 * STACK_MAX :]
     segment = _segment_of(at, i32, entry)
     place = width + 2
     for _ in range(plan[width + 1]):
@@ -110,7 +108,7 @@ def rewrite_entry(
             for index in range(count):
                 constants[index] = _as_number(kinds, cells, numbers, row + plan[place + index])
             place += count
-            value = run_program(plan, place + 1, constants, 0, np.nan, variables, 0, stack)
+            value = run_program(plan, place + 1, constants, 0, np.nan, variables, 0, room)
             place += 1 + plan[place]
             if not abs(value) < EXACT_MAX:
                 return NOT_IN_PLACE
@@ -127,11 +125,11 @@ def rewrite_entry(
         word, cell = plan[place + 1 + 2 * index], row + plan[place + 2 + 2 * index]
         f64[motion + word] = _as_number(kinds, cells, numbers, cell)
     if words and len(times):
-        _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+        _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, room)
     return DONE
 
 
-@kernel
+@lean
 def rewrite_entries(
     plans: I32,
     plan_first: I64,
@@ -148,6 +146,7 @@ def rewrite_entries(
     entries: I32,
     times: I64,
     variables: F64,
+    room: F64,
     done: U8,
 ) -> None:
     """Change many entries of a part, each as one of several plans says; notes what came of each.
@@ -161,7 +160,7 @@ def rewrite_entries(
         else:
             done[index] = rewrite_entry(
                 plans[begin:end], kinds, cells, rows[index], at, i32, i64, f32, f64, u64,
-                entries[index], times, variables,
+                entries[index], times, variables, room,
             )  # fmt: skip
 
 
@@ -189,21 +188,28 @@ def _narrowed(
     return low, high
 
 
-@kernel
+@lean
 def enclose_part(
-    at: I64, i32: I32, i64: I64, f32: F32, f64: F64, u64: U64, times: I64, variables: F64
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    times: I64,
+    variables: F64,
+    room: F64,
 ) -> None:
     """Write the envelopes of all entries whose bounds move."""
-    stack = np.empty(2 * STACK_MAX, np.float64)
     segments = at[2 * SEGMENT_FIRST + 1] - at[2 * SEGMENT_FIRST] - 1
     for segment in range(segments):
         begin = i32[at[2 * SEGMENT_FIRST] + segment]
         for entry in range(begin, i32[at[2 * SEGMENT_FIRST] + segment + 1]):
             if i32[_number(at, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
-                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, room)
 
 
-@kernel
+@lean
 def hold_entries(
     at: I64,
     i32: I32,
@@ -215,19 +221,19 @@ def hold_entries(
     hold: Int,
     times: I64,
     variables: F64,
+    room: F64,
 ) -> None:
     """Have the functions of some entries evaluated for another time (see programs.py)."""
-    stack = np.empty(2 * STACK_MAX, np.float64)
     words = f64.view(np.int64)
     for entry in entries:
         if i32[_number(at, entry, E_FLAGS)] & MOVING:
             words[at[2 * MOTION] + i32[_number(at, entry, E_MOTION)] + M_HOLD] = hold
             if len(times):
                 segment = _segment_of(at, i32, entry)
-                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, stack)
+                _enclose(at, i32, i64, f32, f64, u64, entry, segment, times, variables, room)
 
 
-@kernel
+@lean
 def _enclose(
     at: I64,
     i32: I32,
@@ -241,10 +247,10 @@ def _enclose(
     variables: F64,
     stack: F64,
 ) -> None:
-    words = f64.view(np.int64)
+    words, margins = f64.view(np.int64), f64.view(np.float32)
     begin = at[2 * MOTION] + i32[_number(at, entry, E_MOTION)]
     end = at[2 * MOTION] + i32[_number(at, entry + 1, E_MOTION)]
-    place, before, channels = begin + MOTION_WORDS, np.int64(-1), 0
+    place, before = begin + MOTION_WORDS, np.int64(-1)
     while place < end:
         channel = channel_of(words[place])
         place += length_of(words[place])
@@ -255,13 +261,10 @@ def _enclose(
             at, i32, f64, entry, channel, times, variables, stack
         )
         _write(at, i32, i64, f32, f64, u64, entry, segment, constraint, channel, low, high)
-        # values that integers may be rounded to are never sure
-        f64[begin + M_SURE_LOW] = max(sure_low, -SURE_MAX)
-        f64[begin + M_SURE_HIGH] = min(sure_high, SURE_MAX)
+        margins[2 * (at[2 * BOUND] + 3 * constraint) + 5] = margin_of(
+            low, high, sure_low, sure_high
+        )
         before = channel
-        channels += 1
-    if channels > 1:
-        f64[begin + M_SURE_LOW], f64[begin + M_SURE_HIGH] = np.inf, -np.inf
 
 
 @inlined
@@ -276,7 +279,7 @@ def _constraint_on(at: I64, i32: I32, f64: F64, entry: Int, channel: Int) -> Int
     found = np.int64(-1)
     bits = f64.view(np.int64)
     for index in range(i32[_number(at, entry, E_FIRST)], i32[_number(at, entry + 1, E_FIRST)]):
-        if bits[at[2 * BOUND] + 3 * index + 2] == channel:
+        if bits[at[2 * BOUND] + 3 * index + 2] & CHANNEL_MASK == channel:
             if found >= 0:
                 return np.int64(-1)
             found = np.int64(index)
@@ -324,7 +327,7 @@ def _write(
             )  # fmt: skip
 
 
-@kernel
+@lean
 def _write_bits(
     at: I64,
     i32: I32,
@@ -350,7 +353,14 @@ def _write_bits(
     words_at = at[2 * WORD] + i64[at[2 * MAP_WORD] + index]
     word_at, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
     old_first, old_last = _cells_between(edge, edge_at, cells, old_low, old_high)
-    first, last = _cells_between(edge, edge_at, cells, low, high)
+    if (
+        low <= high
+        and _is_in_cell(edge, edge_at, cells, old_first, low)
+        and _is_in_cell(edge, edge_at, cells, old_last, high)
+    ):
+        first, last = old_first, old_last
+    else:
+        first, last = _cells_between(edge, edge_at, cells, low, high)
     for cell in range(old_first, old_last + 1):
         if not first <= cell <= last:
             u64[words_at + np.int64(cell) * width + word_at] &= ~bit
@@ -365,6 +375,12 @@ def _write_bits(
             )
             i32[span_first] = min(i32[span_first], word_at)
             i32[span_last] = max(i32[span_last], word_at + 1)
+
+
+@inlined
+def _is_in_cell(edge: F64, edge_at: Int, cells: Int, cell: Int, x: float) -> bool:
+    is_above = cell == 0 or edge[edge_at + cell - 1] <= x
+    return bool(is_above and (cell == cells - 1 or x < edge[edge_at + cell]))
 
 
 @inlined
