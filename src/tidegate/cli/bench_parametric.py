@@ -21,7 +21,8 @@ _tell = partial(click.echo, err=True)
     "--changes",
     type=click.FloatRange(min=0.1),
     multiple=True,
-    help="In a second, at each broker with subscribers; may be repeated. 10 and 100 if not said.",
+    help="In a second, at each broker with subscribers; may be repeated. "
+    "100 and 300 on the highway, 100 and 1,000 in trading if not said.",
 )
 @click.option(
     "--substrate",
@@ -49,7 +50,7 @@ def bench_parametric(
             f"{'busiest':>8}"
         )
     for name in [scenario] if scenario else SCENARIOS:
-        for rate in changes or (10.0, 100.0):
+        for rate in changes or adaptation.RATES[name]:
             for way in Way:
                 speed = adaptation.measure(name, way, rate, substrate, seconds, _tell)
                 click.echo(json.dumps(adaptation.row(speed)) if as_json else _line(speed))

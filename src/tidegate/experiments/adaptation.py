@@ -76,6 +76,11 @@ SCENARIOS: dict[str, Callable[[float, Way, str, float], Adaptation]] = {
 }
 
 
+RATES = {"highway": (100.0, 300.0), "trading": (100.0, 1_000.0)}
+"""Changes a second at each broker with subscribers: the most of the paper, and a rate at which
+subscribing anew is more than brokers can do. Of traders there are 15 at a broker."""
+
+
 def measure(
     scenario: str,
     way: Way,
