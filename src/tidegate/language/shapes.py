@@ -74,7 +74,7 @@ class Shape:
         >>> for name, asked in shape.comparisons:
         ...     print(name, [(operator.value, row[slot]) for operator, slot in asked])
         a [('=', 'b')]
-        x [('>=', 1), ('<=', 2)]
+        x [('<=', 2), ('>=', 1)]
         """
         if len(self.disjuncts) != 1:
             return None
