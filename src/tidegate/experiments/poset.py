@@ -144,7 +144,7 @@ def _changed(filter: Filter, chosen: random.Random) -> Filter | None:
     if not numbers:
         return None
     index, value = chosen.choice(list(numbers.items()))
-    return filter.with_cells({index: value + chosen.choice((-1, 1))})
+    return filter.with_cells({index: type(value)(value * chosen.uniform(0.99, 1.01))})
 
 
 def _compare_with_all(filter: Filter, others: Sequence[Filter]) -> int:

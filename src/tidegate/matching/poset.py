@@ -258,6 +258,7 @@ class Poset(Generic[T]):
         if old is not None:
             above = replaced(above, old, old.above)
             below = replaced(below, old, old.below)
+            below = [each for each in below if each is not self._bottom]  # which all are above
         if self._unsettled and not all(node.settled for node in chain(above, below)):
             return None
         if new.box is None:
