@@ -46,7 +46,7 @@ def bench_parametric(
     if not as_json:
         click.echo(
             f"{'scenario':<9}{'changes/s':>10}  {'way':<24}{'delay ms':>9}{'spurious/s':>11}"
-            f"{'delivered/s':>12}{'missed':>7}{'twice':>6}{'messages':>9}{'a change':>9}"
+            f"{'delivered/s':>12}{'missed':>7}{'twice':>8}{'messages':>9}{'a change':>9}"
             f"{'busiest':>8}"
         )
     for name in [scenario] if scenario else SCENARIOS:
@@ -62,6 +62,6 @@ def _line(speed: AdaptationSpeed) -> str:
     return (
         f"{speed.scenario:<9}{speed.changes_per_s:>10,.0f}  {speed.way:<24}{delay:>9}"
         f"{outcome.spurious_per_s:>11.3f}{outcome.delivered_per_s:>12.2f}{outcome.missed:>7,}"
-        f"{outcome.twice:>6,}{outcome.messages:>9,}"
+        f"{outcome.twice:>8,}{outcome.messages:>9,}"
         f"{outcome.messages / max(1, outcome.changes):>9.1f}{outcome.busiest:>8.2f}"
     )
