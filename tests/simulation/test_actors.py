@@ -66,11 +66,11 @@ def test_all_else_that_comes_is_noted(actor: Actor) -> None:
 def test_versions_in_force_only_go_up(actor: Actor) -> None:
     second, third = change(actor, 6), change(actor, 7)
     actor.receive(m.InForce("s", third), 0)
-    assert actor.sure_names() == {"s": third}
+    assert actor.sure_names() == {"s": (0, third)}
     actor.receive(m.InForce("s", second), 0)
     actor.receive(m.InForce("s", 99), 0)  # which it never had
     actor.receive(m.InForce("other", 1), 0)
-    assert actor.sure_names() == {"s": third}
+    assert actor.sure_names() == {"s": (0, third)}
 
 
 # -- what it should get -------------------------------------------------------------------------
@@ -108,12 +108,22 @@ def test_what_was_cancelled_is_not_due(actor: Actor) -> None:
     assert not actor.is_due(at(1, x=1), sure)
 
 
+def test_one_of_the_same_name_and_version_after_it_departed_is_another(actor: Actor) -> None:
+    actor.receive(m.InForce("s", 1), 0)
+    sure = actor.sure_names()
+    actor.forgotten()
+    actor.state.subscribe("s", "x < 9", now_us=0)
+    actor.changed("s")
+    assert list(actor.named["s"]) == [1]
+    assert not actor.is_due(at(1, x=1), sure)
+
+
 def test_when_brokers_are_at_rest_the_last_version_is_in_force(actor: Actor) -> None:
     last = change(actor, 3)
     actor.received.append(publication(at(1, x=1)))
     actor.is_stable = False
     actor.begin_round()
-    assert actor.sure_names() == {"s": last}
+    assert actor.sure_names() == {"s": (0, last)}
     assert actor.named == {"s": {last: actor.state["s"].subscription}}
     assert actor.is_stable
     assert not actor.received

@@ -8,6 +8,7 @@ with every version that a subscription had since then. What was said to be in fo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,6 +22,9 @@ from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing import messages as m
 from tidegate.routing.client_state import ClientState
 from tidegate.routing.messages import Client, Message
+
+Sure = Mapping[str, tuple[int, int]]
+"""For names of subscriptions: how many of the name had ended before, and a version."""
 
 
 @dataclass(slots=True)
@@ -37,6 +41,8 @@ class Actor:
     """The versions of each subscription with a name since brokers were at rest, or it began."""
     in_force: dict[str, int] = field(default_factory=dict)
     """The version of each that all brokers have at least; absent if there is none yet."""
+    ended: Counter[str] = field(default_factory=Counter)
+    """How often a subscription of a name has ended: who comes after it is another one."""
     ever_named: list[Subscription] = field(default_factory=list)
     """All versions of all of them in this round."""
     is_known: bool = False
@@ -89,6 +95,7 @@ class Actor:
         """Take note of the end of a subscription."""
         del self.named[name]
         self.in_force.pop(name, None)
+        self.ended[name] += 1
 
     def forgotten(self) -> None:
         """Be as if new: the broker has forgotten the client."""
@@ -112,20 +119,25 @@ class Actor:
             matches(each, event, some) for some in variables for each in self.ever_named
         )
 
-    def sure_names(self) -> dict[str, int]:
+    def sure_names(self) -> Sure:
         """The subscriptions that all brokers have, and from which version on they go by them."""
-        return {name: version for name, version in self.in_force.items() if name in self.named}
+        return {
+            name: (self.ended[name], version)
+            for name, version in self.in_force.items()
+            if name in self.named
+        }
 
-    def is_due(self, event: Event, sure: Mapping[str, int]) -> bool:
+    def is_due(self, event: Event, sure: Sure) -> bool:
         """Whether an event has matched, ever since, one of those that were sure when it came."""
         return any(
-            version in self.named.get(name, ())
+            ended == self.ended[name]
+            and version in self.named.get(name, ())
             and all(
                 matches(each, event, {})
                 for number, each in self.named[name].items()
                 if number >= version
             )
-            for name, version in sure.items()
+            for name, (ended, version) in sure.items()
         )
 
 

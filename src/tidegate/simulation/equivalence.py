@@ -24,7 +24,7 @@ from tidegate.language.values import Value, from_micros
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Peer, Stamp
 from tidegate.routing.strategies import strategy
-from tidegate.simulation.actors import Actor
+from tidegate.simulation.actors import Actor, Sure
 from tidegate.simulation.interests import (
     random_advertisement,
     random_event,
@@ -74,7 +74,7 @@ class _Expected(NamedTuple):
     event: Event
     stable: frozenset[Client]
     """Those who get it if their filters stay as they are."""
-    sure: dict[Client, dict[str, int]]
+    sure: dict[Client, Sure]
     """The subscriptions with a name that are in force, by client, and which version."""
 
 
