@@ -12,6 +12,7 @@ from tidegate.cli.bench import WORKLOADS as NAMES
 from tidegate.errors import TidegateError
 from tidegate.experiments import matching
 from tidegate.experiments.matching import GOALS, Case, Goal, Latency, MatchingSpeed, Memory, measure
+from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS
 
 SPEED = MatchingSpeed(
@@ -48,7 +49,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
     """The cases that a command measures; each is as fast as SPEED."""
     cases: list[Case] = []
 
-    def pretend(case: Case, progress: matching.Progress = str) -> MatchingSpeed:
+    def pretend(case: Case, progress: Progress = str) -> MatchingSpeed:
         progress(f"{case}")
         cases.append(case)
         return replace(
@@ -133,7 +134,7 @@ def test_charts_are_drawn(measured: list[Case], tmp_path: Path) -> None:
 
 
 def test_a_sweep_stops_where_an_engine_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slower(case: Case, _: matching.Progress) -> MatchingSpeed:
+    def slower(case: Case, _: Progress) -> MatchingSpeed:
         return replace(
             SPEED, subscriptions=case.subscriptions, median_per_s=3e4 / case.subscriptions
         )

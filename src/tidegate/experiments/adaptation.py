@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from statistics import mean
 
+from tidegate.experiments.progress import Progress
 from tidegate.routing.messages import Message
 from tidegate.simulation.adaptation import HIGHWAY, TRADING, Adaptation, Outcome, Run, Way
 from tidegate.simulation.costs import Costs, kind_of
 from tidegate.simulation.generators import generate
-
-Progress = Callable[[str], object]
 
 TIMED_S = 1.0
 """How long, in simulated time, brokers are timed."""

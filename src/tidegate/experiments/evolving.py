@@ -14,7 +14,7 @@ Everything from Arrow in to Arrow out is counted, by one thread.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -22,7 +22,13 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from tidegate.experiments.matching import Latency, latency_of
+from tidegate.experiments.matching import (
+    VERIFIED_EVENTS,
+    WARM_UP_SUBSCRIPTIONS,
+    Latency,
+    latency_of,
+)
+from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import (
     EVENT_TIME,
     EVENTS_PER_S,
@@ -39,11 +45,7 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SECONDS = 1.0
 """The interval of what is periodic, the threshold of what is cached."""
 EVENTS_MIN, EVENTS_MAX = 100, 100_000
-VERIFIED_EVENTS = 16
-WARM_UP_SUBSCRIPTIONS = 2_000
 UPDATES = 20_000
-
-Progress = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import (
     EVENT_TIME,
     I64,
@@ -59,8 +60,6 @@ SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 """The numbers of subscriptions that a sweep measures."""
 SLOWEST_PER_S = 5
 """A sweep leaves out sizes beyond the one where an engine falls below this many events/s."""
-
-Progress = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

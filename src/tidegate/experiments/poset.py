@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from tidegate.adapting.moving import filter_of
+from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import Filter
@@ -32,8 +33,6 @@ TIMED = 1_000
 PLAIN_TIMED = 5
 PLAIN_SIZE_MAX = 10_000
 """The plain way is left out above this size: there a filter takes it about a second."""
-
-Progress = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

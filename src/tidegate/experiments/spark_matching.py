@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS, subscription_ids
 from tidegate.spark import match
 from tidegate.spark.session import local_session
@@ -32,8 +33,6 @@ ROUND_S = 4.0
 NO_BOUND = 1e300
 """What stands in a column of bounds where there is none; quicker for SQL than a null."""
 FACTORS = tuple(f"f{index}" for index in range(6))
-
-Progress = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.spark import BatchReport, deliver, match
 from tidegate.spark.session import local_session
@@ -32,8 +32,6 @@ WARM_UP = 3
 """So many micro-batches are not counted: the first takes all subscriptions in."""
 
 _VOLUME = re.compile(r"volume > (\d+)")
-
-Progress = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
