@@ -7,7 +7,7 @@ import os
 
 from hypothesis import settings
 
-from spark.fixtures import connector_jars, kafka, spark
+from support.spark_fixtures import connector_jars, kafka, spark
 
 __all__ = ["connector_jars", "kafka", "spark"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import ROOT
+from support.pages import ROOT
 
 SCRIPTS = sorted(ROOT.glob("examples/*/*.py"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")

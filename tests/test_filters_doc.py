@@ -13,13 +13,14 @@ from types import ModuleType
 
 import pytest
 
-import pages
 import tidegate
-from pages import Row, code, said
-from tidegate.adapting.policies import parse_evolve
-from tidegate.language import events, sequences
+from support import pages
+from support.pages import Row, code, said
+from tidegate.language import events
+from tidegate.language.evolve import parse_evolve
 from tidegate.language.expressions import CHOICES, FUNCTIONS, Constant, format_expression
 from tidegate.language.filters import Filter
+from tidegate.language.patterns import sequence_matcher
 from tidegate.language.shapes import Row as ShapeRow
 from tidegate.language.syntax import RESERVED, Operator, Predicate, Truth, predicates
 from tidegate.language.values import Kind, Value, format_value, kind_of
@@ -321,7 +322,7 @@ def check_late_sequence(pattern: str, lateness: str, arrivals: str, matches: str
     matcher = tidegate.SequenceMatcher(
         tidegate.parse_pattern(code(pattern)), lateness_s=float(lateness)
     )
-    found: list[sequences.Match] = []
+    found: list[sequence_matcher.Match] = []
     for arrival in code(arrivals).split(", "):
         second, _, x = arrival.partition(": ")
         time = START + timedelta(seconds=float(second))
@@ -349,7 +350,7 @@ def _limits(module: ModuleType) -> dict[str, float]:
     return {name: value for name, value in vars(module).items() if name.endswith("_MAX")}
 
 
-LIMITS: dict[str, float] = asdict(tidegate.Limits()) | _limits(events) | _limits(sequences)
+LIMITS: dict[str, float] = asdict(tidegate.Limits()) | _limits(events) | _limits(sequence_matcher)
 
 ROWS = [pytest.param(row, id=f"line{row.line}") for each in SECTIONS for row in each.rows]
 EXAMPLES = [block for each in SECTIONS for block in each.blocks if block.language == "python"]

@@ -7,9 +7,9 @@ import re
 import warnings
 from collections.abc import Iterator
 
-import pages
 import tidegate
-from pages import said
+from support import pages
+from support.pages import said
 from tidegate.language.expressions import CHOICES, FUNCTIONS
 from tidegate.language.syntax import RESERVED
 

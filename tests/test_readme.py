@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import pytest
 
-import pages
-from pages import ROOT
+from support import pages
+from support.pages import ROOT
 from tidegate.cli import COMMANDS, main
 
 README = "README.md"

@@ -7,10 +7,6 @@ its compiler takes a while to import.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tidegate.adapting.handlers import on
-from tidegate.adapting.parameters import Parameter, Reckoned
-from tidegate.adapting.policies import Cached, Lazy, Periodic
-from tidegate.adapting.subscriber import Subscriber
 from tidegate.errors import (
     BadValueError,
     ConnectorError,
@@ -30,19 +26,23 @@ from tidegate.errors import (
     UnsetParameterWarning,
     VariableError,
 )
-from tidegate.language.advertisements import Advertisement, parse_advertisement
-from tidegate.language.bulk import BulkParser
+from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
 from tidegate.language.events import Event
+from tidegate.language.evolve import Cached, Lazy, Periodic
 from tidegate.language.filters import Filter, parse, shape_of
 from tidegate.language.limits import Limits
-from tidegate.language.patterns import Pattern, parse_pattern
-from tidegate.language.sequences import SequenceMatcher
+from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
+from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.shapes import Shape
+from tidegate.subscribers.handlers import on
+from tidegate.subscribers.parameters import Parameter, Reckoned
+from tidegate.subscribers.subscriber import Subscriber
 
 if TYPE_CHECKING:
-    from tidegate.adapting.hub import Hub
     from tidegate.matching.engine import Engine
     from tidegate.matching.explain import Explanation
+    from tidegate.subscribers.hub import Hub
 
 __version__ = "0.1.0"
 
@@ -91,7 +91,7 @@ __all__ = [
 _LOADED_LATER = {
     "Engine": "tidegate.matching.engine",
     "Explanation": "tidegate.matching.explain",
-    "Hub": "tidegate.adapting.hub",
+    "Hub": "tidegate.subscribers.hub",
 }
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Folder
+from support.command_line import Folder
 
 
 @pytest.fixture

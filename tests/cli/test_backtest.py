@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from command_line import Folder
+from support.command_line import Folder
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -152,7 +152,7 @@ def test_a_chart(market: Folder, name: str) -> None:
 
 
 def test_a_chart_without_matplotlib(market: Folder) -> None:
-    with mock.patch.dict(sys.modules, {"tidegate.spark.backtest_chart": None}):
+    with mock.patch.dict(sys.modules, {"tidegate.spark.backtesting.chart": None}):
         ran = market.run(*TABLE, "--set", "cheap", "limit=12", "--chart", "c.png")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("Error: --chart needs the extra `bench`: ")

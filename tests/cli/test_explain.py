@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from command_line import Folder
+from support.command_line import Folder
 
 WANTED: list[dict[str, object] | str] = [
     {"id": "cheap", "filter": "symbol = 'IBM' and price < :limit", "params": {"limit": 10.0}},

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_line import Folder, pairs
+from support.command_line import Folder, pairs
 from tidegate.cli import pacing
-from tidegate.cli.events_file import CHUNK_EVENTS
+from tidegate.cli.files.events import CHUNK_EVENTS
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language.filters import parse
 

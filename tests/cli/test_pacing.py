@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate import Engine
-from tidegate.cli.events_file import EventChunk
+from tidegate.cli.files.events import EventChunk
 from tidegate.cli.pacing import ALONE_MAX, FIRST_EVENTS, PacedMatcher
 from tidegate.language.events import Event
 

@@ -14,7 +14,7 @@ from tidegate import TidegateError
 from tidegate.cli import cli
 from tidegate.cli.pipeline import EXAMPLE, Reporter
 from tidegate.spark.settings import read_settings
-from tidegate.spark.stream import BatchReport
+from tidegate.spark.streaming.stream import BatchReport
 
 REPORT = BatchReport(
     batch=3,

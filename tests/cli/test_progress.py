@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate.cli import progress as module
-from tidegate.cli.input_file import InputFile
+from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.progress import Progress
 from tidegate.errors import TidegateError
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import change_logs
-from command_line import Folder, Row, pairs
+from support import change_logs
+from support.command_line import Folder, Row, pairs
 from tidegate.cli import pacing
-from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.input_file import InputFile
+from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.replay import ChangeLog, play
 from tidegate.language.events import Event
 from tidegate.language.filters import parse

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from command_line import Folder
-from tidegate.simulation.equivalence import Run
-from tidegate.simulation.generators import generate
-from tidegate.simulation.overlay_file import to_json
+from support.command_line import Folder
+from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.overlays.json_file import to_json
+from tidegate.simulation.verifying.random_run import Run
 from tidegate.simulation.workloads import WORKLOADS
 
 SMALL = ("--topology", "chain", "--brokers", "3", "--subscribers", "20", "--duration", "1s")

@@ -6,9 +6,9 @@ from unittest import mock
 
 import pytest
 
-from command_line import Folder
-from tidegate.simulation.generators import TOPOLOGIES, generate
-from tidegate.simulation.overlay_file import to_json
+from support.command_line import Folder
+from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
+from tidegate.simulation.overlays.json_file import to_json
 
 
 def test_a_summary(folder: Folder) -> None:
@@ -72,7 +72,7 @@ def test_files_that_are_wrong(folder: Folder) -> None:
 
 
 def test_a_picture_without_matplotlib(folder: Folder) -> None:
-    with mock.patch.dict(sys.modules, {"tidegate.simulation.drawing": None}):
+    with mock.patch.dict(sys.modules, {"tidegate.simulation.drawing.picture": None}):
         ran = folder.run("topology", "--topology", "chain", "--output", "x.svg")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("Error: --output needs the extra `bench`: ")
@@ -80,6 +80,6 @@ def test_a_picture_without_matplotlib(folder: Folder) -> None:
 
 def test_a_picture_that_cannot_be_written(folder: Folder) -> None:
     full = OSError(28, "No space left on device")
-    with mock.patch("tidegate.simulation.drawing.draw_overlay", side_effect=full):
+    with mock.patch("tidegate.simulation.drawing.picture.draw_overlay", side_effect=full):
         ran = folder.run("topology", "--topology", "chain", "--output", "x.svg")
     assert (ran.code, ran.err) == (1, "Error: x.svg: cannot be written: No space left on device\n")

@@ -10,8 +10,8 @@ import pytest
 
 from tidegate import FilterError, SubscriptionError, TidegateError
 from tidegate.cli.trial_options import TrialOptions
-from tidegate.matching.changes import Change, Op
-from tidegate.matching.what_if import ALWAYS
+from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.what_if import ALWAYS
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

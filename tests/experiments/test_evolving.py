@@ -8,8 +8,8 @@ import pytest
 
 from tidegate.experiments import evolving
 from tidegate.experiments.evolving import SECONDS, WAYS, Way, measure
+from tidegate.experiments.numpy_baseline import Point, Yardstick
 from tidegate.experiments.workloads import EVOLVING, HELD_AT_S, STILL, WINDOW, Workload
-from tidegate.experiments.yardstick import Point, Yardstick
 
 LAZY = WAYS[1]
 COUNT = 400

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tidegate.cli import cli
-from tidegate.cli.bench import WORKLOADS as NAMES
+from tidegate.cli.bench.command import WORKLOADS as NAMES
 from tidegate.errors import TidegateError
 from tidegate.experiments import matching
 from tidegate.experiments.matching import GOALS, Case, Goal, Latency, MatchingSpeed, Memory, measure

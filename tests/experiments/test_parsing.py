@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from tidegate.cli import cli
 from tidegate.experiments.parsing import market_filters, measure
-from tidegate.language.bulk import BulkParser
+from tidegate.language.parsing.bulk import BulkParser
 
 
 def test_the_filters_are_the_same_for_one_seed() -> None:

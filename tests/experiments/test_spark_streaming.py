@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tidegate.experiments.spark_streaming import SINCE, WARM_UP, StreamCase, _write_files
-from tidegate.matching.changes import Change, Op
-from tidegate.matching.versions import versions_of
+from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.versions import versions_of
 
 CASE = StreamCase(
     subscriptions=20, events_per_batch=100, events_per_s=50, changes_per_s=10, batches=2

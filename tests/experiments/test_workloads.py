@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tidegate.experiments.numpy_baseline import Yardstick
 from tidegate.experiments.workloads import EVENT_TIME, EVENTS_PER_S, SINCE, SYMBOLS, WORKLOADS
-from tidegate.experiments.yardstick import Yardstick
-from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import Filter
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.matching.engine import Engine
 
 ALL = sorted(WORKLOADS)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import expressions, numbers, times
+from support.strategies import expressions, numbers, times
 from tidegate.language.expressions import (
     CHOICES,
     FUNCTIONS,
@@ -28,7 +28,7 @@ from tidegate.language.expressions import (
     leaves,
     rebuild,
 )
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import Predicate
 from tidegate.language.values import Value
 

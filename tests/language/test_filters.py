@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import events_aimed_at, expressions, nodes, predicates, values
+from support.strategies import events_aimed_at, expressions, nodes, predicates, values
 from tidegate import (
     BadValueError,
     Filter,

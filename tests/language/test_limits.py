@@ -9,7 +9,7 @@ import pytest
 from tidegate.errors import FilterError, FilterLimitError
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.parser import Parser, parse_filter
+from tidegate.language.parsing.parser import Parser, parse_filter
 
 DEPTH = DEFAULT_LIMITS.depth_max
 NESTED: dict[str, Callable[[int], str]] = {

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import strategies
+from support import strategies
 from tidegate.language.expressions import Constant, Environment
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import compares, holds, satisfies
 from tidegate.language.syntax import COMPLEMENT, STRING_OPERATORS, Node, Operator, Predicate
 from tidegate.language.values import Kind, Value, kind_of

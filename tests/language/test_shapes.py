@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import strategies
+from support import strategies
 from tidegate.language.expressions import (
     Constant,
     Elapsed,
@@ -18,7 +18,7 @@ from tidegate.language.expressions import (
     Parameter,
     Slot,
 )
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Row, Shape, order, row_of, shifted, split
 from tidegate.language.syntax import Node, all_of, any_of, map_leaves

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import nodes
+from support.strategies import nodes
 from tidegate.language.expressions import Constant, Expression, Parameter, Slot
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import (
     COMPLEMENT,
     RESERVED,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import strategies
+from support import strategies
 from tidegate.errors import BadValueError
 from tidegate.language.values import (
     INT_MAX,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import NAMES, values
+from support.strategies import NAMES, values
 from tidegate.errors import EventError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, to_micros
+from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, Matches, micros_of
-from tidegate.matching.parts import NO_TIME
 from tidegate.matching.subscription import Moment
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from small_parts import small_parts
-from strategies import (
+from support.small_parts import small_parts
+from support.strategies import (
     PARAMETERS,
     VARIABLES,
     events_aimed_at,
@@ -24,11 +24,11 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.engine import MATCHERS as ENGINE_MATCHERS
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.rete import ReteMatcher
+from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidegate.adapting.policies import Cached
 from tidegate.errors import (
     BadValueError,
     EventError,
@@ -17,6 +16,7 @@ from tidegate.errors import (
     UnsetParameterWarning,
 )
 from tidegate.language.events import Event
+from tidegate.language.evolve import Cached
 from tidegate.language.values import to_micros
 from tidegate.matching.engine import Engine
 

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate import SubscriptionError
 from tidegate.language.filters import parse
-from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Subscription

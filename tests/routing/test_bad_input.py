@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from broker_network import Around, Network, state_of
-from tidegate.adapting.moving import Moving
-from tidegate.adapting.policies import Periodic
+from support.broker_network import Around, Network, state_of
 from tidegate.errors import RoutingError
-from tidegate.language.advertisements import parse_advertisement
+from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
+from tidegate.language.evolve import Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.limits import Limits
-from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
+from tidegate.matching.poset.moving import Moving
 from tidegate.routing.broker import Broker, BrokerLimits
-from tidegate.routing.domains import Architecture, Domain
-from tidegate.routing.graph import Announcement
 from tidegate.routing.messages import (
     Accept,
     Address,
@@ -54,7 +52,9 @@ from tidegate.routing.messages import (
     Unsubscribe,
     Update,
 )
-from tidegate.routing.patterns import LEVELS_MAX
+from tidegate.routing.overlay.domains import Architecture, Domain
+from tidegate.routing.overlay.graph import Announcement
+from tidegate.routing.patterns.delegation import LEVELS_MAX
 from tidegate.routing.strategies import strategy
 
 ANN, BOB = Client("ann"), Client("bob")

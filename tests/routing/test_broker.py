@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_network import Network
+from support.broker_network import Network
 from tidegate.language.events import Event
 from tidegate.language.values import from_micros
-from tidegate.routing.domains import Architecture
 from tidegate.routing.messages import (
     Deliver,
     Depart,
@@ -26,6 +25,7 @@ from tidegate.routing.messages import (
     Unadvertise,
     Unsubscribe,
 )
+from tidegate.routing.overlay.domains import Architecture
 
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]
 
@@ -364,7 +364,7 @@ def test_links_that_come_and_go_in_a_general_graph(seed: int) -> None:
 
 
 PROGRAM = """
-from broker_network import Network
+from support.broker_network import Network
 network = Network([("a", "b"), ("a", "c"), ("a", "d"), ("d", "e")], "advertisement")
 for name in network.brokers:
     network.advertise(name, f"pub-{name}", "x > 0 and y > 0")

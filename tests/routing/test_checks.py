@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.adapting.moving import Moving, Standing
-from tidegate.adapting.policies import Lazy
 from tidegate.errors import FilterError, FilterLimitError, RoutingError, UnresolvedError
-from tidegate.language.advertisements import parse_advertisement
+from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
+from tidegate.language.evolve import Lazy
 from tidegate.language.filters import parse
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
+from tidegate.matching.poset.moving import Moving, Standing
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.checks import (
     check_filter,

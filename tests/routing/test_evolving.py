@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker_network import Network
-from tidegate.adapting.moving import Moving, filter_of
-from tidegate.adapting.policies import Cached, Evolve, Lazy, Periodic
+from support.broker_network import Network
 from tidegate.language.events import Event
+from tidegate.language.evolve import Cached, Evolve, Lazy, Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import from_micros
-from tidegate.routing.domains import Architecture
+from tidegate.matching.poset.moving import Moving, filter_of
 from tidegate.routing.messages import (
     Cancel,
     Interests,
@@ -26,6 +25,7 @@ from tidegate.routing.messages import (
     Subscribe,
     Update,
 )
+from tidegate.routing.overlay.domains import Architecture
 
 SECOND = 1_000_000
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]

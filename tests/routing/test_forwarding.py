@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter, parse
-from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset_nodes import Node
-from tidegate.routing.alterations import altered, differing_cells, structure
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.moving import Standing
+from tidegate.matching.poset.nodes import Node
+from tidegate.routing.cell_updates import altered, differing_cells, structure
 from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding
 from tidegate.routing.messages import Client, Key
 from tidegate.routing.outbox import Label

@@ -5,14 +5,14 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.adapting.moving import Moving, Standing, filter_of
 from tidegate.language.filters import parse
 from tidegate.language.limits import Limits
-from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Poset
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.moving import Moving, Standing, filter_of
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing.merging import Groups
-from tidegate.simulation.interests import random_event, random_filter
+from tidegate.simulation.verifying.interests import random_event, random_filter
 
 
 def nodes(*texts: str) -> list[Node[Standing]]:

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tidegate.adapting.moving import Moving, Standing
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.values import from_micros
-from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Poset
-from tidegate.matching.poset_nodes import Node
-from tidegate.routing.alterations import altered, differing_cells, structure
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.moving import Moving, Standing
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
+from tidegate.routing.cell_updates import altered, differing_cells, structure
 from tidegate.routing.merging import Groups
 from tidegate.routing.messages import Key
 from tidegate.routing.outbox import Change, Label, OneByOne, Outbox, Sent

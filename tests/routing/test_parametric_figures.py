@@ -7,8 +7,7 @@ whole under the name 1, `~1 {0: 30}` a value for its first cell, and `-1` that i
 
 from __future__ import annotations
 
-from broker_network import Network
-from tidegate.routing.domains import Architecture
+from support.broker_network import Network
 from tidegate.routing.messages import (
     Cancel,
     Interests,
@@ -18,6 +17,7 @@ from tidegate.routing.messages import (
     Unsubscribe,
     Update,
 )
+from tidegate.routing.overlay.domains import Architecture
 
 FIGURE_1 = [("b1", "b3"), ("b2", "b3"), ("b3", "b4"), ("b3", "b5")]
 HOME = {"c1": "b1", "c2": "b1", "c3": "b2", "c4": "b2", "c5": "b4", "c6": "b5"}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from broker_network import Around, Network
-from tidegate.language.advertisements import parse_advertisement
+from support.broker_network import Around, Network
+from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import (
     Client,
@@ -28,7 +28,7 @@ from tidegate.routing.messages import (
     Undelegate,
     Unsubscribe,
 )
-from tidegate.routing.patterns import Part
+from tidegate.routing.patterns.delegation import Part
 from tidegate.routing.strategies import strategy
 
 A, B = Client("a"), Client("b")

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_network import Network
+from support.broker_network import Network
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.routing.broker import Broker
-from tidegate.routing.domains import Architecture, Domain
 from tidegate.routing.forwarding import Entry, Watcher
 from tidegate.routing.messages import Client, Interests, Key, Notify, Unsubscribe
 from tidegate.routing.outbox import Label
+from tidegate.routing.overlay.domains import Architecture, Domain
 from tidegate.routing.strategies import STRATEGIES, Surroundings, strategy
 
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]

@@ -9,20 +9,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from moving_strategies import events_at, moving_filters, moving_lines, origins, standing
-from small_parts import small_parts
-from strategies import filters
-from tidegate.adapting.moving import Moving, Standing
-from tidegate.adapting.policies import Cached, Lazy, Periodic
+from support.moving_strategies import events_at, moving_filters, moving_lines, origins, standing
+from support.small_parts import small_parts
+from support.strategies import filters
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
+from tidegate.language.evolve import Cached, Lazy, Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import from_micros
-from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Poset
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.moving import Moving, Standing
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing.forwarding import Claim, Forwarding
 from tidegate.routing.messages import Client
 from tidegate.routing.substrates import (

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_network import Network
-from tidegate.routing.domains import Architecture
+from support.broker_network import Network
 from tidegate.routing.messages import Echo, Outgoing, Probe
+from tidegate.routing.overlay.domains import Architecture
 
 TREE = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
 RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]

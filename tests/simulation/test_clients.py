@@ -5,7 +5,7 @@ from tidegate.language.filters import parse
 from tidegate.language.values import from_micros
 from tidegate.routing import messages as m
 from tidegate.simulation.clients import Interest, Subscriber, Tally
-from tidegate.simulation.generators import generate
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.workloads import WORKLOADS, Demand, Plan
 from tidegate.simulation.world import World
 

@@ -6,8 +6,8 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
 from tidegate.routing.broker import Broker
-from tidegate.routing.graph import Announcement
 from tidegate.routing.messages import Client, Key, Message
+from tidegate.routing.overlay.graph import Announcement
 from tidegate.routing.strategies import strategy
 from tidegate.simulation.costs import FREE, Costs
 

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.errors import TidegateError
 from tidegate.simulation.faults import Fault, Step, parse_crash, parse_cut, parse_partition
-from tidegate.simulation.generators import generate
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.world import World
 
 CHAIN = generate("chain", 4)

@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 
 from tidegate.simulation.clients import Tally
-from tidegate.simulation.generators import generate
-from tidegate.simulation.loads import loads_from_json
+from tidegate.simulation.drawing.loads import loads_from_json
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.report import Delays, delays_of
 from tidegate.simulation.scenario import Scenario, Simulation, Slowness
 from tidegate.simulation.workloads import Demand

@@ -11,7 +11,7 @@ from tidegate.language.events import Event
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Message
 from tidegate.simulation.faults import Fault
-from tidegate.simulation.generators import generate
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.scenario import (
     ROUTINGS,
     SEMANTICS,
@@ -21,7 +21,7 @@ from tidegate.simulation.scenario import (
     Slowness,
     strategy_name,
 )
-from tidegate.simulation.verification import VERIFIED_TOPOLOGIES
+from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES
 from tidegate.simulation.workloads import WORKLOADS, Demand
 from tidegate.simulation.world import Weather
 

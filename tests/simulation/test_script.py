@@ -13,7 +13,7 @@ from tidegate.matching.json_lines import filled_lines
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client
 from tidegate.simulation.faults import parse_crash
-from tidegate.simulation.generators import generate
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.report import Report
 from tidegate.simulation.scenario import Scenario, Simulation
 from tidegate.simulation.script import Act, Script, read_script

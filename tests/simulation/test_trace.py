@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
-from tidegate.adapting.moving import Moving
-from tidegate.adapting.policies import Periodic
 from tidegate.errors import SimulationError
 from tidegate.language.events import Event
+from tidegate.language.evolve import Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import Value
+from tidegate.matching.poset.moving import Moving
 from tidegate.routing import messages as m
-from tidegate.routing.client_state import ClientState
+from tidegate.routing.clients.client_state import ClientState
 from tidegate.routing.messages import Client, Key
 from tidegate.simulation.faults import Fault
-from tidegate.simulation.generators import generate
-from tidegate.simulation.interests import (
+from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.scenario import Scenario, Simulation
+from tidegate.simulation.trace import CONTENT_CHARS_MAX, Trace, content, replay, request_of
+from tidegate.simulation.verifying.interests import (
     NUMBERS,
     TEXTS,
     random_event,
@@ -27,8 +29,6 @@ from tidegate.simulation.interests import (
     random_parameters,
     random_policy,
 )
-from tidegate.simulation.scenario import Scenario, Simulation
-from tidegate.simulation.trace import CONTENT_CHARS_MAX, Trace, content, replay, request_of
 from tidegate.simulation.workloads import Demand
 from tidegate.simulation.world import Weather, World
 

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from tidegate.errors import SimulationError
-from tidegate.simulation.generators import generate
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.workloads import WORKLOADS, Demand, Plan, workload
 
 GRYPHON = generate("gryphon")

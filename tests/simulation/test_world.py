@@ -7,11 +7,11 @@ import pytest
 from tidegate.errors import SimulationError, TopologyError
 from tidegate.language.events import Event
 from tidegate.routing import messages as m
-from tidegate.routing.domains import Architecture
 from tidegate.routing.messages import Client, Message
+from tidegate.routing.overlay.domains import Architecture
 from tidegate.simulation.costs import Costs
-from tidegate.simulation.generators import generate
-from tidegate.simulation.topology import Link, Topology
+from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.overlays.topology import Link, Topology
 from tidegate.simulation.world import Weather, World
 
 ANN, BOB = Client("ann"), Client("bob")

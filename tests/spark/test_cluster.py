@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark import on_a_cluster
+from support import on_a_cluster
 
 
 @pytest.mark.soak

@@ -14,11 +14,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from spark import killed_query
-from spark.killed_query import Plan
+from support import killed_query
+from support.killed_query import Plan
 from tidegate.language.events import Event
-from tidegate.language.patterns import parse_pattern
-from tidegate.language.sequences import SequenceMatcher
+from tidegate.language.patterns.pattern import parse_pattern
+from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 
 EVENTS = 40
 FILES = 2

@@ -10,7 +10,7 @@ import pytest
 
 from tidegate import ConnectorError
 from tidegate.spark.metrics import Metrics
-from tidegate.spark.stream import BatchReport
+from tidegate.spark.streaming.stream import BatchReport
 
 REPORT = BatchReport(
     batch=0,

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from tidegate import EventError, SubscriptionError
-from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch
+from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.records import SubscriptionRecord, subscription_of
 from tidegate.spark import match

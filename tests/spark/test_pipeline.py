@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.cli import cli, main
 from tidegate.errors import ConnectorError
-from tidegate.spark import datasource
+from tidegate.spark.log import datasource
 from tidegate.spark.pipeline import read_table
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.streams import (
+from support.spark_streams import (
     EVENT_SCHEMA,
     FILTERS,
     Collected,

@@ -10,8 +10,8 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from tidegate import SnapshotError
-from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch
+from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
 from tidegate.spark.shipping import OPEN_MAX, IndexFile, ship
 

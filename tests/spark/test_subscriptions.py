@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from tidegate import SubscriptionError
 from tidegate.language.events import Event
 from tidegate.language.values import to_micros
-from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.changes import Change, Op
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.records import SubscriptionRecord
 from tidegate.spark.subscriptions import (
     check_columns,

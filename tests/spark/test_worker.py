@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidegate.matching.as_of import AsOfMatcher
+from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
 from tidegate.spark.worker import CorrectionTask, Layout, MatchTask
 

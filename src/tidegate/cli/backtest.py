@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.events_file import TimeAttributes, read_events
-from tidegate.cli.input_file import InputFile
+from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.events import TimeAttributes, read_events
+from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.versions import is_log, read_log, read_table
 from tidegate.cli.progress import Progress
 from tidegate.cli.trial_options import Pairs, TrialOptions
-from tidegate.cli.versions_file import is_log, read_log, read_table
 from tidegate.language.durations import parse_duration
-from tidegate.matching.compiling import is_first_run
+from tidegate.matching.columnar.kernels.jit import is_first_run
 
 if TYPE_CHECKING:
     from tidegate.spark import Backtest
-    from tidegate.spark.trials import Trial, Versions
+    from tidegate.spark.backtesting.trials import Trial, Versions
 
 
 @click.command()
@@ -142,7 +142,7 @@ def _check_usage(
 def _check_chart(chart: Path) -> None:
     """See that a chart can be drawn, before the work is done that it is to show."""
     try:
-        from tidegate.spark.backtest_chart import FORMATS
+        from tidegate.spark.backtesting.chart import FORMATS
     except ImportError as error:
         raise click.ClickException(f"--chart needs the extra `bench`: {error}") from error
     if chart.suffix.lower() not in FORMATS:
@@ -152,7 +152,7 @@ def _check_chart(chart: Path) -> None:
 
 
 def _draw(result: Backtest, chart: Path) -> None:
-    from tidegate.spark.backtest_chart import draw_backtest
+    from tidegate.spark.backtesting.chart import draw_backtest
 
     if result.every is None:
         click.echo("there are no events, so no chart was drawn", err=True)
@@ -186,10 +186,10 @@ class _Run:
             from tidegate.cli.spark_session import spark_session  # takes a while to import
         except ImportError as error:
             raise click.ClickException(f"a backtest needs the extra `spark`: {error}") from error
-        from tidegate.cli.spark_events import SparkEvents
+        from tidegate.cli.files.spark_events import SparkEvents
         from tidegate.spark import backtest
+        from tidegate.spark.backtesting.trials import NewSubscription, TrialReader
         from tidegate.spark.session import local_session
-        from tidegate.spark.trials import NewSubscription, TrialReader
 
         width = None if every is None else parse_duration(every)
         tried, live = self._tried(trial), self._live(subscriptions, changes)
@@ -232,7 +232,7 @@ class _Run:
         return None if changes is None else self._versions(InputFile(changes), log=True)
 
     def _versions(self, file: InputFile, *, log: bool) -> Versions:
-        from tidegate.spark.trials import Versions
+        from tidegate.spark.backtesting.trials import Versions
 
         with self.progress.of(file) as advance:
             read = read_log if log else read_table

@@ -11,10 +11,10 @@ from typing import cast
 import click
 
 from tidegate.errors import FilterError, NeverMatchesWarning
-from tidegate.language.advertisements import parse_advertisement
+from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.expressions import Parameter, format_expression
 from tidegate.language.filters import Filter, parse
-from tidegate.language.patterns import parse_pattern
+from tidegate.language.patterns.pattern import parse_pattern
 from tidegate.language.values import Value, format_value
 
 Report = dict[str, object]

@@ -20,7 +20,7 @@ from tidegate.cli.spark_session import spark_session, tell
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.spark import BatchReport, deliver
 from tidegate.spark.session import local_session
-from tidegate.spark.sinks import ParquetSink
+from tidegate.spark.sinks.sink import ParquetSink
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 MINUTES = 3

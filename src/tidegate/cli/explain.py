@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 import click
 
-from tidegate.adapting.policies import parse_evolve
-from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.events_file import TimeAttributes
-from tidegate.cli.input_file import InputFile
-from tidegate.cli.subscriptions_file import read_subscriptions
+from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.events import TimeAttributes
+from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.subscriptions import read_subscriptions
 from tidegate.errors import TidegateError
+from tidegate.language.evolve import parse_evolve
 from tidegate.language.values import format_value, parse_timestamp
 from tidegate.matching.engine import Engine
 from tidegate.matching.records import SubscriptionRecord, decode_object

@@ -6,22 +6,22 @@ from typing import Protocol
 
 import click
 
-from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.changes_file import read_changes
-from tidegate.cli.events_file import EventChunk, TimeAttributes, read_events
-from tidegate.cli.input_file import InputFile
-from tidegate.cli.matches_file import (
+from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.changes import read_changes
+from tidegate.cli.files.events import EventChunk, TimeAttributes, read_events
+from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.matches import (
     STDOUT,
     CollectedMatches,
     MatchesWriter,
     OrderedMatches,
     matches_file,
 )
+from tidegate.cli.files.subscriptions import subscribe_all
 from tidegate.cli.pacing import PacedMatcher
 from tidegate.cli.progress import Progress
 from tidegate.cli.replay import ChangeLog, play
-from tidegate.cli.subscriptions_file import subscribe_all
-from tidegate.matching.compiling import is_first_run
+from tidegate.matching.columnar.kernels.jit import is_first_run
 from tidegate.matching.engine import MATCHERS, Engine
 
 

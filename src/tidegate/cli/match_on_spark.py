@@ -10,17 +10,17 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.events_file import TimeAttributes, read_events
-from tidegate.cli.input_file import InputFile
-from tidegate.cli.matches_file import MatchesWriter, OrderedMatches
+from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.events import TimeAttributes, read_events
+from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.matches import MatchesWriter, OrderedMatches
+from tidegate.cli.files.spark_events import INDEX, SparkEvents
+from tidegate.cli.files.versions import read_log, read_table
 from tidegate.cli.progress import Progress
-from tidegate.cli.spark_events import INDEX, SparkEvents
 from tidegate.cli.spark_session import spark_session
-from tidegate.cli.versions_file import read_log, read_table
-from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import Matches
-from tidegate.matching.versions import Version
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.versions import Version
 from tidegate.spark.columns import DELIVERY_FIELDS
 from tidegate.spark.session import local_session
 from tidegate.spark.shipping import ship

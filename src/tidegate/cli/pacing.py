@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.cli.events_file import CHUNK_EVENTS, EventChunk
+from tidegate.cli.files.events import CHUNK_EVENTS, EventChunk
 from tidegate.matching.batches import Matches
 from tidegate.matching.engine import Engine
 

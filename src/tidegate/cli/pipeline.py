@@ -17,7 +17,7 @@ from tidegate.language.durations import UNITS
 
 if TYPE_CHECKING:
     from tidegate.spark.settings import PipelineSettings
-    from tidegate.spark.stream import BatchReport
+    from tidegate.spark.streaming.stream import BatchReport
 
 EXAMPLE = Path(__file__).with_name("pipeline.toml")
 """The commented file that `init` writes."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-from tidegate.cli.input_file import Advance, InputFile
+from tidegate.cli.files.input_file import Advance, InputFile
 
 SHOWN_AFTER_S = 1.0
 

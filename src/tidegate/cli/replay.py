@@ -15,15 +15,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.cli.bad_lines import BadLines
-from tidegate.cli.input_file import InputFile
-from tidegate.cli.subscriptions_file import Numbered, subscribe
+from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.subscriptions import Numbered, subscribe
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.filters import Filter
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import to_micros
-from tidegate.matching.changes import Change, Op
 from tidegate.matching.engine import Engine
+from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.records import SubscriptionRecord
 
 NumberedChange = tuple[int, Change]

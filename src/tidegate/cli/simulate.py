@@ -14,19 +14,20 @@ from typing import IO, Any
 
 import click
 
-from tidegate.cli.input_file import InputFile
+from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.progress import Progress
 from tidegate.cli.topology import check_output
 from tidegate.errors import BadValueError, SimulationError
 from tidegate.language.durations import parse_duration
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
+from tidegate.simulation.drawing.loads import loads_from_json
 from tidegate.simulation.faults import parse_crash, parse_cut, parse_partition
-from tidegate.simulation.generators import generate
-from tidegate.simulation.loads import loads_from_json
-from tidegate.simulation.overlay_file import read_overlay
+from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.overlays.json_file import read_overlay
+from tidegate.simulation.overlays.reshaping import with_bandwidth
+from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.report import Report
-from tidegate.simulation.reshaping import with_bandwidth
 from tidegate.simulation.scenario import (
     ROUTINGS,
     SEMANTICS,
@@ -37,9 +38,8 @@ from tidegate.simulation.scenario import (
     strategy_name,
 )
 from tidegate.simulation.script import Script, read_script
-from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Difference, Trace, replay
-from tidegate.simulation.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
+from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
 from tidegate.simulation.workloads import WORKLOADS, Demand
 from tidegate.simulation.world import Weather
 
@@ -283,7 +283,7 @@ def _write_loads(report: Report, given: Options, topology: Topology) -> None:
         if file is not None:
             file.write(report.loads_json())
     if "picture" in given:
-        from tidegate.simulation.drawing import draw_overlay
+        from tidegate.simulation.drawing.picture import draw_overlay
 
         draw_overlay(topology, given["picture"], loads_from_json(report.loads_json(), topology))
         click.echo(f"drew {given['picture']}", err=True)

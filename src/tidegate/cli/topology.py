@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from tidegate.errors import TidegateError, TopologyError
-from tidegate.simulation.generators import TOPOLOGIES, generate
-from tidegate.simulation.loads import Loads, loads_from_json
-from tidegate.simulation.overlay_file import FILE_BYTES_MAX, read_overlay, to_json
-from tidegate.simulation.overlay_summary import summarize
-from tidegate.simulation.topology import Topology
+from tidegate.simulation.drawing.loads import Loads, loads_from_json
+from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
+from tidegate.simulation.overlays.json_file import FILE_BYTES_MAX, read_overlay, to_json
+from tidegate.simulation.overlays.summary import summarize
+from tidegate.simulation.overlays.topology import Topology
 
 
 def _describe_topologies() -> str:
@@ -82,7 +82,7 @@ def _check_usage(
 def check_output(output: Path, option: str) -> None:
     """See that a picture can be drawn into a file; raises what click prints."""
     try:
-        from tidegate.simulation.drawing import FORMATS
+        from tidegate.simulation.drawing.picture import FORMATS
     except ImportError as error:
         raise click.ClickException(f"{option} needs the extra `bench`: {error}") from error
     if output.suffix.lower() not in FORMATS:
@@ -113,7 +113,7 @@ def _read(file: str) -> bytes:
 
 
 def _draw(overlay: Topology, output: Path, loads: Loads | None) -> None:
-    from tidegate.simulation.drawing import draw_overlay
+    from tidegate.simulation.drawing.picture import draw_overlay
 
     try:
         draw_overlay(overlay, output, loads)

@@ -12,11 +12,11 @@ from datetime import datetime
 import click
 
 from tidegate.errors import TidegateError
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import parse_timestamp
-from tidegate.matching.changes import Change, Op
+from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.what_if import ALWAYS
 from tidegate.matching.records import decode_object
-from tidegate.matching.what_if import ALWAYS
 
 Pairs = tuple[tuple[str, str], ...]
 

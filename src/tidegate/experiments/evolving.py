@@ -28,6 +28,7 @@ from tidegate.experiments.matching import (
     Latency,
     latency_of,
 )
+from tidegate.experiments.numpy_baseline import Yardstick
 from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import (
     EVENT_TIME,
@@ -38,7 +39,6 @@ from tidegate.experiments.workloads import (
     Workload,
     subscription_ids,
 )
-from tidegate.experiments.yardstick import Yardstick
 from tidegate.matching.engine import Engine
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

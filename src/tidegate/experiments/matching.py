@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
+from tidegate.experiments.numpy_baseline import Yardstick
 from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import (
     EVENT_TIME,
@@ -38,7 +39,6 @@ from tidegate.experiments.workloads import (
     Workload,
     subscription_ids,
 )
-from tidegate.experiments.yardstick import Yardstick
 from tidegate.matching.engine import Engine
 
 EVENTS_MIN = 4

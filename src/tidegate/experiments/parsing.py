@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import parse
+from tidegate.language.parsing.bulk import BulkParser
 
 EXCHANGES = ["NYSE", "NASDAQ", "LSE", "TSE"]
 FIELDS = [f"f{index}" for index in range(6)]

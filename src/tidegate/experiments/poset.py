@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from tidegate.adapting.moving import filter_of
 from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS
-from tidegate.language.bulk import BulkParser
 from tidegate.language.filters import Filter
-from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Poset
+from tidegate.language.parsing.bulk import BulkParser
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.moving import filter_of
+from tidegate.matching.poset.poset import Poset
 
 SIZES = (1_000, 10_000, 100_000)
 TIMED = 1_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from time import perf_counter
 
-from tidegate.simulation.generators import generate
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.scenario import Scenario, Simulation
 from tidegate.simulation.workloads import Demand
 

@@ -25,7 +25,7 @@ from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.spark import BatchReport, deliver, match
 from tidegate.spark.session import local_session
-from tidegate.spark.sinks import ParquetSink
+from tidegate.spark.sinks.sink import ParquetSink
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 WARM_UP = 3

@@ -13,7 +13,10 @@ from datetime import datetime
 from functools import cached_property
 
 from tidegate.errors import BadValueError, NeverMatchesWarning, UnresolvedError
-from tidegate.language import evolution, relations
+from tidegate.language.algebra import evolution, relations
+from tidegate.language.algebra.normal_form import Conjunction, NormalForm, disjuncts, plainly
+from tidegate.language.algebra.ranges import Stretch
+from tidegate.language.algebra.value_sets import ValueSet
 from tidegate.language.events import Event
 from tidegate.language.expressions import (
     Constant,
@@ -28,9 +31,7 @@ from tidegate.language.expressions import (
     leaves,
 )
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.normal import Conjunction, NormalForm, disjuncts, plainly
-from tidegate.language.parser import Size, parse_filter, size_of
-from tidegate.language.ranges import Stretch
+from tidegate.language.parsing.parser import Size, parse_filter, size_of
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Row, Shape, row_of, split
 from tidegate.language.syntax import (
@@ -44,7 +45,6 @@ from tidegate.language.syntax import (
     predicates,
 )
 from tidegate.language.values import Value, format_value, to_value
-from tidegate.language.valuesets import ValueSet
 
 _NUMBER_CHARS_MAX = 26
 """Of any number, in parentheses."""

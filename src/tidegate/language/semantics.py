@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate.language.algebra.like import Glob, GlobError
 from tidegate.language.expressions import Environment, evaluate
-from tidegate.language.like import Glob, GlobError
 from tidegate.language.syntax import And, Node, Operator, Or, Predicate, Truth
 from tidegate.language.values import Value, kind_of
 

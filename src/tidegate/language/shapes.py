@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import itemgetter
 
+from tidegate.language.algebra.normal_form import disjuncts
 from tidegate.language.expressions import (
     Constant,
     Expression,
@@ -22,8 +23,7 @@ from tidegate.language.expressions import (
     leaves,
     rebuild,
 )
-from tidegate.language.normal import disjuncts
-from tidegate.language.parser import Size, size_of
+from tidegate.language.parsing.parser import Size, size_of
 from tidegate.language.syntax import Node, Operator, Predicate, all_of, any_of, map_leaves
 from tidegate.language.values import Value
 

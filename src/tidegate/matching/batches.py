@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.adapting.variables import Known
 from tidegate.errors import EventError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, to_micros, to_value
-from tidegate.matching.parts import NO_TIME
+from tidegate.language.variables import Known
+from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.subscription import Moment
 
 Column = Any

@@ -12,37 +12,35 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tidegate.adapting.cached_matcher import CachedMatcher
-from tidegate.adapting.holding import HoldingMatcher
-from tidegate.adapting.lazy_matcher import LazyMatcher
-from tidegate.adapting.periodic_matcher import PeriodicMatcher
-from tidegate.adapting.policies import Evolve, check_evolve
-from tidegate.adapting.variables import Provider, Variables
 from tidegate.errors import (
     EventError,
     SnapshotError,
     SubscriptionError,
     UnsetParameterWarning,
 )
-from tidegate.language.bulk import BulkParser
 from tidegate.language.events import Event
+from tidegate.language.evolve import Evolve, check_evolve
 from tidegate.language.filters import Filter, check_values, parse
+from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.values import to_micros, to_value
+from tidegate.language.variables import Provider, Variables
+from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, micros_of, wall_clock
-from tidegate.matching.columnar import ColumnarMatcher
+from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.evolving.cached import CachedMatcher
+from tidegate.matching.evolving.lazy import LazyMatcher
+from tidegate.matching.evolving.periodic import PeriodicMatcher
 from tidegate.matching.explain import Explanation, explain
+from tidegate.matching.matcher import HoldingMatcher
 from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.parts import (
-    NO_TIME,
-)
-from tidegate.matching.poset_matcher import PosetMatcher
+from tidegate.matching.poset.matcher import PosetMatcher
 from tidegate.matching.records import (
     SubscriptionRecord,
     checked_parameters,
     records_of,
     subscription_of,
 )
-from tidegate.matching.rete import ReteMatcher
+from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
 MATCHERS: dict[str, Callable[[], HoldingMatcher]] = {

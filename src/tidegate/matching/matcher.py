@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -59,3 +59,14 @@ def match_each(match: Callable[[Event, Moment], list[str]], batch: EventBatch) -
         events += [index] * len(found)
         ids += found
     return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))
+
+
+class HoldingMatcher(Matcher, Protocol):
+    """A matcher that filters may ask to be judged as of another time than that of the event."""
+
+    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+        """Have filters that are `Cached` go by their version of a time; None if they have none.
+
+        An event of an earlier time is judged at its own. Raises KeyError for one that is not there.
+        """
+        ...

@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.adapting.policies import Evolve, parse_evolve
 from tidegate.errors import BadValueError, SubscriptionError, TidegateError
-from tidegate.language.bulk import BulkParser
+from tidegate.language.evolve import Evolve, parse_evolve
 from tidegate.language.expressions import Parameter
 from tidegate.language.filters import Filter, check_values
-from tidegate.language.parser import parse_filter
+from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import INT_MAX, Value, parse_timestamp, to_micros, to_value
 from tidegate.matching.subscription import Subscription
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tidegate.adapting.policies import Cached, Evolve, Periodic
 from tidegate.errors import UnresolvedError
+from tidegate.language.evolve import Cached, Evolve, Periodic
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
 from tidegate.language.values import Value, from_micros, to_micros

@@ -20,19 +20,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.adapting.moving import Standing, widest
-from tidegate.adapting.variables import Variables
 from tidegate.errors import RoutingError, TidegateError
-from tidegate.language.advertisements import Advertisement
+from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.patterns import Pattern
+from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.values import from_micros
-from tidegate.matching.orders import ADVERTISEMENTS, FILTERS
-from tidegate.matching.poset_nodes import Node
+from tidegate.language.variables import Variables
+from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS
+from tidegate.matching.poset.moving import Standing, widest
+from tidegate.matching.poset.nodes import Node
 from tidegate.routing import messages as m
-from tidegate.routing.alterations import altered, differing_cells, structure
+from tidegate.routing.cell_updates import altered, differing_cells, structure
 from tidegate.routing.checks import (
     check_pattern,
     check_standing,
@@ -41,16 +41,16 @@ from tidegate.routing.checks import (
     checked_named,
     checked_subscription,
 )
-from tidegate.routing.claims import Claims
-from tidegate.routing.domains import Domain
+from tidegate.routing.clients.moves import Moves
+from tidegate.routing.clients.named_subscriptions import Claims
+from tidegate.routing.clients.sessions import Sessions
 from tidegate.routing.forwarding import Claim, Forwarding, Watcher
 from tidegate.routing.merging import Groups
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
-from tidegate.routing.moves import Moves
-from tidegate.routing.neighbours import Neighbours
 from tidegate.routing.outbox import Label, OneByOne
-from tidegate.routing.patterns import Patterns
-from tidegate.routing.sessions import Sessions
+from tidegate.routing.overlay.domains import Domain
+from tidegate.routing.overlay.neighbours import Neighbours
+from tidegate.routing.patterns.delegation import Patterns
 from tidegate.routing.strategies import Arrival, Strategy, Surroundings, asked_for
 from tidegate.routing.substrates import substrate as make_substrate
 from tidegate.routing.waves import Waves

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidegate.adapting.moving import Moving, filter_of
-from tidegate.adapting.policies import Evolve
 from tidegate.errors import RoutingError
-from tidegate.language.advertisements import Advertisement, parse_advertisement
+from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
+from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter, check_values
 from tidegate.language.limits import Limits
-from tidegate.language.parser import over_limit, parse_filter, size_of
-from tidegate.language.patterns import Pattern, parse_pattern
+from tidegate.language.parsing.parser import over_limit, parse_filter, size_of
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.values import from_micros
+from tidegate.matching.poset.moving import Moving, filter_of
 from tidegate.matching.records import checked_parameters
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.messages import Named, Publication, Subscribe, Update

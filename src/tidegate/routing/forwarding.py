@@ -28,9 +28,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from tidegate.matching.orders import Order
-from tidegate.matching.poset import Poset
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.coverage import Order
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing.messages import Client, Key, Peer
 from tidegate.routing.outbox import Change, Label, OneByOne, Outbox, Packing, Sent
 

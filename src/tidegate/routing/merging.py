@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidegate.adapting.moving import Standing
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.moving import Standing
+from tidegate.matching.poset.nodes import Node
 from tidegate.routing.checks import too_large
 
 

@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidegate.adapting.moving import Standing
-from tidegate.adapting.policies import Evolve
-from tidegate.language.advertisements import Advertisement
+from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
+from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
-from tidegate.language.patterns import Pattern
+from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.values import Value
+from tidegate.matching.poset.moving import Standing
 from tidegate.matching.subscription import Subscription
-from tidegate.routing.alterations import Cell
-from tidegate.routing.graph import Announcement
+from tidegate.routing.cell_updates import Cell
+from tidegate.routing.overlay.graph import Announcement
 
 
 class Client(NamedTuple):

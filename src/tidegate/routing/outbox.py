@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.nodes import Node
 from tidegate.routing.messages import Key, Peer
 
 T = TypeVar("T")

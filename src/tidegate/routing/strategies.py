@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidegate.adapting.moving import Standing, widest
 from tidegate.errors import RoutingError
-from tidegate.language.advertisements import Advertisement
-from tidegate.matching.poset_nodes import Node
-from tidegate.routing.domains import Domain
+from tidegate.language.algebra.advertisements import Advertisement
+from tidegate.matching.poset.moving import Standing, widest
+from tidegate.matching.poset.nodes import Node
 from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding, Watcher
 from tidegate.routing.messages import Client, Notify, Peer, Publication
 from tidegate.routing.outbox import Label
+from tidegate.routing.overlay.domains import Domain
 
 
 @dataclass(frozen=True, slots=True)

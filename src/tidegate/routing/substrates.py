@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from tidegate.adapting.moving import Moving, Standing, event_us, filter_of
-from tidegate.adapting.moving_filters import MovingFilters
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.expressions import Call, Constant, Elapsed, Expression, Parameter
@@ -21,10 +19,12 @@ from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
 from tidegate.matching.engine import MATCHERS
 from tidegate.matching.matcher import Matcher
-from tidegate.matching.poset import Poset
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.moving import Moving, Standing, event_us, filter_of
+from tidegate.matching.poset.moving_filters import MovingFilters
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
 from tidegate.matching.subscription import Moment, Subscription
-from tidegate.routing.alterations import differing_cells, structure
+from tidegate.routing.cell_updates import differing_cells, structure
 
 StandingNode = Node[Standing]
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.values import to_micros
-from tidegate.matching.orders import FILTERS
-from tidegate.matching.poset import Poset
-from tidegate.matching.poset_nodes import Node
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing import messages as m
-from tidegate.routing.client_state import ClientState
+from tidegate.routing.clients.client_state import ClientState
 from tidegate.routing.messages import Message
 from tidegate.simulation.topics import AT_LEAST
 from tidegate.simulation.workloads import PublisherPlan, SubscriberPlan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tidegate.adapting.moving import Moving, Standing, filter_of
 from tidegate.language.filters import Filter
+from tidegate.matching.poset.moving import Moving, Standing, filter_of
 from tidegate.routing import messages as m
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import Message

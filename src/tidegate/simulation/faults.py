@@ -11,7 +11,7 @@ from enum import Enum
 from tidegate.errors import BadValueError, SimulationError
 from tidegate.language.durations import parse_duration
 from tidegate.routing.messages import Peer
-from tidegate.simulation.topology import Topology
+from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.world import World
 
 MENDED_AGAIN_US = (0, 500_000, 1_000_000)
@@ -68,7 +68,7 @@ class Fault:
 def parse_crash(text: str, topology: Topology) -> Fault:
     """Read the crash of a broker.
 
-    >>> from tidegate.simulation.generators import generate
+    >>> from tidegate.simulation.overlays.generators import generate
     >>> parse_crash("b3@2.5s..4s", generate("chain"))
     Fault(names=('b3',), begin_us=2500000, end_us=4000000)
     """
@@ -89,7 +89,7 @@ def parse_cut(text: str, topology: Topology) -> Fault:
 def parse_partition(text: str, topology: Topology) -> tuple[Fault, ...]:
     """Read which brokers are cut off; a region stands for all of its brokers.
 
-    >>> from tidegate.simulation.generators import generate
+    >>> from tidegate.simulation.overlays.generators import generate
     >>> [fault.names for fault in parse_partition("b0,b1@1s..2s", generate("star", 4))]
     [('b0', 'b2'), ('b0', 'b3')]
     """

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from tidegate.errors import RoutingError
-from tidegate.routing.domains import Architecture
+from tidegate.routing.overlay.domains import Architecture
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.simulation.clients import Interest, Publisher, Subscriber, Tally
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Fault, Step
+from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.report import Report, broker_loads, delays_of, link_loads
 from tidegate.simulation.script import Cast, Script
-from tidegate.simulation.topology import Topology
 from tidegate.simulation.trace import Trace
 from tidegate.simulation.workloads import Demand, Plan, workload
 from tidegate.simulation.world import Weather, World
@@ -107,7 +107,7 @@ def only_advertised(scenario: Scenario) -> bool:
 class Simulation:
     """One run of a scenario.
 
-    >>> from tidegate.simulation.generators import generate
+    >>> from tidegate.simulation.overlays.generators import generate
     >>> report = Simulation(Scenario(generate("chain", 3), demand=Demand(duration_s=1))).run()
     >>> report.delivered == report.wanted
     True

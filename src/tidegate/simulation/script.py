@@ -35,7 +35,7 @@ from tidegate.matching.json_lines import decode_line
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Message, Peer
 from tidegate.simulation.clients import Tally
-from tidegate.simulation.topology import Topology
+from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.trace import Trace, request_of
 from tidegate.simulation.world import World
 
@@ -79,7 +79,7 @@ class Script:
 def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Script:
     """Read the numbered lines of a script; raises SimulationError that names the line.
 
-    >>> from tidegate.simulation.generators import generate
+    >>> from tidegate.simulation.overlays.generators import generate
     >>> line = b'{"client": "ann", "broker": "b0", "do": "subscribe", "filter": "x < 1"}'
     >>> read_script([(1, line)], generate("chain", 2)).clients
     {Client(identity='ann'): 'b0'}

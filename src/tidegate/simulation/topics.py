@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
 
-from tidegate.language.advertisements import Advertisement, parse_advertisement
+from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value, from_micros

@@ -16,15 +16,15 @@ from datetime import datetime
 from typing import IO, Any
 from zlib import crc32
 
-from tidegate.adapting.policies import parse_evolve
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.events import Event
+from tidegate.language.evolve import parse_evolve
 from tidegate.language.values import Value, from_micros, to_micros
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Step
-from tidegate.simulation.overlay_file import from_json, to_json
+from tidegate.simulation.overlays.json_file import from_json, to_json
 from tidegate.simulation.world import Weather, World
 
 VERSION = 1

@@ -17,8 +17,8 @@ from tidegate.language.filters import Filter
 from tidegate.language.values import Value
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.arrivals import Bursts, arrivals
+from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.topics import Portfolio, Topics
-from tidegate.simulation.topology import Topology
 
 CLIENTS_MAX = 1_000_000
 TOPICS = 100
@@ -106,7 +106,7 @@ class SubscriberPlan:
 class Plan:
     """What all clients do in an overlay.
 
-    >>> from tidegate.simulation.generators import generate
+    >>> from tidegate.simulation.overlays.generators import generate
     >>> plan = Plan(WORKLOADS["zipf"], Demand(publishers=2, subscribers=3), generate("chain", 2), 1)
     >>> [(each.client.identity, each.broker) for each in plan.subscribers()]
     [('s0', 'b1'), ('s1', 'b0'), ('s2', 'b1')]

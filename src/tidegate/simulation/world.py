@@ -24,12 +24,12 @@ from typing import Protocol
 
 from tidegate.errors import SimulationError, TopologyError
 from tidegate.routing.broker import Broker
-from tidegate.routing.domains import Architecture, Domain, Plan
-from tidegate.routing.graph import Announcement, Graph
 from tidegate.routing.messages import Address, Client, Message, Notify, Outgoing, Peer
+from tidegate.routing.overlay.domains import Architecture, Domain, Plan
+from tidegate.routing.overlay.graph import Announcement, Graph
 from tidegate.routing.strategies import Strategy, strategy
 from tidegate.simulation.costs import FREE, Costs, unshared
-from tidegate.simulation.topology import Link, Topology
+from tidegate.simulation.overlays.topology import Link, Topology
 
 Action = Callable[[], None]
 

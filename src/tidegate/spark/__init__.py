@@ -3,10 +3,10 @@
 ``deliveries = tidegate.spark.match(events, subscriptions, event_time="time")``
 """
 
-from tidegate.spark.backtest import backtest
-from tidegate.spark.backtest_result import Backtest
+from tidegate.spark.backtesting.backtest import backtest
+from tidegate.spark.backtesting.result import Backtest
 from tidegate.spark.batch import match
-from tidegate.spark.patterns import match_patterns
-from tidegate.spark.stream import BatchReport, deliver
+from tidegate.spark.patterns.match_patterns import match_patterns
+from tidegate.spark.streaming.stream import BatchReport, deliver
 
 __all__ = ["Backtest", "BatchReport", "backtest", "deliver", "match", "match_patterns"]

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from tidegate.matching.as_of import AsOfMatcher
-from tidegate.matching.index import PAST_ENTRIES_MAX
-from tidegate.matching.versions import Version
+from tidegate.matching.columnar.index import PAST_ENTRIES_MAX
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.versions import Version
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
     check_events,

@@ -3,7 +3,7 @@
 PySpark comes without the Kafka connector. Maven fetches it into a folder of
 ``~/.cache/tidegate/jars``, or of what ``TIDEGATE_JARS`` names. A folder that is there is taken as
 it is, so a machine without Maven or network can be given the jars by hand. Delta needs no jar:
-`tidegate.spark.delta` says why.
+`tidegate.spark.sinks.delta` says why.
 """
 
 from __future__ import annotations

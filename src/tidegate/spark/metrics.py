@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from tidegate.errors import ConnectorError
-from tidegate.spark.stream import BatchReport
+from tidegate.spark.streaming.stream import BatchReport
 
 _COUNTS = {
     "events": "Events taken",

@@ -21,12 +21,12 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tidegate.errors import BadValueError, EventError, SubscriptionError, TidegateError
-from tidegate.language.bulk import BulkParser
 from tidegate.language.expressions import Parameter, Slot
+from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.shapes import Row
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.language.values import to_value
-from tidegate.matching.versions import Version
+from tidegate.matching.history.versions import Version
 from tidegate.spark.worker import Layout, OpensIndex
 
 BYTES_PER_SUBSCRIPTION = 450

@@ -14,16 +14,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import ConnectorError, TidegateError
 from tidegate.matching.json_lines import decode_line, filled_lines
-from tidegate.spark import datasource
 from tidegate.spark.columns import check_events
 from tidegate.spark.connectors import kafka_jars
-from tidegate.spark.delta import DeltaSink
-from tidegate.spark.event_schemas import event_schema
+from tidegate.spark.log import datasource
 from tidegate.spark.session import local_session
 from tidegate.spark.settings import PipelineSettings
-from tidegate.spark.sinks import ConsoleSink, KafkaSink, LogSink, ParquetSink, Sink
-from tidegate.spark.sources import file_events, kafka_events
-from tidegate.spark.stream import BatchReport, deliver
+from tidegate.spark.sinks.delta import DeltaSink
+from tidegate.spark.sinks.sink import ConsoleSink, KafkaSink, LogSink, ParquetSink, Sink
+from tidegate.spark.sources.event_schemas import event_schema
+from tidegate.spark.sources.event_streams import file_events, kafka_events
+from tidegate.spark.streaming.stream import BatchReport, deliver
 from tidegate.spark.subscriptions import matcher_of, read_versions
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from tidegate.matching.as_of import AsOfMatcher
+from tidegate.matching.history.as_of import AsOfMatcher
 
 OPEN_MAX = 4
 """So many indexes stay open in a worker."""

@@ -9,12 +9,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidegate.errors import SubscriptionError, TidegateError
-from tidegate.language.bulk import BulkParser
-from tidegate.matching import changes, records
-from tidegate.matching.as_of import AsOfMatcher
-from tidegate.matching.changes import Change
+from tidegate.language.parsing.bulk import BulkParser
+from tidegate.matching import records
+from tidegate.matching.history import changes
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.changes import Change
+from tidegate.matching.history.versions import Version, versions_of
 from tidegate.matching.records import SubscriptionRecord, decode_object, rows_of
-from tidegate.matching.versions import Version, versions_of
 
 SHOWN_MAX = 3
 

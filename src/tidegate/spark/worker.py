@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.language.values import Value
-from tidegate.matching.as_of import AsOfMatcher
 from tidegate.matching.batches import EventBatch, VersionMatches, micros_of
+from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.spark.delivery_rows import grouped_rows, plain, single_rows
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -1,0 +1,5 @@
+"""`tidegate bench`: how fast is Tidegate on this machine?"""
+
+from tidegate.cli.bench.command import bench
+
+__all__ = ["bench"]

@@ -1,0 +1,115 @@
+"""Advertisements: what a publisher says it will publish (Siena, 3.2 and 3.4).
+
+An advertisement is written like a filter and read differently: several constraints on one attribute
+are alternatives, and an event is within it only if *every* attribute of the event is allowed. None
+of its attributes has to be there. `or` between constraints separates whole advertisements, any of
+which may hold. `between` and `in` are one constraint each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from tidegate.errors import FilterError
+from tidegate.language.algebra.normal_form import ground_values, is_ground
+from tidegate.language.algebra.value_sets import ValueSet, union
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter
+from tidegate.language.limits import DEFAULT_LIMITS, Limits
+from tidegate.language.parsing.parser import parse_filter
+from tidegate.language.syntax import And, Node, Or, Predicate, Truth, predicates
+
+Allowed = Mapping[str, ValueSet]
+"""The values that each attribute of an event may have; other attributes may not be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """The events that a publisher may publish.
+
+    >>> quotes = parse_advertisement("symbol is not null and price > 0 and price < 1000")
+    >>> quotes.allows({"symbol": "IBM"}), quotes.allows({"symbol": "IBM", "volume": 5})
+    (True, False)
+    """
+
+    node: Node
+    alternatives: tuple[Allowed, ...]
+
+    def allows(self, event: Event | Mapping[str, object]) -> bool:
+        """Whether an event is within the advertisement."""
+        attributes = Event.of(event).attributes
+        return any(
+            all(
+                name in allowed and allowed[name].contains(value)
+                for name, value in attributes.items()
+            )
+            for allowed in self.alternatives
+        )
+
+    def covers(self, other: Advertisement) -> bool:
+        """Whether every event within ``other`` is surely within this advertisement."""
+        return all(
+            any(_allows_all(wide, narrow) for wide in self.alternatives)
+            for narrow in other.alternatives
+        )
+
+    def equals(self, other: Advertisement) -> bool:
+        """Whether each covers the other."""
+        return self.covers(other) and other.covers(self)
+
+    def overlaps(self, filter: Filter) -> bool:
+        """Whether some event could be within the advertisement and match the filter."""
+        return any(
+            all(
+                name in allowed and allowed[name].meets(values)
+                for name, values in conjunction.sets.items()
+            )
+            for allowed in self.alternatives
+            for conjunction in filter.resolved_form().conjunctions
+        )
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+
+def parse_advertisement(text: str, limits: Limits = DEFAULT_LIMITS) -> Advertisement:
+    """Read an advertisement; raises FilterError."""
+    node = parse_filter(text, limits)
+    for predicate in predicates(node):
+        if not all(is_ground(operand) for operand in predicate.operands):
+            raise FilterError(
+                f"an advertisement is made of constants; `{predicate}` is not", text, 0, len(text)
+            )
+    return Advertisement(node, tuple(_allowed(each) for each in _alternatives(node)))
+
+
+def _alternatives(node: Node) -> list[tuple[Predicate, ...]]:
+    """As ``disjuncts``, but each constraint stays as it was written."""
+    match node:
+        case Truth(value):
+            return [()] if value else []
+        case Predicate():
+            return [(node,)]
+        case Or(parts):
+            return [each for part in parts for each in _alternatives(part)]
+        case And(parts):
+            return [
+                tuple(predicate for conjunction in choice for predicate in conjunction)
+                for choice in product(*(_alternatives(part) for part in parts))
+            ]
+
+
+def _allowed(constraints: tuple[Predicate, ...]) -> Allowed:
+    by_name: dict[str, list[ValueSet]] = {}
+    for predicate in constraints:
+        by_name.setdefault(predicate.attribute, []).append(ground_values(predicate))
+    return {name: union(sets) for name, sets in by_name.items()}
+
+
+def _allows_all(wide: Allowed, narrow: Allowed) -> bool:
+    return all(
+        values.is_empty or (name in wide and values.within(wide[name]))
+        for name, values in narrow.items()
+    )

@@ -1,0 +1,419 @@
+"""The normal form of a filter: a disjunction of conjunctions, one constraint for each attribute.
+
+A conjunction maps each attribute to the set of values that it may have. Predicates whose value is
+not known yet (parameters, functions of time, variables) cannot be part of such a set; they are kept
+beside it as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import islice, pairwise, product
+
+from tidegate.language.algebra.intervals import (
+    END,
+    Intervals,
+    Point,
+    Span,
+    is_point,
+    members,
+    next_prefix,
+    next_value,
+    previous_value,
+)
+from tidegate.language.algebra.like import Glob
+from tidegate.language.algebra.string_sets import StringSet
+from tidegate.language.algebra.value_sets import ANYTHING, NOTHING, ValueSet
+from tidegate.language.expressions import Constant, Environment, Expression, evaluate, leaves
+from tidegate.language.syntax import (
+    COMPLEMENT,
+    And,
+    Node,
+    Operator,
+    Or,
+    Predicate,
+    Truth,
+    all_of,
+    any_of,
+)
+from tidegate.language.values import Kind, Value
+
+_GROUND = Environment()
+
+
+def is_ground(expression: Expression) -> bool:
+    """Whether an expression is made of constants alone."""
+    if type(expression) is Constant:
+        return True
+    return all(isinstance(leaf, Constant) for leaf in leaves(expression))
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """What all of a conjunction's predicates ask together.
+
+    ``sets`` has the attributes whose constraints are known, ``open`` the predicates that still
+    wait for a value.
+    """
+
+    sets: Mapping[str, ValueSet]
+    open: tuple[Predicate, ...] = ()
+
+    @classmethod
+    def of(cls, predicates: Iterable[Predicate]) -> Conjunction:
+        """Join predicates, the tightest constraint for each attribute."""
+        known: dict[str, list[Predicate]] = {}
+        waiting: list[Predicate] = []
+        for predicate in predicates:
+            if all(is_ground(operand) for operand in predicate.operands):
+                known.setdefault(predicate.attribute, []).append(predicate)
+            else:
+                waiting.append(predicate)
+        sets = {name: _all_values(constraints) for name, constraints in known.items()}
+        return cls(sets, tuple(dict.fromkeys(waiting)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether surely no event matches."""
+        return any(values.is_empty for values in self.sets.values())
+
+    def covers(self, other: Conjunction) -> bool:
+        """Whether every event that matches ``other`` surely matches this one."""
+        if other.is_empty:
+            return True
+        if self.open and not set(self.open) <= set(other.open):
+            return False
+        for name, values in self.sets.items():
+            narrow = other.sets.get(name)
+            if narrow is None or not narrow.within(values):
+                return False
+        return True
+
+    def meets(self, other: Conjunction) -> bool:
+        """Whether some event may match both."""
+        common = [name for name in self.sets if name in other.sets]
+        return (
+            not self.is_empty
+            and not other.is_empty
+            and all(self.sets[name].meets(other.sets[name]) for name in common)
+        )
+
+    def intersect(self, other: Conjunction) -> Conjunction:
+        """What both ask together."""
+        sets = dict(self.sets)
+        for name, values in other.sets.items():
+            sets[name] = sets[name].intersect(values) if name in sets else values
+        return Conjunction(sets, tuple(dict.fromkeys([*self.open, *other.open])))
+
+    def join(self, other: Conjunction) -> Conjunction | None:
+        """The conjunction that matches exactly what either does; None where there is none to see.
+
+        There is one if one of them covers the other, or if they differ in a single attribute.
+        """
+        if self.covers(other):
+            return self
+        if other.covers(self):
+            return other
+        if set(self.open) != set(other.open) or self.sets.keys() != other.sets.keys():
+            return None
+        different = (name for name in self.sets if not self.sets[name].equals(other.sets[name]))
+        one_differs = len(self.sets) == 1 or len(list(islice(different, 2))) == 1
+        return self.hull(other) if one_differs else None
+
+    def hull(self, other: Conjunction) -> Conjunction:
+        """The smallest conjunction of value sets that covers both."""
+        sets = {
+            name: values.union(other.sets[name])
+            for name, values in self.sets.items()
+            if name in other.sets
+        }
+        waiting = tuple(each for each in self.open if each in other.open)
+        return Conjunction(sets, waiting)
+
+    def to_node(self) -> Node:
+        """The conjunction as the tree of a filter."""
+        known = [set_to_node(name, values) for name, values in sorted(self.sets.items())]
+        return all_of([*known, *self.open])
+
+
+Comparison = tuple[Operator, Value]
+"""What an attribute is compared with, and how."""
+
+
+def _all_values(constraints: list[Predicate]) -> ValueSet:
+    """The values that satisfy all of some predicates made of constants, on one attribute."""
+    comparisons = [
+        (each.operator, each.operands[0].value)
+        for each in constraints
+        if len(each.operands) == 1 and isinstance(each.operands[0], Constant)
+    ]
+    if len(comparisons) == len(constraints):
+        return values_of(comparisons)
+    values = [ground_values(each) for each in constraints]
+    return values[0].intersect(*values[1:])
+
+
+def values_of(comparisons: Sequence[Comparison]) -> ValueSet:
+    """The values for which all of some comparisons hold."""
+    between = numbers_between(comparisons)
+    if between is not None:
+        empty = between[0] >= between[1]
+        return NOTHING if empty else ValueSet(numbers=Intervals(Kind.NUMBER, (between,)))
+    values = [ValueSet.of(operator, [value]) for operator, value in comparisons]
+    return values[0].intersect(*values[1:])
+
+
+def numbers_between(comparisons: Sequence[Comparison]) -> Span | None:
+    """As ``values_of``, for bounds on a number, which most constraints are; None for others.
+
+    Where nothing lies between the bounds, the low one is not below the high one.
+    """
+    low: float = -math.inf
+    high: Point = END
+    for operator, value in comparisons:
+        if type(value) is not float and type(value) is not int:
+            return None
+        match operator:
+            case Operator.LESS:
+                above: Point = value
+            case Operator.LESS_EQUAL:
+                above = next_value(value)
+            case Operator.GREATER_EQUAL:
+                low, above = max(low, value), END
+            case Operator.GREATER:
+                following = next_value(value)
+                if following is END:
+                    return None
+                low, above = max(low, following), END
+            case Operator.EQUAL:
+                low, above = max(low, value), next_value(value)
+            case _:
+                return None
+        if high is END or (above is not END and above < high):
+            high = above
+    return low, high
+
+
+def ground_values(predicate: Predicate) -> ValueSet:
+    """The values that satisfy a predicate made of constants."""
+    operands = [evaluate(operand, _GROUND) for operand in predicate.operands]
+    return ValueSet.of(predicate.operator, operands)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A disjunction of conjunctions, none of which another one covers."""
+
+    conjunctions: tuple[Conjunction, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> NormalForm:
+        """The normal form of a filter's tree."""
+        match node:
+            case Truth(value):
+                return cls((Conjunction({}),) if value else ())
+            case Or(parts):
+                forms = [cls.of(part) for part in parts]
+                return cls.joining(each for form in forms for each in form.conjunctions)
+            case And(parts):
+                plain = [plainly(part) if isinstance(part, Predicate) else part for part in parts]
+                return cls._of_all(plain)
+            case Predicate():
+                return cls._of_all([plainly(node)])
+
+    @classmethod
+    def _of_all(cls, parts: list[Node]) -> NormalForm:
+        """The normal form of a conjunction; what can be made one is, before it multiplies."""
+        flat = [
+            each for part in parts for each in (part.parts if isinstance(part, And) else [part])
+        ]
+        single = Conjunction.of(part for part in flat if isinstance(part, Predicate))
+        rest = [cls.of(part) for part in flat if not isinstance(part, Predicate)]
+        return reduce(cls.intersect, rest, cls.joining([single]))
+
+    @classmethod
+    def joining(cls, conjunctions: Iterable[Conjunction]) -> NormalForm:
+        """The union of conjunctions, with those made one that can be."""
+        joined: list[Conjunction] = []
+        for conjunction in conjunctions:
+            if conjunction.is_empty:
+                continue
+            current = conjunction
+            index = 0
+            while index < len(joined):
+                both = current.join(joined[index])
+                if both is None:
+                    index += 1
+                    continue
+                del joined[index]
+                if both != current:
+                    current, index = both, 0
+            joined.append(current)
+        return cls(tuple(joined))
+
+    def intersect(self, other: NormalForm) -> NormalForm:
+        """What both match."""
+        return NormalForm.joining(
+            a.intersect(b) for a in self.conjunctions for b in other.conjunctions
+        )
+
+    def to_node(self) -> Node:
+        """The normal form as the tree of a filter."""
+        return any_of(conjunction.to_node() for conjunction in self.conjunctions)
+
+
+def disjuncts(node: Node) -> list[tuple[Predicate, ...]]:
+    """The filter as a list of conjunctions, in the order of the text.
+
+    `between` becomes its two comparisons, and an `in` of one value an equality, so that equal
+    meanings written differently give the same predicates.
+    """
+    match node:
+        case Truth(value):
+            return [()] if value else []
+        case Or(parts):
+            return [each for part in parts for each in disjuncts(part)]
+        case And(parts):
+            return [
+                tuple(predicate for conjunction in choice for predicate in conjunction)
+                for choice in product(*(disjuncts(part) for part in parts))
+            ]
+        case Predicate():
+            plain = plainly(node)
+            return [(plain,)] if isinstance(plain, Predicate) else disjuncts(plain)
+
+
+def plainly(predicate: Predicate) -> Node:
+    """A predicate in terms of simpler ones, where it can be."""
+    name, operands = predicate.attribute, predicate.operands
+
+    def compare(operator: Operator, operand: Expression) -> Predicate:
+        return Predicate(name, operator, (operand,))
+
+    match predicate.operator:
+        case Operator.BETWEEN:
+            low = compare(Operator.GREATER_EQUAL, operands[0])
+            return all_of([low, compare(Operator.LESS_EQUAL, operands[1])])
+        case Operator.NOT_BETWEEN:
+            low = compare(Operator.LESS, operands[0])
+            return any_of([low, compare(Operator.GREATER, operands[1])])
+        case Operator.IN if len(operands) == 1:
+            return compare(Operator.EQUAL, operands[0])
+        case Operator.NOT_IN if len(operands) == 1:
+            return compare(Operator.NOT_EQUAL, operands[0])
+        case _:
+            return predicate
+
+
+def set_to_node(name: str, values: ValueSet) -> Node:
+    """A value set written as constraints on an attribute."""
+    if values == ANYTHING:
+        return Predicate(name, Operator.PRESENT)
+    ordered = [values.booleans, values.numbers, values.times]
+    parts = [_intervals_to_node(name, each) for each in ordered if each.spans]
+    parts += [_strings_to_node(name, each) for each in values.strings]
+    return any_of(parts)
+
+
+def _intervals_to_node(name: str, intervals: Intervals) -> Node:
+    """Single values first, then ranges, each with the few values that are missing from it."""
+    listed: list[Value] = []
+    parts: list[Node] = []
+    for run in _runs(intervals.spans):
+        if all(is_point(span) for span in run):
+            listed += [span[0] for span in run]
+        else:
+            parts.append(_run_to_node(name, run, intervals.kind))
+    if listed:
+        parts.insert(0, _listed(name, listed, Operator.EQUAL, Operator.IN))
+    return any_of(parts)
+
+
+def _runs(spans: Iterable[Span]) -> list[list[Span]]:
+    """Spans in groups, inside which no more than a few values are missing."""
+    runs: list[list[Span]] = []
+    for span in spans:
+        if runs and members((runs[-1][-1][1], span[0])) is not None:
+            runs[-1].append(span)
+        else:
+            runs.append([span])
+    return runs
+
+
+def _run_to_node(name: str, run: list[Span], kind: Kind) -> Node:
+    missing = [value for a, b in pairwise(run) for value in members((a[1], b[0])) or ()]
+    whole = (run[0][0], run[-1][1])
+    if not missing:
+        return _span_to_node(name, whole, kind)
+    gaps = _listed(name, missing, Operator.NOT_EQUAL, Operator.NOT_IN)
+    return (
+        gaps
+        if Intervals(kind, (whole,)).is_full
+        else all_of([_span_to_node(name, whole, kind), gaps])
+    )
+
+
+def _listed(name: str, values: list[Value], one: Operator, many: Operator) -> Node:
+    operands = tuple(Constant(_tidy_number(value)) for value in values)
+    return Predicate(name, one if len(operands) == 1 else many, operands)
+
+
+def _span_to_node(name: str, span: Span, kind: Kind) -> Node:
+    low, high = span
+    if kind is Kind.STRING and low and high == next_prefix(low):
+        return Predicate(name, Operator.STARTS_WITH, (Constant(low),))
+    first, _ = Intervals.full(kind).spans[0]
+    bounds: list[Node] = []
+    if high is not END:
+        before = previous_value(high)
+        bounds.append(_bound(name, Operator.LESS, high, Operator.LESS_EQUAL, before))
+    if low != first or not bounds:
+        before = previous_value(low)
+        bounds.insert(0, _bound(name, Operator.GREATER_EQUAL, low, Operator.GREATER, before))
+    return all_of(bounds)
+
+
+def _bound(
+    name: str, operator: Operator, value: Value, other: Operator, neighbour: Value | None
+) -> Predicate:
+    """A bound at ``value``, or at its neighbour below if that is the shorter way to say it."""
+    at = Constant(_tidy_number(value))
+    if neighbour is not None:
+        beside = Constant(_tidy_number(neighbour))
+        if len(repr(beside.value)) < len(repr(at.value)):
+            return Predicate(name, other, (beside,))
+    return Predicate(name, operator, (at,))
+
+
+def _tidy_number(value: Value) -> Value:
+    """A whole float as the integer that it equals; everything else as it is."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def _strings_to_node(name: str, strings: StringSet) -> Node:
+    parts: list[Node] = []
+    required = sorted(strings.required, key=str)
+    implied = any(strings.spans == Intervals.starting_with(glob.prefix) for glob in required)
+    if not (strings.spans.is_full or implied) or strings.is_plain:
+        parts.append(_intervals_to_node(name, strings.spans))
+    parts += [_glob_to_node(name, glob) for glob in required]
+    parts += [_glob_to_node(name, glob, negated=True) for glob in sorted(strings.excluded, key=str)]
+    return all_of(parts)
+
+
+def _glob_to_node(name: str, glob: Glob, negated: bool = False) -> Predicate:
+    middle = "".join(token[1:] for token in glob.tokens)
+    if glob == Glob.around(after=glob.suffix):
+        operator, text = Operator.ENDS_WITH, glob.suffix
+    elif glob == Glob.around(middle=middle):
+        operator, text = Operator.CONTAINS, middle
+    else:
+        operator, text = Operator.LIKE, str(glob)
+    if negated:
+        operator = COMPLEMENT[operator]
+    return Predicate(name, operator, (Constant(text),))

@@ -1,0 +1,238 @@
+"""The parser of value expressions, the right side of a predicate.
+
+value    = term { ("+" | "-") term }
+term     = factor { ("*" | "/" | "%") factor }
+factor   = "-" factor | "(" value ")" | literal | ":"name | "@"name | "t" | "now" "(" ")"
+         | function "(" value { "," value } ")"
+literal  = NUMBER | STRING | "timestamp" STRING | "true" | "false" | "infinity"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from reprlib import repr as shortened
+
+from tidegate.errors import BadValueError, FilterError
+from tidegate.language.expressions import (
+    CHOICES,
+    FUNCTIONS,
+    PRECEDENCE,
+    Arithmetic,
+    Call,
+    Constant,
+    Elapsed,
+    Expression,
+    Negated,
+    Now,
+    Parameter,
+    Variable,
+)
+from tidegate.language.parsing.cursor import Cursor, guess
+from tidegate.language.parsing.tokens import Token, TokenKind, unquote
+from tidegate.language.syntax import RESERVED
+from tidegate.language.values import INT_MAX, INT_MIN, parse_timestamp, to_value
+
+_FUNCTION_NAMES = sorted([*FUNCTIONS, *CHOICES, "now"])
+_NO_VALUES = RESERVED - {"true", "false"}
+_INT_DIGITS_MAX = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant that was read from the text: which token, and whether a minus came before it."""
+
+    constant: Constant
+    token: Token
+    negated: bool = False
+    timestamp: bool = False
+
+
+class ValueParser:
+    """Reads value expressions; ``literals`` lists their constants in the order of the text."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.literals: list[Literal] = []
+        self._at = cursor
+
+    def operand(self, operator: str) -> Expression:
+        """The value right of an operator."""
+        self._at.enter()
+        value = self._value(operator)
+        self._at.leave()
+        return value
+
+    def _value(self, operator: str, level: int = 1) -> Expression:
+        """Operations that bind as tightly as ``level`` or tighter, from left to right.
+
+        Each one makes the tree of those before it one level deeper.
+        """
+        at, first, entered = self._at, self._at.token, 0
+        left = self._factor(operator)
+        while (tightness := PRECEDENCE.get(at.token.word, 0)) >= level:
+            at.enter()
+            entered += 1
+            symbol = at.advance().word
+            self._check_arithmetic(left, first, symbol)
+            first = at.token
+            right = self._value(operator, tightness + 1)
+            self._check_arithmetic(right, first, symbol)
+            left = Arithmetic(symbol, left, right)
+        at.leave(entered)
+        return left
+
+    def _check_arithmetic(self, operand: Expression, token: Token, symbol: str) -> None:
+        """Refuse constants that can never take part; parameters are judged by their values."""
+        if not isinstance(operand, Constant):
+            return
+        if isinstance(operand.value, (bool, str)):
+            raise self._at.error("arithmetic needs numbers (or a timestamp and seconds)", token)
+        if symbol not in "+-" and not isinstance(operand.value, (int, float)):
+            raise self._at.error("a timestamp can only be added to or subtracted from", token)
+
+    def _factor(self, operator: str) -> Expression:
+        token = self._at.token
+        if self._at.accept("-"):
+            return self._negative(operator)
+        if self._at.accept("("):
+            inner = self.operand(operator)
+            self._at.expect(")", "the parenthesis is not closed")
+            return inner
+        match token.kind:
+            case TokenKind.NUMBER:
+                return self._number(negated=False)
+            case TokenKind.STRING:
+                self._at.advance()
+                return self._literal(Constant(self.unquoted(token)), token)
+            case TokenKind.PARAMETER:
+                return Parameter(self._at.advance().text[1:])
+            case TokenKind.VARIABLE:
+                return Variable(self._at.advance().text[1:])
+            case TokenKind.NAME if token.word not in _NO_VALUES:
+                return self._named(operator)
+        raise self._no_value(operator, token)
+
+    def _no_value(self, operator: str, token: Token) -> FilterError:
+        if token.kind is TokenKind.QUOTED_NAME:
+            reason = f"the right side of {operator!r} must be a value, not an attribute"
+        elif token.word == "null":
+            reason = "null is no value; `is not null` asks whether the attribute is there"
+        else:
+            last = shortened(self._at.previous.text)
+            reason = f"a value must follow {last}" + self._at.found()
+        return self._at.error(reason, token)
+
+    def _negative(self, operator: str) -> Expression:
+        if self._at.token.kind is TokenKind.NUMBER:
+            return self._number(negated=True)
+        if self._at.token.word == "infinity":
+            self._at.advance()
+            return Constant(float("-inf"))
+        token = self._at.token
+        self._at.enter()
+        operand = self._factor(operator)
+        self._at.leave()
+        self._check_arithmetic(operand, token, "*")
+        return Negated(operand)
+
+    def _number(self, *, negated: bool) -> Expression:
+        token = self._at.advance()
+        constant = Constant(self._read_number(token, negated))
+        return self._literal(constant, token, negated)
+
+    def _read_number(self, token: Token, negated: bool) -> int | float:
+        if token.text.isdecimal():
+            digits = token.text.lstrip("0")
+            whole = int(digits[:_INT_DIGITS_MAX] or "0")
+            whole = -whole if negated else whole
+            if len(digits) > _INT_DIGITS_MAX or not INT_MIN <= whole <= INT_MAX:
+                raise self._at.error(
+                    "an integer must fit in 64 bits; write it with .0 for a float", token
+                )
+            return whole
+        number = float(token.text)
+        if number == float("inf"):
+            raise self._at.error("the number is too large for a float; write `infinity`", token)
+        return -number if negated else number
+
+    def _literal(
+        self, constant: Constant, token: Token, negated: bool = False, timestamp: bool = False
+    ) -> Constant:
+        self.literals.append(Literal(constant, token, negated, timestamp))
+        return constant
+
+    def _named(self, operator: str) -> Expression:
+        token = self._at.advance()
+        if token.word in ("true", "false"):
+            return Constant(token.word == "true")
+        if token.word == "infinity":
+            return Constant(float("inf"))
+        if token.word == "t" and self._at.token.word != "(":
+            return Elapsed()
+        if token.word == "timestamp":
+            return self._timestamp()
+        if self._at.token.word == "(":
+            return self._function(token, operator)
+        if token.word == "now":
+            raise self._at.error("the time is written now(), with parentheses", token)
+        raise self._at.error(
+            f"the right side of {operator!r} must be a value; {token.text!r} would be an "
+            f"attribute. Write :{_as_name(token)} for a parameter or '{token.text}' for a string",
+            token,
+        )
+
+    def _timestamp(self) -> Expression:
+        token = self._at.take(
+            TokenKind.STRING, "a string behind `timestamp`, as in timestamp '2026-01-02T03:04:05Z'"
+        )
+        try:
+            time = parse_timestamp(unquote(token.text))
+        except BadValueError as error:
+            raise self._at.error(str(error), token) from None
+        return self._literal(Constant(time), token, timestamp=True)
+
+    def _function(self, name: Token, operator: str) -> Expression:
+        if name.word not in _FUNCTION_NAMES:
+            raise self._at.error(
+                f"there is no function {name.text!r}; there are {', '.join(_FUNCTION_NAMES)}"
+                + guess(name, _FUNCTION_NAMES),
+                name,
+            )
+        self._at.advance()
+        arguments: list[Expression] = []
+        if self._at.token.word != ")":
+            arguments.append(self._argument(operator))
+            while self._at.accept(","):
+                arguments.append(self._argument(operator))
+        self._at.expect(
+            ")", f"the arguments of {name.text} are separated by commas and closed by )"
+        )
+        wanted, fits = _arity(name.word)
+        if not fits(len(arguments)):
+            raise self._at.error(f"{name.word} takes {wanted}, not {len(arguments)}", name)
+        return Call(name.word, tuple(arguments)) if arguments else Now()
+
+    def _argument(self, operator: str) -> Expression:
+        token = self._at.token
+        argument = self.operand(operator)
+        self._check_arithmetic(argument, token, "*")
+        return argument
+
+    def unquoted(self, token: Token) -> str:
+        """What stands between the quotes or backticks of a token."""
+        try:
+            return str(to_value(unquote(token.text)))
+        except BadValueError as error:
+            raise self._at.error(str(error), token) from None
+
+
+def _arity(function: str) -> tuple[str, Callable[[int], bool]]:
+    if function == "now":
+        return "no arguments", lambda count: count == 0
+    if function in CHOICES:
+        return "two arguments or more", lambda count: count >= 2
+    return "one argument", lambda count: count == 1
+
+
+def _as_name(token: Token) -> str:
+    return token.text.replace(".", "_")

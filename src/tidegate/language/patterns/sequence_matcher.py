@@ -1,0 +1,118 @@
+"""Finding the matches of a pattern in a stream of events (Siena, 3.3).
+
+Rules. (1) Events count in the order of their publication times, and in the order of arrival where
+those are equal. (2) Only the next open step is looked for: an event that matches a step already
+satisfied, or none, is ignored. (3) Once a match is complete, matching starts anew behind it. (4)
+With `within`, an attempt that can no longer be completed in time is dropped, and matching goes on
+from the event behind the one it started with.
+
+Theory of operation. Events may arrive out of order by up to ``lateness_s``. They wait in a heap
+until no earlier one can come any more, that is until the latest time seen is the lateness ahead;
+then an attempt takes them in order, which has rules 2 to 4 (`attempts.py`). An event that comes
+after its turn is late: it is counted and handed to ``on_late``, never used.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from tidegate.errors import BadValueError, EventError, LateEventsError
+from tidegate.language.events import Event
+from tidegate.language.filters import environment_of
+from tidegate.language.patterns.attempts import Attempt
+from tidegate.language.patterns.pattern import Pattern
+from tidegate.language.semantics import holds
+from tidegate.language.values import to_micros, to_time
+
+Match = tuple[Event, ...]
+"""The events that satisfied the steps of a pattern, in order."""
+
+PENDING_MAX = 1_000_000
+LATENESS_S_MAX = 1e12
+
+
+class SequenceMatcher:
+    """Feeds on events, gives the matches of one pattern.
+
+    ``t`` in the pattern's filters counts from ``since``.
+
+    >>> from datetime import UTC
+    >>> from tidegate.language.patterns.pattern import parse_pattern
+    >>> matcher = SequenceMatcher(parse_pattern("x = 1 then x = 2"))
+    >>> at = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> first = matcher.feed(Event.of({"x": 1}, at))
+    >>> [event.attributes for event in matcher.feed(Event.of({"x": 2}, at))[0]]
+    [{'x': 1}, {'x': 2}]
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        *,
+        parameters: Mapping[str, object] | None = None,
+        variables: Mapping[str, object] | None = None,
+        since: datetime | None = None,
+        lateness_s: float = 0.0,
+        on_late: Callable[[Event], None] | None = None,
+        pending_max: int = PENDING_MAX,
+    ) -> None:
+        self.late_count = 0
+        self._pattern = pattern
+        self._values = environment_of(parameters, variables)
+        self._since = None if since is None else to_micros(to_time(since, "since"))
+        if not 0 <= lateness_s <= LATENESS_S_MAX:
+            raise BadValueError(f"lateness_s must lie between 0 and {LATENESS_S_MAX:.0f}")
+        self._lateness = round(lateness_s * 1e6)
+        self._on_late = on_late
+        self._pending_max = pending_max
+        self._pending: list[tuple[int, int, Event]] = []
+        self._arrivals = 0
+        self._latest: int | None = None
+        self._attempt = Attempt[Event](
+            len(pattern.steps), pattern.within_micros, self._matches_step
+        )
+
+    def feed(self, event: Event) -> list[Match]:
+        """Take one event; gives the matches that are complete now, in order."""
+        if event.time is None:
+            raise EventError("an event of a sequence needs its publication time")
+        micros = to_micros(event.time)
+        latest = micros if self._latest is None else max(self._latest, micros)
+        border = latest - self._lateness
+        if micros < border:
+            self.late_count += 1
+            if self._on_late is not None:
+                self._on_late(event)
+            return []
+        first = min(micros, self._pending[0][0]) if self._pending else micros
+        if len(self._pending) >= self._pending_max and first > border:
+            raise LateEventsError(
+                f"{self._pending_max} events wait for earlier ones; "
+                "allow less lateness or a larger pending_max"
+            )
+        heapq.heappush(self._pending, (micros, self._arrivals, event))
+        self._arrivals += 1
+        self._latest = latest
+        return self._take_until(border)
+
+    def flush(self) -> list[Match]:
+        """The end of the stream: take all events that still wait."""
+        return self._take_until(None)
+
+    def _take_until(self, border: int | None) -> list[Match]:
+        """Take the waiting events up to ``border``, behind which earlier ones may still come."""
+        matches: list[Match] = []
+        while self._pending and (border is None or self._pending[0][0] <= border):
+            micros, _, event = heapq.heappop(self._pending)
+            found = self._attempt.take(micros, event)
+            matches += [tuple(event for _, event in match) for match in found]
+        return matches
+
+    def _matches_step(self, step: int, micros: int, event: Event) -> bool:
+        t = 0.0 if self._since is None else (micros - self._since) / 1e6
+        node = self._pattern.steps[step].node
+        environment = replace(self._values, t=t, now=event.time)
+        return holds(node, event.attributes, environment)

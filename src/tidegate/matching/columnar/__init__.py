@@ -1,0 +1,1 @@
+"""The columnar index, the default matcher."""

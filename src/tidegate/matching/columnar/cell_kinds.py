@@ -1,0 +1,9 @@
+"""Kinds of cells: how the 64 bits of a value in a row are to be read.
+
+Kernels and the store both switch on them, so they stand apart from either.
+"""
+
+UNDEFINED, BOOLEAN, INTEGER, FLOAT, STRING, TIME = range(6)
+"""No value; 0 or 1; an integer; the bits of a float; a number in the string pool; microseconds."""
+
+NUMBERS = (INTEGER, FLOAT)

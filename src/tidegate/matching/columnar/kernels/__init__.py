@@ -1,0 +1,1 @@
+"""Compiled code of the columnar index, on the arrays of its parts."""

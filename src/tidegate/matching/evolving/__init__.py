@@ -1,0 +1,1 @@
+"""Matchers around a matcher that decide when an evolving filter is evaluated."""

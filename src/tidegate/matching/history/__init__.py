@@ -1,0 +1,1 @@
+"""Subscriptions through time: changes, versions, as-of answers and what-if changes."""

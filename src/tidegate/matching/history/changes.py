@@ -1,0 +1,78 @@
+"""Changes of subscriptions: who subscribed, changed and unsubscribed, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from tidegate.errors import SubscriptionError
+from tidegate.language.evolve import Evolve
+from tidegate.matching.records import (
+    check_fields,
+    evolve_of,
+    params_of,
+    required_text,
+    text_of,
+    time_of,
+)
+
+FIELDS = ("time", "op", "id", "filter", "params", "subscriber", "evolve")
+
+
+class Op(Enum):
+    """What a change does."""
+
+    SUBSCRIBE = "subscribe"
+    UPDATE = "update"
+    UNSUBSCRIBE = "unsubscribe"
+
+
+_MORE_FIELDS = {
+    Op.SUBSCRIBE: ("filter", "params", "subscriber", "evolve"),
+    Op.UPDATE: ("filter", "params"),
+    Op.UNSUBSCRIBE: (),
+}
+"""The fields that a change has beside `time`, `op` and `id`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one subscription; it holds from ``time`` on."""
+
+    time: datetime
+    op: Op
+    id: str
+    filter: str | None = None
+    params: Mapping[str, object] | None = None
+    subscriber: str | None = None
+    evolve: Evolve | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, object]) -> Change:
+        """Check the fields of a row; raises SubscriptionError that names the field."""
+        check_fields(row, FIELDS, "a change")
+        time = time_of(row, "time")
+        if time is None:
+            raise SubscriptionError("time: is missing")
+        op = _op_of(row)
+        id = required_text(row, "id")
+        for name in ("filter", "params", "subscriber", "evolve"):
+            if name not in _MORE_FIELDS[op] and row.get(name) not in (None, {}, []):
+                raise SubscriptionError(f"{name}: has no place in a row of op {op.value}")
+        filter = required_text(row, "filter") if op is Op.SUBSCRIBE else text_of(row, "filter")
+        params = params_of(row)
+        if op is Op.UPDATE and filter is None and params is None:
+            raise SubscriptionError("an update needs params, a filter, or both")
+        evolve = evolve_of(row) if op is Op.SUBSCRIBE else None
+        return cls(time, op, id, filter, params, text_of(row, "subscriber"), evolve)
+
+
+def _op_of(row: Mapping[str, object]) -> Op:
+    text = required_text(row, "op")
+    try:
+        return Op(text)
+    except ValueError:
+        there = ", ".join(op.value for op in Op)
+        raise SubscriptionError(f"op: there is no {text!r}; there are {there}") from None

@@ -1,0 +1,92 @@
+"""The poset as a matcher: subscriptions with equal filters share a node of it (Siena, 4.2).
+
+A subscription stands at the node of its filter with the values of its parameters put in; an update
+moves it to another. Filters that move by themselves (`t`, `now()`, `@name`) have no place in an
+order of what holds now, and are refused; `evolving/lazy.py` takes them in its place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+
+from tidegate.errors import SubscriptionError
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter
+from tidegate.language.values import Value
+from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.matcher import match_each
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
+from tidegate.matching.subscription import Moment, Subscription
+
+
+class PosetMatcher:
+    """Finds the nodes that an event matches, and who stands at them."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[str, Subscription] = {}
+        self._poset: Poset[Filter] = Poset(FILTERS)
+        self._nodes: dict[str, Node[Filter]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, subscriptions: Iterable[Subscription]) -> None:
+        new: dict[str, Subscription] = {}
+        for each in subscriptions:
+            if each.id in self._subscriptions or each.id in new:
+                raise SubscriptionError(f"there already is a subscription {each.id!r}")
+            if each.filter.evolves:
+                raise SubscriptionError(
+                    f"subscription {each.id!r}: the poset orders filters that stand still, "
+                    f"and this one moves: {each.filter}"
+                )
+            new[each.id] = each
+        with self._lock:
+            for each in new.values():
+                self._put(each)
+
+    def remove(self, id: str) -> None:
+        with self._lock:
+            self._take(id)
+
+    def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
+        with self._lock:
+            changed = self._subscriptions[id].updated(parameters)
+            self._take(id)
+            self._put(changed)
+
+    def get(self, id: str) -> Subscription:
+        return self._subscriptions[id]
+
+    def match(self, event: Event, moment: Moment) -> list[str]:
+        with self._lock:
+            return [
+                id
+                for node in self._poset.matching(event)
+                for id in map(str, node.subscribers)
+                if self._subscriptions[id].lives(moment)
+            ]
+
+    def match_batch(self, batch: EventBatch) -> Matches:
+        return match_each(self.match, batch)
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._subscriptions
+
+    def _put(self, subscription: Subscription) -> None:
+        id, filter = subscription.id, subscription.filter
+        fixed = filter.at(subscription.parameters) if filter.parameters else filter
+        node = self._nodes[id] = self._poset.insert(fixed)
+        node.subscribers.add(id)
+        self._subscriptions[id] = subscription
+
+    def _take(self, id: str) -> None:
+        del self._subscriptions[id]
+        node = self._nodes.pop(id)
+        node.subscribers.remove(id)
+        if not node.subscribers:
+            self._poset.remove(node)

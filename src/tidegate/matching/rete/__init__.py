@@ -1,0 +1,1 @@
+"""A Rete network, the second substrate of parametric subscriptions."""

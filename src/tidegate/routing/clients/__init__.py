@@ -1,0 +1,1 @@
+"""The clients of a broker: their sessions, named subscriptions, and moves between brokers."""

@@ -1,0 +1,1 @@
+"""How brokers are connected: domains, spanning trees, neighbours."""

@@ -1,0 +1,1 @@
+"""Patterns in the network: factored, delegated and assembled (Siena, 4.2.4)."""

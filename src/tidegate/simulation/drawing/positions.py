@@ -1,0 +1,103 @@
+"""Where to draw the brokers of an overlay.
+
+Positions that an overlay brings are kept. A hierarchy hangs from its root, and other trees spread
+around their centre, so that no links cross. A graph with cycles is laid out by Kamada and Kawai's
+method: distances on the page follow those over the links, long ones being shortened, so that near
+brokers form clusters. That takes all pairs of brokers; a large graph is placed like its tree of
+shortest paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import cos, log2, pi, sin
+
+import networkx as nx
+
+from tidegate.routing.overlay.domains import Architecture
+from tidegate.simulation.overlays.reshaping import central, hierarchical
+from tidegate.simulation.overlays.topology import Topology
+
+GRAPH_BROKERS_MAX = 200
+HANGING_LEAVES_MAX = 30
+
+Places = Mapping[str, tuple[float, float]]
+
+
+def place(topology: Topology) -> Places:
+    """A point for each broker; the same overlay has always the same ones."""
+    if len(topology.positions) == len(topology.brokers):
+        return topology.positions
+    if not topology.is_acyclic and len(topology.brokers) <= GRAPH_BROKERS_MAX:
+        return _by_distances(topology)
+    root = _root(topology)
+    tree = _Tree(hierarchical(topology, root), root)
+    hangs = set(topology.domains.values()) == {Architecture.HIERARCHICAL}
+    if hangs and tree.leaves[root] <= HANGING_LEAVES_MAX:
+        return tree.hanging()
+    return tree.around()
+
+
+def _root(topology: Topology) -> str:
+    """The root of a hierarchy, or else the centre of the overlay."""
+    if set(topology.domains.values()) == {Architecture.HIERARCHICAL}:
+        return next(broker for broker in topology.brokers if topology.master(broker) is None)
+    return central(topology)
+
+
+class _Tree:
+    """A tree to be placed: each broker's share of the room is that of the leaves below it."""
+
+    def __init__(self, hierarchy: Topology, root: str) -> None:
+        self._children: dict[str, list[str]] = {broker: [] for broker in hierarchy.brokers}
+        for link in hierarchy.links:
+            self._children[link.a].append(link.b)
+        self._order = [root]
+        self._depths = {root: 0}
+        for broker in self._order:  # grows while it is gone through
+            for child in self._children[broker]:
+                self._depths[child] = self._depths[broker] + 1
+                self._order.append(child)
+        self.leaves: dict[str, int] = {}
+        for broker in reversed(self._order):
+            below = sum(self.leaves[child] for child in self._children[broker])
+            self.leaves[broker] = max(1, below)
+
+    def hanging(self) -> Places:
+        """Level below level, a broker above the middle of its children."""
+        step = 0.6 * self.leaves[self._order[0]] / max(1, *self._depths.values())
+        return {
+            broker: (middle, -step * self._depths[broker])
+            for broker, middle in self._middles().items()
+        }
+
+    def around(self) -> Places:
+        """Levels as rings around the root; a chain lies flat."""
+        turn = 2 * pi / self.leaves[self._order[0]]
+        places = {}
+        for broker, middle in self._middles().items():
+            angle, radius = turn * middle - pi / 2, self._depths[broker]
+            places[broker] = (radius * cos(angle), radius * sin(angle))
+        return places
+
+    def _middles(self) -> dict[str, float]:
+        """The middle of each broker's share of 0 to the number of leaves."""
+        starts = {self._order[0]: 0.0}
+        for broker in self._order:
+            start = starts[broker]
+            for child in self._children[broker]:
+                starts[child] = start
+                start += self.leaves[child]
+        return {broker: start + self.leaves[broker] / 2 for broker, start in starts.items()}
+
+
+def _by_distances(topology: Topology) -> Places:
+    shortest_s = min((link.delay_s for link in topology.links if link.delay_s), default=1.0)
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(topology.brokers)
+    for link in topology.links:
+        graph.add_edge(link.a, link.b, length=1 + log2(max(1, link.delay_s / shortest_s)) / 2)
+    root = central(topology)
+    start = _Tree(hierarchical(topology, root), root).around()
+    placed = nx.kamada_kawai_layout(graph, pos=dict(start), weight="length")
+    return {broker: (float(x), float(y)) for broker, (x, y) in placed.items()}

@@ -1,0 +1,70 @@
+"""An overlay in a few figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+
+from tidegate.routing.overlay.domains import Architecture
+from tidegate.simulation.overlays.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaySummary:
+    """How large an overlay is, and how it hangs together.
+
+    The diameter is the number of links between the two brokers that have the most between them.
+    """
+
+    name: str
+    brokers: int
+    links: int
+    diameter_hops: int
+    mean_degree: float
+    delays_s: tuple[float, float] | None
+    domains: Mapping[Architecture, int]
+    regions: int
+
+    def lines(self) -> list[str]:
+        """The figures for a reader."""
+        rows = {
+            "name": self.name,
+            "brokers": f"{self.brokers:,}",
+            "links": f"{self.links:,}",
+            "diameter": f"{self.diameter_hops:,} hop{'s'[: self.diameter_hops != 1]}",
+            "mean degree": f"{self.mean_degree:.2f}",
+            "delays": self._delays(),
+            "domains": ", ".join(f"{n:,} {kind.value}" for kind, n in self.domains.items()),
+            "regions": f"{self.regions:,}" if self.regions else "",
+        }
+        return [f"{name:<14}{text or 'none'}" for name, text in rows.items()]
+
+    def _delays(self) -> str:
+        if self.delays_s is None:
+            return ""
+        low, high = (f"{1000 * delay_s:g}" for delay_s in self.delays_s)
+        return f"{low} ms" if low == high else f"{low} to {high} ms"
+
+
+def summarize(topology: Topology) -> OverlaySummary:
+    """The figures of an overlay.
+
+    >>> from tidegate.simulation.overlays.generators import generate
+    >>> summarize(generate("chain", 5)).diameter_hops
+    4
+    """
+    delays_s = [link.delay_s for link in topology.links]
+    kinds = Counter(topology.domains.values())
+    return OverlaySummary(
+        topology.name,
+        len(topology.brokers),
+        len(topology.links),
+        nx.diameter(topology.graph(), usebounds=True),  # bounds spare most of the searches
+        2 * len(topology.links) / len(topology.brokers),
+        (min(delays_s), max(delays_s)) if delays_s else None,
+        {kind: kinds[kind] for kind in Architecture if kind in kinds},
+        len(set(topology.regions.values())),
+    )

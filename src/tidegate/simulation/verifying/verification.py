@@ -1,0 +1,93 @@
+"""Many random runs, each compared with the oracle (see `equivalence`), and how to run one again."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice, product
+
+from tidegate.routing.strategies import STRATEGIES
+from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
+from tidegate.simulation.overlays.json_file import read_overlay
+from tidegate.simulation.scenario import strategy_name
+from tidegate.simulation.verifying.random_run import Run
+
+VERIFIED_TOPOLOGIES = (
+    "centralized",
+    "random-tree",
+    "random-graph",
+    "hierarchy",
+    "hierarchies-in-graph",
+    "graphs-in-tree",
+)
+"""One of each architecture and hybrid of Siena, 4.1."""
+BROKERS_MAX = 10
+"""Where nobody says how many brokers there are, it depends on the seed: from 1 to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run. The overlay is generated from the same seed, or it is a file."""
+
+    routing: str
+    seed: int
+    topology: str | None = None
+    brokers: int | None = None
+    overlay: str | None = None
+
+    @property
+    def command(self) -> str:
+        """What runs it again."""
+        if self.overlay is not None:
+            where = f"--overlay {self.overlay}"
+        else:
+            where = f"--topology {self.topology}"
+            if self.brokers is not None:
+                where += f" --brokers {self.brokers}"
+        return f"tidegate simulate --verify {where} --routing {self.routing} --seed {self.seed}"
+
+    def problems(self) -> list[str]:
+        """Run it; gives all that was not as it should be."""
+        if self.overlay is not None:
+            topology = read_overlay(self.overlay)
+        else:
+            topology = generate(self.topology or "", self.brokers, self.seed)
+        run = Run(topology, strategy_name(self.routing, topology), self.seed)
+        try:
+            return run.problems()
+        except Exception as error:  # noqa: BLE001 - whatever breaks a run is what we look for
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return [f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"]
+
+
+def cases(
+    seeds: Sequence[int],
+    topologies: Sequence[str] = VERIFIED_TOPOLOGIES,
+    routings: Sequence[str] = tuple(STRATEGIES),
+    brokers: int | None = None,
+) -> Iterator[Case]:
+    """Every routing on every topology, for each seed.
+
+    >>> next(cases([12])).command
+    'tidegate simulate --verify --topology centralized --routing flooding --seed 12'
+    """
+    for seed, topology, routing in product(seeds, topologies, routings):
+        count = None
+        if not TOPOLOGIES[topology].fixed:
+            count = 1 + seed % BROKERS_MAX if brokers is None else brokers
+        yield Case(routing, seed, topology, count)
+
+
+def outcomes(
+    chosen: Iterator[Case], jobs: int = 1, chunk: int = 16
+) -> Iterator[tuple[Case, list[str]]]:
+    """Run cases, in several processes if told so; gives each with its problems, in order."""
+    if jobs == 1:
+        for case in chosen:
+            yield case, case.problems()
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        while batch := list(islice(chosen, jobs * chunk * 8)):  # a few at a time, to stop early
+            yield from zip(batch, pool.map(Case.problems, batch, chunksize=chunk), strict=True)

@@ -1,0 +1,1 @@
+"""Backtests: what changed subscriptions would have delivered over history."""

@@ -1,0 +1,1 @@
+"""The event log, and the Spark data source on it."""

@@ -1,0 +1,270 @@
+"""From the columns of a log to those that a DataFrame asks for, and back.
+
+A column of a DataFrame is the attribute of that name; a struct holds the attributes whose names
+begin with its own and a dot. Two names are special: ``_offset``, where the event stands in the log,
+and ``_time``, when it was published.
+
+A column gets the values that it can hold exactly: an integer may stand in a column of doubles, but
+not one that would have to be rounded. Any other value is a mismatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tidegate.errors import EventError, LogError
+from tidegate.spark.log.event_columns import TIME_TYPE, VALUE_TYPES, Column, values_of
+from tidegate.spark.log.part_files import BATCH_EVENTS_MAX
+
+ArrowType = Any
+"""A data type of Arrow's; its stubs cannot make a column of a type that is not known."""
+
+OFFSET, TIME = "_offset", "_time"
+
+_SPECIAL: dict[str, DataType] = {OFFSET: LongType(), TIME: TimestampType()}
+_COLUMN_TYPES = (
+    BooleanType,
+    ByteType,
+    ShortType,
+    IntegerType,
+    LongType,
+    FloatType,
+    DoubleType,
+    StringType,
+    TimestampType,
+    TimestampNTZType,
+)
+_SPARK_TYPES: dict[pa.DataType, DataType] = {
+    pa.bool_(): BooleanType(),
+    pa.int64(): LongType(),
+    pa.float64(): DoubleType(),
+    pa.string(): StringType(),
+    TIME_TYPE: TimestampType(),
+}
+
+
+def check_columns(schema: StructType) -> None:
+    """Raise LogError for columns that events cannot have.
+
+    >>> check_columns(StructType().add("price", "double").add("day", "date"))
+    Traceback (most recent call last):
+        ...
+    tidegate.errors.LogError: column 'day' is of date, which is no value of an event; ...
+    """
+    names: set[str] = set()
+    if not schema.fields:
+        raise LogError("there are no columns")
+    for name, field in _leaves(schema, ""):
+        if name in names:
+            raise LogError(f"there are two columns for the attribute {name!r}")
+        names.add(name)
+        if name in _SPECIAL and field.dataType != _SPECIAL[name]:
+            kind = _SPECIAL[name].simpleString()
+            raise LogError(
+                f"column {name!r} is of {field.dataType.simpleString()}, but must be of {kind}"
+            )
+        if not isinstance(field.dataType, _COLUMN_TYPES):
+            raise LogError(
+                f"column {name!r} is of {field.dataType.simpleString()}, which is no value of an "
+                "event; take booleans, integers, floats, strings, timestamps or structs of them"
+            )
+
+
+def _leaves(schema: StructType, prefix: str) -> Iterator[tuple[str, StructField]]:
+    for field in schema.fields:
+        if isinstance(field.dataType, StructType):
+            yield from _leaves(field.dataType, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, field
+
+
+def infer_columns(schemas: Iterable[pa.Schema]) -> StructType:
+    """The columns that hold all events of a log: the special ones, then each attribute.
+
+    Nested attributes keep their dotted names. Integers and floats make a column of doubles.
+    """
+    types: dict[str, DataType] = {}
+    for schema in schemas:
+        for arrow_field in list(schema)[1:]:
+            kind = _SPARK_TYPES[arrow_field.type]
+            types[arrow_field.name] = _common(arrow_field.name, types.get(arrow_field.name), kind)
+    if not types:
+        raise LogError("the log has no events to infer columns from; give a schema")
+    for special in _SPECIAL:
+        if special in types:
+            raise LogError(f"the name of attribute {special!r} is taken; give a schema")
+    found = StructType([StructField(name, kind) for name, kind in _SPECIAL.items()])
+    for name in sorted(types):
+        found.add(StructField(name, types[name]))
+    return found
+
+
+def _common(name: str, one: DataType | None, other: DataType) -> DataType:
+    if one is None or one == other:
+        return other
+    if {type(one), type(other)} == {LongType, DoubleType}:
+        return DoubleType()
+    raise LogError(
+        f"attribute {name!r} is {one.simpleString()} in some events and {other.simpleString()} in "
+        "others; give a schema, and onMismatch=null to read the others as null"
+    )
+
+
+class Projection:
+    """What turns columns of a log into the columns of a schema."""
+
+    def __init__(self, schema: StructType, *, mismatch_to_null: bool) -> None:
+        check_columns(schema)
+        self._schema = schema
+        self._arrow = to_arrow_schema(schema, timezone="UTC")
+        self._mismatch_to_null = mismatch_to_null
+
+    def apply(self, batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """Batches as Spark wants them; small ones are joined, because each costs some time."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for first, batch in batches:
+            if waiting and rows + batch.num_rows > BATCH_EVENTS_MAX:
+                yield _joined(waiting)
+                waiting, rows = [], 0
+            waiting.append(self.project(first, batch))
+            rows += batch.num_rows
+        if waiting:
+            yield _joined(waiting)
+
+    def project(self, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """One batch, whose first event has this offset."""
+        source = _Source(first, batch, self._mismatch_to_null)
+        arrays = [
+            source.column(field, arrow.type, "")
+            for field, arrow in zip(self._schema.fields, self._arrow, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    joined: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined] # not in stubs
+    return joined
+
+
+class _Source:
+    """The columns of a batch, by name."""
+
+    def __init__(self, first: int, batch: pa.RecordBatch, mismatch_to_null: bool) -> None:
+        self._first = first
+        self._rows = batch.num_rows
+        self._mismatch_to_null = mismatch_to_null
+        self._times = batch.column(0)
+        self._columns: dict[str, list[Column]] = {}
+        for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
+            self._columns.setdefault(name, []).append(column)
+
+    def column(self, field: StructField, kind: ArrowType, prefix: str) -> Column:
+        name = prefix + field.name
+        if isinstance(field.dataType, StructType):
+            found = self._struct(field.dataType, kind, name + ".")
+        elif name == OFFSET:
+            return pa.array(np.arange(self._first, self._first + self._rows))
+        elif name == TIME:
+            return self._times
+        else:
+            found = self._attribute(name, field.dataType, kind)
+        if not field.nullable and found.null_count:
+            offset = self._first + found.is_null().to_pylist().index(True)
+            raise EventError(
+                f"column {name!r} must not be null, but the event at offset {offset} has no such "
+                "attribute"
+            )
+        return found
+
+    def _struct(self, inner: StructType, kind: ArrowType, prefix: str) -> Column:
+        """A struct; it is null where none of its attributes is there."""
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        arrays = [
+            self.column(field, arrow.type, prefix)
+            for field, arrow in zip(inner.fields, fields, strict=True)
+        ]
+        absent = np.ones(self._rows, np.bool_)
+        for array in arrays:
+            absent &= array.is_null().to_numpy(zero_copy_only=False)
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(absent))
+
+    def _attribute(self, name: str, asked: DataType, kind: ArrowType) -> Column:
+        found: Column = None
+        for column in self._columns.get(name, ()):
+            fitted = _fitted(column, kind)
+            if fitted.null_count > column.null_count and not self._mismatch_to_null:
+                raise self._mismatch(name, asked, column, fitted)
+            # No event has two values of a name, so where one is there the others are null.
+            found = fitted if found is None else pc.coalesce(found, fitted)
+        return pa.nulls(self._rows, kind) if found is None else found
+
+    def _mismatch(self, name: str, asked: DataType, column: Column, fitted: Column) -> EventError:
+        lost = pc.and_(fitted.is_null(), column.is_valid())
+        index = lost.to_pylist().index(True)
+        value = values_of(column.slice(index, 1))[0]
+        return EventError(
+            f"column {name!r} is of {asked.simpleString()}, but the event at offset "
+            f"{self._first + index} has the {VALUE_TYPES[column.type]} {shortened(value)}; give "
+            "the column another type, or set onMismatch=null to read such values as null"
+        )
+
+
+def _fitted(column: Column, kind: ArrowType) -> Column:
+    """A column as another type, with nulls for what that cannot hold."""
+    if column.type == kind:
+        return column
+    if column.type == TIME_TYPE and pa.types.is_timestamp(kind):
+        return column.cast(kind)
+    if column.type not in (pa.int64(), pa.float64()) or not _is_number(kind):
+        return pa.nulls(len(column), kind)
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    target = np.dtype(kind.to_pandas_dtype())
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = values.astype(target)
+        fits = _is_exact(values, cast, target)
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(cast, kind, mask=~(fits & present))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _is_exact(
+    values: npt.NDArray[Any], cast: npt.NDArray[Any], target: np.dtype[Any]
+) -> npt.NDArray[np.bool_]:
+    """Which numbers are the same after a cast between integers of 64 bits, floats, and others."""
+    if target.kind == "i":
+        # 2.0**63 is a float, and the largest integer below is none.
+        low, above = -(2.0 ** (8 * target.itemsize - 1)), 2.0 ** (8 * target.itemsize - 1)
+        if values.dtype.kind == "i":
+            return np.asarray(cast == values)
+        return np.asarray((values >= low) & (values < above) & (values == np.floor(values)))
+    if values.dtype.kind == "i":
+        back = np.where(cast < 2.0**63, cast, 0).astype(np.int64)
+        return np.asarray((cast < 2.0**63) & (back == values))
+    return np.asarray(cast == values)

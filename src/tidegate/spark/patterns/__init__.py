@@ -1,0 +1,1 @@
+"""Sequence patterns over DataFrames and streams."""

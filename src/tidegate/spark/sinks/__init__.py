@@ -1,0 +1,1 @@
+"""Where a pipeline writes deliveries and rejected rows to."""

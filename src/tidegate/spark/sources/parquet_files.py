@@ -1,0 +1,140 @@
+"""Files of Parquet to columns of a schema, and what is wrong with those that do not fit.
+
+Spark's own reader fails at a file whose column has another type, and the stream fails with it.
+This one, for streams that are to go on, takes the paths of files, looks at the schema of each, and
+reads the good ones with Arrow. A bad file is one bad record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from pyspark.sql import types as t
+
+from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE, VERDICT_FIELDS, arrow_schema
+
+ROWS_PER_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetReader:
+    """Turns batches of paths into batches of events with their verdict; run by ``mapInArrow``."""
+
+    schema: t.StructType
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema(self.schema)
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                yield from _read(str(path), schema, self.schema)
+
+
+def _read(path: str, schema: pa.Schema, declared: t.StructType) -> Iterator[pa.RecordBatch]:
+    try:
+        with _opened(path) as file:
+            reason = find_fault(file.schema_arrow, schema, declared)
+            if reason is None:
+                for batch in file.iter_batches(ROWS_PER_BATCH, columns=_columns(file, schema)):
+                    yield _conformed(batch, schema)
+                return
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = f"cannot be read: {error}"
+    nulls = [pa.nulls(1, field.type) for field in schema]
+    verdict = {BAD: reason, RECORD: None, SOURCE: path}
+    cells = [pa.array([verdict[field.name]], pa.string()) for field in VERDICT_FIELDS]
+    yield pa.RecordBatch.from_arrays(nulls + cells, schema=_with_verdict(schema))
+
+
+def _opened(path: str) -> pq.ParquetFile:
+    if path.startswith("file:"):  # Spark writes one slash, Arrow wants none or three
+        return pq.ParquetFile(path.removeprefix("file:"))
+    system, place = pafs.FileSystem.from_uri(path)
+    return pq.ParquetFile(place, filesystem=system)
+
+
+def find_fault(found: pa.Schema, schema: pa.Schema, declared: t.StructType) -> str | None:
+    """The first column of a file that has another type than the schema says, or None."""
+    for field, told in zip(schema, declared.fields, strict=True):
+        index = found.get_field_index(field.name)
+        if index >= 0:
+            fault = _fault_of(found.field(index).type, field.type, told.dataType, field.name)
+            if fault is not None:
+                return fault
+    return None
+
+
+def _fault_of(found: pa.DataType, wanted: pa.DataType, told: t.DataType, name: str) -> str | None:
+    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
+        assert isinstance(told, t.StructType)
+        for field, inner in zip(wanted, told.fields, strict=True):
+            index = found.get_field_index(field.name)
+            if index >= 0:
+                fault = _fault_of(
+                    found.field(index).type, field.type, inner.dataType, f"{name}.{field.name}"
+                )
+                if fault is not None:
+                    return fault
+        return None
+    if _fits(found, wanted):
+        return None
+    if pa.types.is_nested(found) and not pa.types.is_struct(found):
+        return f"column {name!r} is a list, and a list is not a value"
+    return f"column {name!r} is {found}, the schema says {told.simpleString()}"
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether every value of one type is a value of the other."""
+    types = pa.types
+    if types.is_dictionary(found):
+        found = found.value_type
+    if found == wanted or types.is_null(found):
+        return True
+    if types.is_integer(wanted):
+        return types.is_signed_integer(found) and found.bit_width <= wanted.bit_width
+    if types.is_floating(wanted):
+        exact = 24 if wanted.bit_width == 32 else 53  # bits that hold integers exactly
+        number = types.is_floating(found) and found.bit_width <= wanted.bit_width
+        return number or (types.is_signed_integer(found) and found.bit_width <= exact)
+    if types.is_timestamp(wanted):
+        return bool(types.is_timestamp(found))
+    return bool(types.is_string(wanted) and types.is_large_string(found))
+
+
+def _columns(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+    return [name for name in schema.names if name in file.schema_arrow.names]
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the schema, absent ones as nulls, and an empty verdict."""
+    count = batch.num_rows
+    columns = [
+        _cast(batch.column(field.name), field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    columns += [pa.nulls(count, pa.string()) for _ in VERDICT_FIELDS]
+    return pa.RecordBatch.from_arrays(columns, schema=_with_verdict(schema))
+
+
+def _cast(column: pa.Array[Any], wanted: pa.DataType) -> pa.Array[Any]:
+    if not pa.types.is_struct(wanted):
+        return column.cast(wanted)
+    found = column.type
+    parts = [
+        _cast(pc.struct_field(column, field.name), field.type)
+        if found.get_field_index(field.name) >= 0
+        else pa.nulls(len(column), field.type)
+        for field in wanted
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=column.is_null())
+
+
+def _with_verdict(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema, *(pa.field(each.name, pa.string()) for each in VERDICT_FIELDS)])

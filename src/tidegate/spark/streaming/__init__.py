@@ -1,0 +1,1 @@
+"""Micro-batches: spool, state of the subscriptions, matching and corrections."""

@@ -1,0 +1,1 @@
+"""What people write classes with: parameters, handlers, dead reckoning, and the hub."""

@@ -1,0 +1,45 @@
+"""Throwing away what was compiled from older sources."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tidegate.matching.columnar.kernels.jit import forget_outdated, inlined, is_first_run
+
+
+def write(path: Path, age_s: int) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("", encoding="ascii")
+    os.utime(path, (1_000_000 - age_s, 1_000_000 - age_s))
+    return path
+
+
+def test_what_is_older_than_any_source_goes(tmp_path: Path) -> None:
+    write(tmp_path / "old.py", age_s=100)
+    write(tmp_path / "new.py", age_s=10)
+    outdated = write(tmp_path / "__pycache__" / "old.f-1.py311.nbi", age_s=50)
+    recent = write(tmp_path / "__pycache__" / "new.g-1.py311.1.nbc", age_s=5)
+    other = write(tmp_path / "__pycache__" / "old.cpython-311.pyc", age_s=500)
+    assert forget_outdated(tmp_path) == 1
+    assert not outdated.exists()
+    assert recent.exists()
+    assert other.exists()
+
+
+def test_a_folder_without_a_cache(tmp_path: Path) -> None:
+    assert forget_outdated(tmp_path) == 0
+    assert is_first_run(tmp_path)
+    write(tmp_path / "__pycache__" / "new.g-1.py311.1.nbc", age_s=5)
+    assert not is_first_run(tmp_path)
+
+
+def test_compiled_functions_call_one_another() -> None:
+    @inlined
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    def quadrupled(x: int) -> int:
+        return doubled(doubled(x))
+
+    assert inlined(quadrupled)(3) == 12

@@ -1,0 +1,228 @@
+"""Programs compute what the language says; `evaluate` is the oracle, to the last bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from operator import eq, ge, gt, le, lt, ne
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from support.strategies import VARIABLES, numbers
+from tidegate.language.expressions import (
+    CHOICES,
+    FUNCTIONS,
+    Arithmetic,
+    Call,
+    Constant,
+    Elapsed,
+    Environment,
+    Expression,
+    Negated,
+    Variable,
+    as_float,
+    evaluate,
+)
+from tidegate.language.parsing.parser import parse_filter
+from tidegate.language.shapes import split
+from tidegate.language.syntax import Operator, Predicate, all_of
+from tidegate.language.values import Value
+from tidegate.matching.columnar.encoding import encode_variables
+from tidegate.matching.columnar.entries.channels import Channels
+from tidegate.matching.columnar.entries.constraints import Compiler, Moving
+from tidegate.matching.columnar.kernels.programs import (
+    C_EQUAL,
+    C_GREATER,
+    C_GREATER_EQUAL,
+    C_LESS,
+    C_LESS_EQUAL,
+    C_NOT_EQUAL,
+    HEAD_WORDS,
+    LINEAR,
+    SHIFTED,
+    STACK_MAX,
+    channel_of,
+    compare,
+    comparison_of,
+    head,
+    length_of,
+    run_program,
+)
+from tidegate.matching.columnar.store.cells import StringPool, encode
+
+
+def functions() -> st.SearchStrategy[Expression]:
+    """Numeric expressions of constants, `t` and variables."""
+    leaves = st.one_of(
+        st.just(Elapsed()),
+        st.sampled_from(VARIABLES).map(Variable),
+        numbers.map(Constant),
+        st.floats(-10, 10).map(Constant),
+    )
+
+    def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+        several = st.lists(inner, min_size=2, max_size=4).map(tuple)
+        return st.one_of(
+            st.builds(Arithmetic, st.sampled_from("+-*/%"), inner, inner),
+            st.builds(Negated, inner),
+            st.builds(Call, st.sampled_from(sorted(FUNCTIONS)), st.tuples(inner)),
+            st.builds(Call, st.sampled_from(sorted(CHOICES)), several),
+        )
+
+    found = st.recursive(leaves, extend, max_leaves=6)
+    return found.filter(lambda each: not isinstance(each, Variable))  # which may be of any kind
+
+
+times = st.sampled_from([0.0, -0.0, 1e-6, 59.9, -3.5, 2.0**53, 1e308]) | st.floats(-1e12, 1e12)
+variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, numbers))
+
+
+def function(text: str) -> Expression:
+    node = parse_filter(f"x < {text}")
+    assert isinstance(node, Predicate)
+    return node.operands[0]
+
+
+def compiled(expression: Expression, channels: Channels) -> Moving:
+    """What `x < expression` becomes, on an attribute that moves."""
+    moves = Predicate("x", Operator.GREATER, (Elapsed(),))
+    shape, filled = split(all_of([Predicate("x", Operator.LESS, (expression,)), moves]))
+    pool = StringPool()
+    row = [encode(leaf.value, pool) for leaf in filled if isinstance(leaf, Constant)]
+    cells = np.array([[cell for _, cell in row]], np.int64)
+    (block,) = Compiler(channels, pool).blocks(shape, tuple(kind for kind, _ in row), cells)
+    return next(each for each in block.moving if each.comparison == C_LESS)
+
+
+def run(expression: Expression, t: float = 0.0, known: Mapping[str, Value] | None = None) -> float:
+    """What the machine computes."""
+    channels = Channels()
+    found = compiled(expression, channels)
+    constants = np.array([column[0] for column in found.constants])
+    if found.program == LINEAR:
+        return float(constants[0] + constants[1] * t)
+    program = np.array(channels.program, np.int32)
+    values = encode_variables(known or {}, channels)
+    stack = np.empty(STACK_MAX)
+    if found.program & SHIFTED:
+        place = found.program ^ SHIFTED
+        return float(constants[0]) + run_program(program, place, constants, 1, t, values, 0, stack)
+    return run_program(program, found.program, constants, 0, t, values, 0, stack)
+
+
+@given(functions(), times, variables)
+@example(function("floor(-0.5)"), 0.0, {})
+@example(function("ceil(-0.5)"), 0.0, {})
+@example(function("min(t, -t)"), 0.0, {})
+@example(function("max(-t, t)"), 0.0, {})
+@example(function("sqrt(-t)"), 0.0, {})
+@example(function("sin(t)"), 1e308, {})
+@example(function("t % -infinity"), 2.5, {})
+@example(function("exp(@load) - exp(@load)"), 0.0, {"load": 1000})
+def test_a_program_computes_what_the_language_says(
+    expression: Expression, t: float, known: dict[str, Value]
+) -> None:
+    """Bit by bit, but for the sign of zero, which nothing in the language can tell."""
+    expected = as_float(evaluate(expression, Environment(variables=known, t=t)))
+    found = run(expression, t, known)
+    assert found == expected or (expected is None and math.isnan(found))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 / t",
+        "1 / -t",
+        "t / t",
+        "1 % t",
+        "infinity % 3",
+        "-infinity % 3",
+        "infinity - infinity",
+        "infinity + -infinity",
+        "infinity * t",
+        "infinity / infinity",
+        "sqrt(-1e-300)",
+        "sqrt(-infinity)",
+        "ln(t)",
+        "ln(-1)",
+        "sin(infinity)",
+        "cos(-infinity)",
+        "@nobody + 1",
+        "@mode * 2",
+        # and all that is computed from it
+        "0 * (1 / t)",
+        "min(1, 1 / t)",
+        "max(1 / t, 1)",
+        "min(1, 2, 1 / t, 3)",
+        "abs(1 / t)",
+        "floor(1 / t)",
+        "-(1 / t)",
+        "exp(1 / t)",
+        "(1 / t) % 3",
+        "3 % (1 / t)",
+    ],
+)
+def test_what_is_undefined_is_nan(text: str) -> None:
+    environment = Environment(variables={"mode": "busy"})
+    assert evaluate(function(text), environment) is None
+    assert math.isnan(run(function(text), 0.0, environment.variables))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("exp(1000)", math.inf),
+        ("exp(-1000)", 0.0),
+        ("1e308 * 10", math.inf),
+        ("-1e308 - 1e308", -math.inf),
+        ("1 / infinity", 0.0),
+        ("ln(infinity)", math.inf),
+        ("sqrt(infinity)", math.inf),
+        ("floor(-infinity)", -math.inf),
+        ("min(infinity, -infinity)", -math.inf),
+        ("5 % infinity", 5.0),
+        ("-7 % 3", -1.0),
+        ("7 % -3", 1.0),
+        ("floor(-2.5)", -3.0),
+        ("ceil(-2.5)", -2.0),
+        ("max(1, 5, 3)", 5.0),
+        ("9007199254740993 + 0", 2.0**53),
+        ("1 - 2 - 3", -4.0),
+        ("2 - 3 * 4 / (1 + 5) % 7", 0.0),
+    ],
+)
+def test_edges_have_values(text: str, value: float) -> None:
+    assert run(function(text)) == value == evaluate(function(text), Environment())
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL]),
+    st.integers(0, 20_000),
+)
+def test_a_head_gives_back_what_was_put_in(channel: int, comparison: int, constants: int) -> None:
+    word = np.int64(head(channel, comparison, constants))
+    assert channel_of(word) == channel
+    assert comparison_of(word) == comparison
+    assert length_of(word) == HEAD_WORDS + constants
+
+
+@pytest.mark.parametrize(
+    ("comparison", "meaning"),
+    [
+        (C_EQUAL, eq),
+        (C_NOT_EQUAL, ne),
+        (C_LESS, lt),
+        (C_LESS_EQUAL, le),
+        (C_GREATER, gt),
+        (C_GREATER_EQUAL, ge),
+    ],
+)
+def test_comparisons(comparison: int, meaning: Callable[[float, float], bool]) -> None:
+    edges = [-math.inf, -1.0, -0.0, 0.0, 5e-324, 1.0, math.inf]
+    for value in edges:
+        for bound in edges:
+            assert compare(comparison, value, bound) == meaning(value, bound)

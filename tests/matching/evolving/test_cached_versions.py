@@ -1,0 +1,116 @@
+"""Which version goes for whom: cohorts, expiry, waiting."""
+
+from __future__ import annotations
+
+from tidegate.matching.evolving.cached_versions import NEVER, CachedVersions, Kind
+
+X, Y = frozenset([frozenset("x")]), frozenset([frozenset("y")])
+XY = frozenset([frozenset("xy")])
+
+
+def only(versions: CachedVersions) -> Kind:
+    (kind,) = versions.kinds
+    return kind
+
+
+def test_the_first_event_makes_a_version_and_the_next_after_its_expiry_another() -> None:
+    versions = CachedVersions()
+    versions.add("s", X, 10, None)
+    assert versions.renew({"x": 1}, 5) == ["s"]
+    assert [versions.renew({"x": 1}, time) for time in (5, 4, 15, 16, 17)] == [
+        [], [], [], ["s"], [],
+    ]  # fmt: skip
+
+
+def test_an_event_needs_all_attributes_of_one_disjunct() -> None:
+    versions = CachedVersions()
+    versions.add("s", XY, 10, None)
+    versions.add("t", X | Y, 10, None)
+    assert versions.renew({"z": 1}, 5) == []
+    assert versions.renew({"y": 1}, 5) == ["t"]
+    assert versions.renew({"x": 1, "y": 2}, 6) == ["s"]
+
+
+def test_what_got_its_version_together_expires_together() -> None:
+    versions = CachedVersions()
+    for id, since in (("a", None), ("b", 0), ("c", 7)):
+        versions.add(id, X, 10, since)
+    assert versions.renew("x", 5) == ["a", "b"]
+    assert only(versions).due_from == 7  # when the third begins
+    assert versions.renew("x", 8) == ["c"]
+    assert only(versions).due_from == 16
+    assert sorted(versions.renew("x", 16)) == ["a", "b"]
+    assert sorted(versions.renew("x", 30)) == ["a", "b", "c"]
+    assert only(versions).due_from == 41
+    assert sorted(versions.renew("x", 41)) == ["a", "b", "c"]  # one cohort now
+
+
+def test_a_version_that_just_does_not_expire_stays_when_others_get_theirs() -> None:
+    versions = CachedVersions()
+    versions.add("old", X, 10, None)
+    versions.renew("x", 5)
+    versions.add("new", X, 10, None)
+    assert versions.renew("x", 15) == ["new"]
+
+
+def test_nothing_is_made_before_a_subscription_begins() -> None:
+    versions = CachedVersions()
+    versions.add("s", X, 10, 7)
+    assert [versions.renew("x", time) for time in (6, 7)] == [[], ["s"]]
+
+
+def test_a_version_that_is_dropped_is_made_anew_by_the_next_event() -> None:
+    versions = CachedVersions()
+    versions.add("s", X, 10, 3)
+    versions.renew("x", 5)
+    versions.drop("s")
+    versions.drop("s")
+    assert versions.renew("x", 2) == []
+    assert versions.renew("x", 4) == ["s"]  # an earlier time than the version that is gone
+
+
+def test_what_is_removed_leaves_nothing_behind() -> None:
+    versions = CachedVersions()
+    versions.add("a", X, 10, None)
+    versions.add("b", X, 10, None)
+    versions.renew("x", 5)
+    versions.drop("b")
+    versions.remove("b")
+    versions.remove("a")
+    assert (len(versions), list(versions.kinds), "a" in versions) == (0, [], False)
+    versions.add("a", X, 10, 8)
+    assert versions.renew("x", 7) == []
+    assert versions.renew("x", 9) == ["a"]
+
+
+def test_an_id_that_comes_again_does_not_inherit_when_it_waited() -> None:
+    versions = CachedVersions()
+    versions.add("other", X, 10, 100)
+    versions.add("s", X, 10, 3)
+    versions.remove("s")
+    versions.add("s", X, 10, 50)
+    assert only(versions).due_from == 50
+    assert versions.renew("x", 40) == []
+
+
+def test_empty_cohorts_are_forgotten() -> None:
+    versions = CachedVersions()
+    for id in "ab":
+        versions.add(id, X, 10, None)
+    versions.renew("x", 5)
+    versions.remove("a")
+    versions.drop("b")
+    versions.renew("x", 8)
+    assert only(versions).due_from == 19
+    versions.remove("b")
+    versions.add("c", X, 10, NEVER)
+    assert only(versions).due_from == NEVER
+
+
+def test_versions_are_resumed() -> None:
+    versions = CachedVersions()
+    for id in "abc":
+        versions.add(id, X, 10, None)
+    versions.resume(["a", "b"], 20)
+    assert versions.renew("x", 25) == ["c"]
+    assert sorted(versions.renew("x", 31)) == ["a", "b"]

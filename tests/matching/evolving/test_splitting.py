@@ -1,0 +1,76 @@
+"""The still part of a filter, and what is left of it to be asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.strategies import (
+    PARAMETERS,
+    VARIABLES,
+    events_aimed_at,
+    expressions,
+    nodes,
+    predicates,
+    values,
+)
+from tidegate.language.expressions import Environment
+from tidegate.language.filters import Filter, parse
+from tidegate.language.semantics import holds
+from tidegate.matching.evolving.splitting import split_still, triggers_of
+
+
+@pytest.mark.parametrize(
+    ("text", "still", "moving"),
+    [
+        ("a = 1 and x < t", "a = 1 and x is not null", "x < t"),
+        ("x < t", "x is not null", "x < t"),
+        ("a = :p and x < :q + t and x > 0", "a = :p and x is not null and x > 0", "x < :q + t"),
+        ("a = 1 and m = @mode", "a = 1 and m is not null", "m = @mode"),
+        ("w > now() and a = 1", "w is not null and a = 1", "w > now()"),
+        # what stands in a disjunction has to be asked together
+        ("a = 1 or x < t", "a = 1 or x is not null", "a = 1 or x < t"),
+        (
+            "b = 2 and (a = 1 or x < t)",
+            "b = 2 and (a = 1 or x is not null)",
+            "a = 1 or x < t",
+        ),
+    ],
+)
+def test_parts(text: str, still: str, moving: str) -> None:
+    part, rest = split_still(parse(text))
+    assert (str(part), str(rest)) == (still, moving)
+    assert not part.evolves
+
+
+open_nodes = nodes(st.one_of(predicates(), predicates(expressions())))
+some = st.fixed_dictionaries({}, optional=dict.fromkeys(PARAMETERS, values))
+variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, values))
+
+
+@given(st.data())
+def test_an_event_matches_a_filter_if_it_matches_both_parts(data: st.DataObject) -> None:
+    filter = Filter(data.draw(open_nodes))
+    still, moving = split_still(filter)
+    event = data.draw(events_aimed_at(filter.node))
+    environment = Environment(
+        data.draw(some), data.draw(variables), data.draw(st.floats(-5, 5, allow_nan=False))
+    )
+    both = holds(still.node, event, environment) and holds(moving, event, environment)
+    assert both == holds(filter.node, event, environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1", set()),
+        ("m = @mode", set()),  # variables are live whatever the mode
+        ("x < t and y > 3 and z between t and 2 * t", {frozenset("xz")}),
+        ("x < t or (y < now() and a = 1) or b = 2", {frozenset("x"), frozenset("y")}),
+        ("a = 1 and (x < t or y < t)", {frozenset("x"), frozenset("y")}),
+        ("not x between t and 9", {frozenset("x")}),
+    ],
+)
+def test_which_events_concern_what_moves_with_time(text: str, expected: set[object]) -> None:
+    assert triggers_of(parse(text).shape_and_row[0]) == expected

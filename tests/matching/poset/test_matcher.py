@@ -1,0 +1,44 @@
+"""What the conformance tests do not see: who shares a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import SubscriptionError
+from tidegate.language.events import Event
+from tidegate.language.filters import parse
+from tidegate.matching.poset.matcher import PosetMatcher
+from tidegate.matching.subscription import Moment, Subscription
+
+
+def test_equal_filters_share_a_node() -> None:
+    matcher = PosetMatcher()
+    matcher.add(
+        [
+            Subscription("a", parse("price < 10")),
+            Subscription("b", parse("price < :limit"), {"limit": 10.0}),
+        ]
+    )
+    assert len(matcher._poset) == 1
+    matcher.update("b", {"limit": 20})
+    assert len(matcher._poset) == 2
+    assert matcher.match(Event.of({"price": 15}), Moment()) == ["b"]
+    matcher.remove("a")
+    matcher.remove("b")
+    assert len(matcher._poset) == 0
+
+
+def test_what_moves_is_refused() -> None:
+    matcher = PosetMatcher()
+    with pytest.raises(SubscriptionError, match="and this one moves: price < t"):
+        matcher.add([Subscription("a", parse("x = 1")), Subscription("c", parse("price < t"))])
+    assert len(matcher) == 0
+
+
+def test_of_several_all_or_none_are_added() -> None:
+    matcher = PosetMatcher()
+    twice = [Subscription("a", parse("x = 1")), Subscription("a", parse("x = 2"))]
+    with pytest.raises(SubscriptionError):
+        matcher.add(twice)
+    assert len(matcher) == 0
+    assert matcher.match(Event.of({"x": 1}), Moment()) == []

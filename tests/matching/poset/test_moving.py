@@ -1,0 +1,331 @@
+"""Filters that move: what they match when, what is wider, and which covers which for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+
+import pytest
+from hypothesis import event as note
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.moving_strategies import (
+    events_at,
+    moving_filters,
+    moving_lines,
+    movings,
+    nudged,
+    origins,
+    related_standings,
+    values_near,
+)
+from support.strategies import (
+    PARAMETERS,
+    VARIABLES,
+    conjunctions,
+    expressions,
+    filters,
+    nodes,
+    predicates,
+    values,
+)
+from tidegate.language.events import Event
+from tidegate.language.evolve import Lazy, Periodic
+from tidegate.language.expressions import Constant, Parameter
+from tidegate.language.filters import Filter, parse
+from tidegate.language.semantics import holds
+from tidegate.language.syntax import all_of
+from tidegate.language.values import Value, from_micros
+from tidegate.matching.poset.moving import (
+    LATENESS_US,
+    Moving,
+    Standing,
+    covers,
+    event_us,
+    filter_of,
+    standing_form,
+    widest,
+)
+from tidegate.matching.subscription import Moment, Subscription
+
+SECOND = 1_000_000
+
+
+def at(second: float, **attributes: object) -> Event:
+    return Event.of(attributes, from_micros(round(second * SECOND)))
+
+
+# -- what it matches ----------------------------------------------------------------------------
+
+
+def test_t_counts_from_its_own_moment() -> None:
+    window = Moving(parse("x between t and t + 1"), 10 * SECOND)
+    assert window.matches(at(10, x=0.5))
+    assert not window.matches(at(12, x=0.5))
+    assert window.matches(at(12, x=2.5))
+    assert window.matches(at(12.0000005, x=2))  # times are whole microseconds
+
+
+def test_for_events_from_before_it_began_it_is_as_it_began() -> None:
+    growing = Moving(parse("x < t"), 10 * SECOND)
+    assert growing.matches(at(5, x=-1))
+    assert not growing.matches(at(5, x=0))
+
+
+def test_now_is_the_time_of_the_event() -> None:
+    fresh = Moving(parse("sent >= now() - 5"), 0)
+    assert fresh.matches(at(100, sent=from_micros(95 * SECOND)))
+    assert not fresh.matches(at(100.1, sent=from_micros(95 * SECOND)))
+
+
+def test_what_it_shows() -> None:
+    moving = Moving(parse("x < t and kind = 'a'"), 7)
+    assert str(moving) == "x < t and kind = 'a' since 7 us"
+    assert moving.attributes == ("x", "kind")
+    assert filter_of(moving) is moving.filter
+    assert filter_of(moving.filter) is moving.filter
+    assert widest(moving.filter) is moving.filter
+    assert event_us(at(1.5)) == 1_500_000
+
+
+def test_estimates_are_as_narrow_as_a_line_allows() -> None:
+    window = Moving(parse("x between t - 2 and t + 2"), 10 * SECOND)
+    assert window.widest.covers(parse("x between -2 and 1e300"))
+    assert not window.widest.matches({"x": -2.5})
+    assert window.during(12 * SECOND, 15 * SECOND).equals(parse("x between 0 and 7"))
+    assert window.during(0, 10 * SECOND).equals(parse("x between -2 and 2"))
+
+
+@given(movings(), st.data())
+def test_estimates_match_whatever_it_matches(moving: Moving, data: st.DataObject) -> None:
+    begin_us = moving.origin_us + data.draw(st.sampled_from([-SECOND, 0, 1, 500_000, 70 * SECOND]))
+    length_us = data.draw(st.sampled_from([0, 1, 300_000, SECOND, 3600 * SECOND]))
+    estimate = moving.during(begin_us, begin_us + length_us)
+    assert not estimate.evolves
+    assert not moving.widest.evolves
+    for part in range(4):
+        time_us = begin_us + length_us * part // 3
+        event = data.draw(events_at(time_us, moving, estimate))
+        if moving.matches(event):
+            note("matched")
+            assert estimate.matches(event)
+            assert moving.widest.matches(event)
+
+
+# -- covering -----------------------------------------------------------------------------------
+
+
+def moving(text: str, second: float = 0) -> Standing:
+    filter = parse(text)
+    return Moving(filter, round(second * SECOND)) if filter.evolves else filter
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        (("x < 10", 0), ("x < 5", 0)),
+        (("x < t", 0), ("x < t", 10)),
+        (("x > t", 10), ("x > t", 0)),
+        (("x < t", 10), ("x < 0", 0)),
+        (("x >= 0", 0), ("x >= t", 3)),
+        (("x < 9 + t", 30), ("x < 5 + t", 30)),
+        (("x < 70", 0), ("x < 60 - t", 5)),
+        (("x between -9 + t and 9 + t", 1), ("x between -3 + t and 3 + t", 1)),
+        (("x < t or y < t", 0), ("y < t and z = 1", 4)),
+        (("x < 5 + sin(t)", 3), ("x < 3.5", 0)),
+        (("x > 10 - t", 500), ("x > 10 + t", 0)),
+        (("x < t", 0), ("x < 5 - t", 10)),  # though not before the narrow one began
+    ],
+)
+def test_one_surely_covers_the_other(wide: tuple[str, float], narrow: tuple[str, float]) -> None:
+    assert covers(moving(*wide), moving(*narrow))
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        (("x < 5", 0), ("x < 10", 0)),
+        (("x < t", 10), ("x < t", 0)),
+        (("x > t", 0), ("x > t", 10)),
+        (("x < 5 + t", 0), ("x < 2 * t", 0)),  # which overtakes it
+        (("x < 5 - t", 0), ("x < 0", 0)),
+        (("x < 100", 0), ("x < t", 0)),
+        (("x < t", 0), ("x < 5", 0)),
+        (("x < 5 + t", 2), ("x < 5 + t", 0)),
+        (("x < max(5 - t, t - 5)", 10), ("x < 2 - t / 100", 0)),  # at first, and later, it does
+        # where it does, but that is not seen: rising bounds of which one has begun before
+        (("x < 9 + t", 2), ("x < 5 + t", 0)),
+    ],
+)
+def test_one_does_not_cover_the_other(wide: tuple[str, float], narrow: tuple[str, float]) -> None:
+    assert not covers(moving(*wide), moving(*narrow))
+
+
+def test_what_is_on_its_way_when_the_wide_one_begins_counts() -> None:
+    """When it begins at 10 s the wide one has caught up; at 5 s, as it began, it had not."""
+    narrow = moving("x < 9 - t", 0)
+    assert not covers(moving("x < t", 10), narrow)  # at 0 s: x < 0 against x < 9
+    assert covers(moving("x < 9 + t", 10), narrow)
+    assert covers(moving("x < t", 9 + LATENESS_US / SECOND), narrow)  # nothing so old can come
+
+
+def test_when_a_filter_evolves_does_not_matter_for_what_it_covers() -> None:
+    filter = parse("x < t")
+    assert covers(Moving(filter, 0, Lazy()), Moving(filter, 0, Periodic(1.0)))
+
+
+def narrower_ones(wide: Filter) -> st.SearchStrategy[Filter]:
+    """Filters, many of which another one covers."""
+    within = st.builds(
+        lambda one, more: Filter(all_of([one.node, more.node])), nudged(wide), moving_lines
+    )
+    return nudged(wide) | within | moving_filters
+
+
+def times_that_count(wide: Standing, narrow: Standing) -> list[int]:
+    """Times of events that can still come and that the narrow one may want."""
+    begun = [each.origin_us for each in (wide, narrow) if isinstance(each, Moving)]
+    found = [max(begun, default=0) + after_us for after_us in AFTER_US]
+    if isinstance(wide, Moving) and isinstance(narrow, Moving):
+        earliest = max(narrow.origin_us, wide.origin_us - LATENESS_US)
+        before = wide.origin_us - earliest
+        found += [earliest + before * part // 4 for part in range(5) if before > 0]
+    return found
+
+
+AFTER_US = [0, 1, 333_333, 1_000_000, 3_141_593, 60_000_000, 86_400_000_000]
+
+
+def check_covering(wide: Standing, narrow: Standing, data: st.DataObject) -> None:
+    """That no event which matches the narrow one is not matched by the wide one."""
+    if not covers(wide, narrow):
+        return
+    for time_us in data.draw(st.permutations(times_that_count(wide, narrow)))[:4]:
+        event = data.draw(events_at(time_us, wide, narrow))
+        note(f"matched {narrow.matches(event)}")
+        assert wide.matches(event) or not narrow.matches(event)
+
+
+@given(moving_filters, origins, origins, st.data())
+def test_covering_is_never_refuted(
+    filter: Filter, wide_us: int, narrow_us: int, data: st.DataObject
+) -> None:
+    other = data.draw(narrower_ones(filter))
+    check_covering(Moving(filter, wide_us), Moving(other, narrow_us), data)
+
+
+@settings(max_examples=settings().max_examples * 4)
+@given(related_standings())
+def test_covering_of_lines_is_never_refuted(pair: tuple[Standing, Standing]) -> None:
+    """Few bounds, and every event that could tell."""
+    for wide, narrow in permutations(pair):
+        assert covers(wide, wide)
+        if covers(wide, narrow):
+            for event in all_events(times_that_count(wide, narrow), wide, narrow):
+                assert wide.matches(event) or not narrow.matches(event)
+
+
+def all_events(times_us: list[int], *standings: Standing) -> Iterator[Event]:
+    for time_us in times_us:
+        near = values_near(time_us, *standings)
+        a_values, b_values = ([*dict.fromkeys(near[name]), -1e9] for name in ("a", "b"))
+        for a, b in product(a_values, b_values):
+            yield Event({"a": a, "b": b}, from_micros(time_us))
+
+
+@given(moving_filters, filters, origins, st.data())
+def test_covering_of_what_stands_still_is_never_refuted(
+    filter: Filter, still: Filter, origin_us: int, data: st.DataObject
+) -> None:
+    one = Moving(filter, origin_us)
+    other = data.draw(st.sampled_from([still, one.widest, filter.under_estimate(0, 1e9)]))
+    check_covering(one, other, data)
+    check_covering(other, one, data)
+
+
+# -- what is known away from the subscriber -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "form"),
+    [
+        ("x < :n and kind = :word", {"n": 5, "word": "a"}, "kind = 'a' and x < 5"),
+        ("x < :n and kind = 'a'", {}, "false"),
+        ("x < :n or y = 1", {}, "y = 1"),
+        ("x < @v", {}, "x is not null"),
+        ("x between :n and @v", {"n": 2}, "x >= 2 and x is not null"),
+        ("x not between 2 and @v and y = :n", {"n": 1}, "(x < 2 or x is not null) and y = 1"),
+        ("x in (1, @v)", {}, "x is not null"),
+        ("s starts with @v", {}, "s is not null"),
+    ],
+)
+def test_the_form_of_what_stands_still(text: str, parameters: dict[str, Value], form: str) -> None:
+    found = standing_form(Subscription("s", parse(text), parameters, since=3, origin=3))
+    assert isinstance(found, Filter)
+    assert str(found) == form
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("x < :n + t and y < @v", "x < 5 + t and y is not null"),
+        ("x between :n - t and :n + @v", "x >= 5 - t and x is not null"),
+        ("sent > now() - :n", "sent > now() - 5"),
+        ("x < :missing + t and y > t", "x is not null and y > t"),
+    ],
+)
+def test_the_form_of_what_moves(text: str, form: str) -> None:
+    filter = parse(text)
+    known = {"n": 5} if "n" in filter.parameters else {}
+    subscription = Subscription("s", filter, known, since=9, origin=3, evolve=Periodic(2.0))
+    assert standing_form(subscription) == Moving(parse(form), 3, Periodic(2.0))
+
+
+def test_t_counts_from_since_where_there_is_no_origin() -> None:
+    forms = [standing_form(Subscription("s", parse("x < t"), since=since)) for since in (9, None)]
+    assert forms == [Moving(parse("x < t"), 9), Moving(parse("x < t"), 0)]
+
+
+some_values = st.dictionaries(st.sampled_from(PARAMETERS), values)
+parameters = st.sampled_from(PARAMETERS).map(Parameter)
+comparing = conjunctions(predicates(parameters | values.map(Constant)))
+
+
+@given(comparing, some_values, some_values)
+def test_the_form_after_a_change_is_as_if_it_had_always_been(
+    filter: Filter, first: dict[str, Value], later: dict[str, Value]
+) -> None:
+    before: Standing | None = None
+    for given_ in (first, later, {**first, **later}):
+        there = {name: given_[name] for name in filter.parameters if name in given_}
+        form = standing_form(Subscription("s", filter, there), before)
+        anew = filter.at(there)
+        assert isinstance(form, Filter)
+        assert form.equals(anew)
+        assert form.shape_and_row == anew.shape_and_row
+        assert [*map(type, form.shape_and_row[1])] == [*map(type, anew.shape_and_row[1])]
+        before = form
+
+
+any_filter = nodes(predicates(expressions() | values.map(Constant))).map(Filter)
+
+
+@given(any_filter, some_values, st.dictionaries(st.sampled_from(VARIABLES), values), st.data())
+def test_the_form_matches_whatever_the_subscription_does(
+    filter: Filter, given_: dict[str, Value], variables: dict[str, Value], data: st.DataObject
+) -> None:
+    parameters = {name: given_[name] for name in filter.parameters if name in given_}
+    subscription = Subscription("s", filter, parameters, since=SECOND, origin=SECOND)
+    form = standing_form(subscription)
+    assert not filter_of(form).parameters
+    assert not filter_of(form).variables
+    for time_us in (SECOND, 3 * SECOND):
+        moment = Moment(time_us, variables)
+        now = filter.at(
+            parameters, variables=variables, t=(time_us - SECOND) / 1e6, now=from_micros(time_us)
+        )
+        event = data.draw(events_at(time_us, form, now))
+        if holds(filter.node, event.attributes, subscription.environment(moment)):
+            note("matched")
+            assert form.matches(event)

@@ -1,0 +1,463 @@
+"""The poset against the plain one: every pair compared, all edges worked out anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations, product
+from typing import Generic
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.strategies import (
+    NAMES,
+    conjunctions,
+    events_aimed_at,
+    filters,
+    functions_of_time,
+    nodes,
+    predicates,
+    typed_events_aimed_at,
+    typed_predicates,
+)
+from tidegate.errors import UnresolvedError
+from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
+from tidegate.language.events import Event
+from tidegate.language.filters import Filter, parse
+from tidegate.language.syntax import Operator, all_of
+from tidegate.language.values import from_micros
+from tidegate.matching.poset import box_groups
+from tidegate.matching.poset.coverage import (
+    ADVERTISEMENTS,
+    FILTERS,
+    Order,
+)
+from tidegate.matching.poset.moving import Moving, Standing
+from tidegate.matching.poset.nodes import Node, T
+from tidegate.matching.poset.poset import Poset
+
+# -- the plain poset --------------------------------------------------------------------------
+
+
+class PlainPoset(Generic[T]):
+    """What a poset must look like: numbered items, each compared with each."""
+
+    def __init__(self, order: Order[T], items: Sequence[tuple[int, T]]) -> None:
+        self.items = items
+        self.pairs = {
+            (a, b)
+            for (a, wide), (b, narrow) in product(items, repeat=2)
+            if a != b and order.covers(wide, narrow)
+        }
+
+    @property
+    def is_transitive(self) -> bool:
+        chains = [(a, d) for a, b in self.pairs for c, d in self.pairs if b == c]
+        return all(a == d or (a, d) in self.pairs for a, d in chains)
+
+    def edges(self) -> set[tuple[int, int]]:
+        names = [number for number, _ in self.items]
+        between = {
+            (a, b)
+            for a, b in self.pairs
+            for x in names
+            if (a, x) in self.pairs and (x, b) in self.pairs
+        }
+        return self.pairs - between
+
+
+def edges(poset: Poset[T]) -> set[tuple[int, int]]:
+    downwards = {(node.number, child.number) for node in poset for child in node.children}
+    upwards = {(parent.number, node.number) for node in poset for parent in node.parents}
+    assert downwards == upwards
+    return downwards
+
+
+def numbers(nodes: Sequence[Node[T]]) -> list[int]:
+    found = [node.number for node in nodes]
+    assert found == sorted(found)
+    return found
+
+
+def check(poset: Poset[T], order: Order[T], others: Sequence[T]) -> None:
+    """That the poset is what the plain one says, where covering is transitive."""
+    plain = PlainPoset(order, [(node.number, node.item) for node in listed(poset)])
+    assert not {(b, a) for a, b in plain.pairs} & plain.pairs, "equal items share a node"
+    if not plain.is_transitive:
+        return
+    assert edges(poset) == plain.edges()
+    below = {b for _, b in plain.pairs}
+    assert numbers(poset.roots()) == [n for n, _ in plain.items if n not in below]
+    for node in poset:
+        assert poset.find(node.item) is node
+        assert numbers(node.ancestors()) == sorted(a for a, b in plain.pairs if b == node.number)
+        assert numbers(node.descendants()) == sorted(b for a, b in plain.pairs if a == node.number)
+    for item in others:
+        above = [n for n, each in plain.items if order.covers(each, item)]
+        below_it = [n for n, each in plain.items if order.covers(item, each)]
+        assert set(above) <= set(numbers(poset.covering(item)))
+        assert set(below_it) <= set(numbers(poset.covered_by(item)))
+        if PlainPoset(order, [*plain.items, (-1, item)]).is_transitive:
+            assert numbers(poset.covering(item)) == above
+            assert numbers(poset.covered_by(item)) == below_it
+            equal = [n for n in above if n in below_it]
+            found = poset.find(item)
+            assert equal == ([] if found is None else [found.number])
+
+
+def listed(poset: Poset[T]) -> list[Node[T]]:
+    return sorted(poset, key=lambda node: node.number)
+
+
+def churn(data: st.DataObject, order: Order[T], items: st.SearchStrategy[T]) -> Poset[T]:
+    """A poset after some insertions, removals and changes in place, checked."""
+    poset = Poset(order)
+    kept: dict[int, tuple[list[str], list[str]]] = {}
+    for step in range(data.draw(st.integers(1, 10))):
+        if len(poset) and data.draw(st.integers(0, 3)) == 0:
+            gone = data.draw(st.sampled_from(list(poset)))
+            poset.remove(gone)
+            assert gone not in poset
+            assert (gone.parents, gone.children) == ([], [])
+            del kept[gone.number]
+        elif len(poset) and data.draw(st.integers(0, 3)) == 0:
+            changed = data.draw(st.sampled_from(list(poset)))
+            if poset.rebind(changed, data.draw(items)) is not changed:
+                assert changed not in poset
+                assert (changed.parents, changed.children) == ([], [])
+                del kept[changed.number]
+        else:
+            node = poset.insert(data.draw(items))
+            node.subscribers.add(f"s{step}")
+            node.forwards.add(f"f{step % 3}")
+            asked, sent = kept.setdefault(node.number, ([], []))
+            asked.append(f"s{step}")
+            sent += [] if f"f{step % 3}" in sent else [f"f{step % 3}"]
+    check(poset, order, data.draw(st.lists(items, max_size=2)))
+    assert {n.number: (list(n.subscribers), list(n.forwards)) for n in poset} == kept
+    return poset
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_arrays() -> Iterator[None]:
+    """Sets as small as these are compared in both of the ways in which the index does it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(box_groups, "_LOOPED_MAX", 1)
+        patch.setattr(box_groups, "_SORTED_MIN", 1)
+        yield
+
+
+# -- properties -------------------------------------------------------------------------------
+
+few = st.sampled_from([0, 1, 2, 3])
+narrow_operators = [
+    Operator.EQUAL, Operator.LESS, Operator.GREATER_EQUAL, Operator.NOT_EQUAL, Operator.PRESENT,
+]  # fmt: skip
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Filter:
+    """Conjunctions of few values on few attributes, so that most of them are related."""
+    parts = []
+    for name in draw(st.lists(st.sampled_from(NAMES), max_size=3, unique=True)):
+        operator = draw(st.sampled_from(narrow_operators))
+        text = "" if operator is Operator.PRESENT else f" {draw(few)}"
+        parts.append(f"{name} {operator.value}{text}")
+    return parse(" and ".join(parts) or "true")
+
+
+@given(st.data())
+def test_filters_that_are_mostly_related(data: st.DataObject) -> None:
+    poset = churn(data, FILTERS, crowded())
+    event = Event(data.draw(events_aimed_at(*(node.item.node for node in poset))))
+    matched = [node for node in listed(poset) if node.item.matches(event)]
+    assert poset.matching(event) == matched
+
+
+@given(st.data())
+def test_conjunctions_without_patterns(data: st.DataObject) -> None:
+    poset = churn(data, FILTERS, conjunctions(typed_predicates(patterns=False)))
+    event = Event(data.draw(typed_events_aimed_at(*(node.item.node for node in poset))))
+    assert poset.matching(event) == [node for node in listed(poset) if node.item.matches(event)]
+
+
+@given(st.data())
+def test_any_filters(data: st.DataObject) -> None:
+    """With patterns and disjunctions covering is not always seen, and answers are right."""
+    poset = churn(data, FILTERS, filters | nodes(typed_predicates()).map(Filter))
+    event = Event(data.draw(events_aimed_at(*(node.item.node for node in poset))))
+    assert poset.matching(event) == [node for node in listed(poset) if node.item.matches(event)]
+    for node in poset:
+        assert node not in node.ancestors()
+        for wide, narrow in permutations(node.parents, 2):
+            assert wide not in narrow.ancestors()
+        below = [node, *node.descendants()]
+        assert all(each.item.matches(event) <= node.item.matches(event) for each in below)
+
+
+@settings(max_examples=settings().max_examples // 4)  # slow to compare
+@given(st.data())
+def test_filters_that_move(data: st.DataObject) -> None:
+    moving = conjunctions(predicates(functions_of_time()) | typed_predicates(patterns=False))
+    items: st.SearchStrategy[Standing] = st.builds(standing, moving, st.sampled_from((0, 10**7)))
+    poset = churn(data, FILTERS, items)
+    aimed = data.draw(events_aimed_at(*(_filter(node.item).node for node in poset)))
+    for time_us in (0, 5_000_000, 10_000_001):
+        event = Event(aimed, from_micros(time_us))
+        assert poset.matching(event) == [
+            node for node in listed(poset) if matches(node.item, event)
+        ]
+        for node in poset:
+            below = [node, *node.descendants()]
+            assert all(matches(each.item, event) <= matches(node.item, event) for each in below)
+
+
+def standing(filter: Filter, origin_us: int) -> Standing:
+    return Moving(filter, origin_us) if filter.evolves else filter
+
+
+def matches(item: Standing, event: Event) -> bool:
+    return item.matches(event)
+
+
+def _filter(item: Standing) -> Filter:
+    return item.filter if isinstance(item, Moving) else item
+
+
+def advertisement(filter: Filter) -> Advertisement:
+    return parse_advertisement(str(filter))
+
+
+@given(st.data())
+def test_advertisements(data: st.DataObject) -> None:
+    items = (conjunctions(typed_predicates(patterns=False)) | crowded()).map(advertisement)
+    poset = churn(data, ADVERTISEMENTS, items)
+    event = Event(data.draw(typed_events_aimed_at(*(node.item.node for node in poset))))
+    assert poset.matching(event) == [node for node in listed(poset) if node.item.allows(event)]
+
+
+# -- examples ---------------------------------------------------------------------------------
+
+
+def poset_of(*texts: str) -> tuple[Poset[Standing], Callable[[str], Node[Standing]]]:
+    poset = Poset(FILTERS)
+    made = {text: poset.insert(parse(text)) for text in texts}
+    return poset, made.__getitem__
+
+
+def test_the_poset_of_simple_subscriptions() -> None:
+    """Siena, 4.2: only immediate relations are kept, whatever the order of insertion."""
+    price, denver = "price < 500", "orig = 'DEN'"
+    both = "airline = 'UA' and price < 300"
+    all_three = "orig = 'DEN' and airline = 'UA' and price < 200"
+    milan = "orig = 'DEN' and airline = 'UA' and price < 100 and dest = 'MXP'"
+    for texts in permutations([price, denver, both, all_three, milan]):
+        poset, node = poset_of(*texts)
+        assert set(poset.roots()) == {node(price), node(denver)}
+        assert node(price).children == [node(both)]
+        assert node(both).children == [node(all_three)]
+        assert node(denver).children == [node(all_three)]
+        assert node(all_three).children == [node(milan)]
+        assert node(milan).children == []
+        assert set(node(milan).ancestors()) == set(poset) - {node(milan)}
+
+
+def test_a_wider_subscription_becomes_the_root() -> None:
+    """Siena, 4.3: UA, then UA to Denver below it, then any airline above both."""
+    ua, denver = "airline = 'UA'", "airline = 'UA' and dest = 'DEN'"
+    poset, node = poset_of(ua, denver)
+    assert poset.roots() == [node(ua)]
+    anyone = poset.insert(parse("airline is not null"))
+    assert poset.roots() == [anyone]
+    assert anyone.children == [node(ua)]
+    assert poset.covered_by(parse("airline is not null")) == [node(ua), node(denver), anyone]
+    poset.remove(node(ua))
+    assert anyone.children == [node(denver)]
+    poset.remove(anyone)
+    assert poset.roots() == [node(denver)]
+
+
+def test_an_equal_filter_is_the_same_node() -> None:
+    poset, node = poset_of("price between 1 and 5")
+    assert poset.insert(parse("price <= 5 and price >= 1")) is node("price between 1 and 5")
+    assert len(poset) == 1
+
+
+def test_two_ways_down_and_one_is_taken_away() -> None:
+    top, left, right, bottom = "a > 0", "a > 0 and b > 0", "a > 1", "a > 1 and b > 0"
+    poset, node = poset_of(bottom, right, left, top)
+    assert node(top).children == [node(right), node(left)]
+    poset.remove(node(left))
+    assert node(top).children == [node(right)]
+    poset.remove(node(right))
+    assert node(top).children == [node(bottom)]
+
+
+def test_what_never_matches_is_below_everything() -> None:
+    poset, node = poset_of("a = 1", "false", "b = 1", "a = 1 and b = 1")
+    assert node("a = 1").children == [node("a = 1 and b = 1")] == node("b = 1").children
+    assert node("false").parents == [node("a = 1 and b = 1")]
+    never = Filter(all_of([parse("a < 1").node, parse("a > 1").node]))
+    assert poset.insert(never) is node("false")
+    poset.remove(node("a = 1 and b = 1"))
+    assert node("false").parents == [node("a = 1"), node("b = 1")]
+    assert poset.roots() == [node("a = 1"), node("b = 1")]
+
+
+def test_a_node_is_removed_once() -> None:
+    poset, node = poset_of("a = 1")
+    poset.remove(node("a = 1"))
+    with pytest.raises(KeyError):
+        poset.remove(node("a = 1"))
+
+
+def test_what_moves_may_never_match_too() -> None:
+    poset = Poset(FILTERS)
+    contradiction = parse("a = t").node, parse("a starts with 'x'").node
+    never = poset.insert(Moving(Filter(all_of(contradiction)), 0))
+    assert poset.insert(parse("false")) is never
+
+
+def test_parameters_must_be_bound() -> None:
+    poset, _ = poset_of("a < 1")
+    with pytest.raises(UnresolvedError, match=":limit"):
+        poset.insert(parse("a < :limit"))
+    assert len(poset) == 1
+    assert poset.insert(parse("a < :limit").bind(limit=0)).parents
+
+
+def test_filters_that_move_together() -> None:
+    poset = Poset(FILTERS)
+    texts = ("x < 3 + t", "x < 2 + t", "x < 3 + 2 * t")
+    third, second, first = (poset.insert(Moving(parse(text), 0)) for text in texts)
+    still = poset.insert(parse("x < 2"))
+    assert second.children == [still]
+    assert third.children == [second]
+    assert poset.roots() == [first]
+
+
+def test_filters_that_move_from_different_moments() -> None:
+    poset = Poset(FILTERS)
+    early = poset.insert(Moving(parse("x < t"), 0))
+    late = poset.insert(Moving(parse("x < t"), 10_000_000))
+    assert early.children == [late]
+    still = poset.insert(parse("x < 0"))
+    assert still.parents == [late]
+
+
+def test_what_only_seems_to_move_is_found() -> None:
+    poset = Poset(FILTERS)
+    seeming = poset.insert(Moving(parse("y < 5 + 0 * sin(t)"), 0))
+    assert poset.find(parse("y < 5")) is seeming
+    assert poset.insert(parse("y < 5")) is seeming
+
+
+# -- another item in place of the old one -------------------------------------------------------
+
+
+def test_a_node_moves_to_where_its_new_item_belongs() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 7 and y = 1", "z = 1")
+    five = node("x < 5")
+    five.subscribers.add("ann")
+    five.forwards.add("p")
+    number = five.number
+    assert poset.rebind(five, parse("x < 30")) is five
+    assert poset.roots() == [five, node("z = 1")]
+    assert five.children == [node("x < 10")]
+    assert node("x < 10").children == [node("x < 7 and y = 1")]
+    assert (five.number, list(five.subscribers), list(five.forwards)) == (number, ["ann"], ["p"])
+    assert poset.find(parse("x < 5")) is None
+    assert poset.find(parse("x < 30")) is five
+
+    poset.rebind(five, parse("z = 1 and y = 1"))
+    assert poset.roots() == [node("x < 10"), node("z = 1")]
+    assert node("z = 1").children == [five]
+    assert poset.matching(Event.of({"z": 1, "y": 1})) == [five, node("z = 1")]
+    assert poset.matching(Event.of({"x": 20})) == []
+
+
+def test_a_node_that_becomes_equal_to_another_goes() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 3")
+    assert poset.rebind(node("x < 5"), parse("x < 10 and x < 20")) is node("x < 10")
+    assert node("x < 5") not in poset
+    assert node("x < 10").children == [node("x < 3")]
+    assert len(poset) == 2
+    with pytest.raises(KeyError):
+        poset.rebind(node("x < 5"), parse("x < 1"))
+
+
+def test_an_item_written_otherwise_that_means_the_same_stays_in_its_place() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x < 3")
+    five = node("x < 5")
+    assert poset.rebind(five, parse("x < 5 and x < 6")) is five
+    assert str(five.item) == "x < 5 and x < 6"
+    assert five.parents == [node("x < 10")]
+    assert five.children == [node("x < 3")]
+
+
+def test_a_node_begins_to_move_and_stops() -> None:
+    poset, node = poset_of("x < 10", "x < 5", "x is not null")
+    five, anything = node("x < 5"), node("x is not null")
+    assert poset.rebind(five, Moving(parse("x < 10 + t"), 0)) is five
+    assert five.moves
+    assert five.parents == [anything]
+    assert five.children == [node("x < 10")]
+    later = Event({"x": 12}, from_micros(5_000_000))
+    assert poset.matching(later) == [five, anything]
+    assert poset.matching(later, moving=False) == [anything]
+    poset.rebind(five, Moving(parse("x < 10 - t"), 0))
+    assert five.parents == [node("x < 10")]
+    poset.rebind(five, parse("false"))
+    assert [five.moves] == [False]
+    assert five.parents == [node("x < 10")]
+    poset.rebind(five, parse("x < 2"))
+    assert five.parents == [node("x < 10")]
+    assert poset.matching(Event({"x": 1}, from_micros(0))) == [node("x < 10"), five, anything]
+
+
+def test_what_cannot_be_placed_changes_nothing() -> None:
+    poset, node = poset_of("x < 10", "x < 5")
+    with pytest.raises(UnresolvedError, match=":limit"):
+        poset.rebind(node("x < 5"), parse("x < :limit"))
+    assert node("x < 5") in poset
+    assert node("x < 10").children == [node("x < 5")]
+
+
+def test_an_advertisement_covers_what_says_less() -> None:
+    poset = Poset(ADVERTISEMENTS)
+    quotes = poset.insert(parse_advertisement("symbol is not null and price > 0"))
+    symbols = poset.insert(parse_advertisement("symbol = 'IBM' and symbol = 'DEC'"))
+    assert quotes.children == [symbols]
+    assert poset.insert(parse_advertisement("symbol in ('DEC', 'IBM')")) is symbols
+
+
+PROGRAM = """
+from tidegate.language.filters import parse
+from tidegate.matching.poset.coverage import FILTERS
+from tidegate.matching.poset.poset import Poset
+poset = Poset(FILTERS)
+for a in range(4):
+    for name in ("x", "y", "z"):
+        node = poset.insert(parse(f"{name} > {a} and s = 's{a % 2}' or {name} = 's'"))
+        node.subscribers |= {"one", "two"} if a < 0 else {f"c{a}"}
+for node in list(poset)[::5]:
+    poset.remove(node)
+print(poset.roots(), [(n, n.children, n.parents, n.subscribers) for n in poset])
+"""
+
+
+def test_nothing_depends_on_hashes() -> None:
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(printed) == 1

@@ -1,0 +1,286 @@
+"""What a client knows of its subscriptions: strict, whatever its broker has learned by then."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from support.broker_network import Network
+from tidegate.errors import FilterError, RoutingError, TidegateError
+from tidegate.language.events import Event
+from tidegate.language.evolve import Periodic
+from tidegate.language.filters import parse
+from tidegate.language.values import from_micros
+from tidegate.matching.subscription import Subscription
+from tidegate.routing.clients.client_state import ClientState, is_covered, wants
+from tidegate.routing.messages import (
+    Cancel,
+    Deliver,
+    InForce,
+    Match,
+    Message,
+    Named,
+    Publication,
+    Publish,
+    Refused,
+    Stamp,
+    Subscribe,
+    Unsubscribe,
+    Update,
+)
+
+SECOND = 1_000_000
+LINE = [("a", "b"), ("b", "c"), ("c", "d")]
+
+
+def at(second: float, **attributes: object) -> Event:
+    return Event.of(attributes, from_micros(round(second * SECOND)))
+
+
+def delivery(event: Event, *matches: tuple[str, int], unnamed: bool = False) -> Deliver:
+    publication = Publication(event, Stamp("b", 0, 1), "pub")
+    return Deliver(publication, tuple(Match(*each) for each in matches), unnamed)
+
+
+def with_cheap(limit: float = 10) -> ClientState:
+    client = ClientState()
+    client.subscribe("cheap", "price < :limit", {"limit": limit}, now_us=0)
+    return client
+
+
+# -- what it asks for ---------------------------------------------------------------------------
+
+
+def test_requests_say_all_that_a_broker_needs() -> None:
+    client = ClientState()
+    request = client.subscribe(
+        "near", "x < :n + t", {"n": 5}, now_us=7, evolve=Periodic(2.0), confirm=True
+    )
+    assert request == Subscribe(
+        parse("x < :n + t"), "near", {"n": 5}, Periodic(2.0), version=1, origin_us=7, confirm=True
+    )
+    assert client.update("near", {"n": 6}) == Update("near", 2, {"n": 6})
+    assert client.update("near", filter="x < :n", confirm=True) == Update(
+        "near", 3, {}, "x < :n", confirm=True
+    )
+    assert client.cancel("near") == Cancel("near")
+
+
+def test_all_changes_of_a_client_are_numbered() -> None:
+    client = with_cheap()
+    assert client.subscribe("other", "x = 1", now_us=0).version == 2
+    assert client.update("cheap", {"limit": 3}).version == 3
+    client.cancel("cheap")
+    assert client.subscribe("cheap", "price < 1", now_us=0).version == 4  # not 1 again
+    assert [client[name].version for name in ("other", "cheap")] == [2, 4]
+
+
+def test_how_it_stands_is_known_at_once() -> None:
+    client = with_cheap()
+    assert "cheap" in client
+    assert client["cheap"].subscription.parameters == {"limit": 10}
+    client.update("cheap", {"limit": None})
+    assert client["cheap"].subscription.parameters == {}
+    client.update("cheap", {"limit": 4}, filter="price < :limit and kind = 'a'")
+    assert str(client["cheap"].subscription.filter) == "price < :limit and kind = 'a'"
+    client.cancel("cheap")
+    assert "cheap" not in client
+
+
+def test_what_cannot_be_changes_nothing() -> None:
+    client = with_cheap()
+    before = client["cheap"]
+    wrong: list[tuple[type[TidegateError], str]] = []
+    for call in (
+        lambda: client.subscribe("cheap", "x = 1", now_us=0),
+        lambda: client.subscribe("", "x = 1", now_us=0),
+        lambda: client.subscribe("n" * 201, "x = 1", now_us=0),
+        lambda: client.subscribe("new", "x = ", now_us=0),
+        lambda: client.subscribe("new", "x = :p", {"q": 1}, now_us=0),
+        lambda: client.subscribe("new", "x = :p", {"p": [1]}, now_us=0),  # type: ignore[dict-item]
+        lambda: client.update("cheap", {"price": 3}),
+        lambda: client.update("cheap", {"limit": [3]}),  # type: ignore[dict-item]
+        lambda: client.update("cheap", filter="price <"),
+        lambda: client.update("dear", {"limit": 3}),
+        lambda: client.cancel("dear"),
+        lambda: client["dear"],
+    ):
+        with pytest.raises(TidegateError) as caught:
+            call()
+        wrong.append((caught.type, str(caught.value)))
+    assert client["cheap"] == before
+    assert "new" not in client
+    assert client.update("cheap", {"limit": 3}).version == 2
+    assert wrong[0] == (RoutingError, "there is a subscription 'cheap' already")
+    assert issubclass(wrong[3][0], FilterError)
+    assert wrong[-1] == (RoutingError, "there is no subscription 'dear'")
+
+
+def test_an_unsubscription_ends_what_it_covers() -> None:
+    client = with_cheap(5)
+    client.subscribe("dear", "price < :limit", {"limit": 50}, now_us=0)
+    client.subscribe("falling", "price < 5 - t and kind = @k", now_us=0)
+    client.subscribe("rising", "price < t", now_us=0)
+    assert client.unsubscribe(parse("price < 9")) == Unsubscribe(parse("price < 9"))
+    assert [name for name in ("cheap", "dear", "falling", "rising") if name in client] == [
+        "dear",
+        "rising",
+    ]
+
+
+def test_covered_as_it_stands_and_for_good() -> None:
+    rising = Named(Subscription("s", parse("x < t"), since=0, origin=0), 1)
+    assert not is_covered(rising, parse("x < 1000000"))
+    assert is_covered(rising, parse("x is not null"))
+    unknown = Named(Subscription("s", parse("x < :p")), 1)  # which nothing matches
+    assert is_covered(unknown, parse("x = 1"))
+
+
+# -- what it gets -------------------------------------------------------------------------------
+
+
+def test_what_no_longer_matches_is_not_taken() -> None:
+    client = with_cheap()
+    event = at(1, price=7)
+    assert client.taken(delivery(event, ("cheap", 1))) == (Match("cheap", 1),)
+    client.update("cheap", {"limit": 5})
+    assert client.taken(delivery(event, ("cheap", 1))) == ()
+    assert client.stale == 1
+    assert client.taken(delivery(at(1, price=4), ("cheap", 1))) == (Match("cheap", 1),)
+    client.cancel("cheap")
+    assert client.taken(delivery(at(1, price=4), ("cheap", 2))) == ()
+    assert client.stale == 2
+
+
+def test_what_another_one_wants_is_not_stale() -> None:
+    client = with_cheap()
+    client.subscribe("even", "n = 2", now_us=0)
+    event = at(1, price=70, n=2)
+    taken = client.taken(delivery(event, ("cheap", 1), ("even", 2)))
+    assert taken == (Match("even", 2),)
+    assert client.taken(delivery(event, ("cheap", 1), unnamed=True)) == ()
+    assert client.stale == 0
+
+
+def test_what_moves_is_judged_at_the_time_of_the_event() -> None:
+    client = ClientState()
+    client.subscribe("w", "x between t - 1 and t + 1", now_us=10 * SECOND)
+    assert client.taken(delivery(at(15, x=5.5), ("w", 1)))
+    assert not client.taken(delivery(at(15, x=6.5), ("w", 1)))
+    assert not client.taken(delivery(at(9, x=0), ("w", 1)))  # before it began
+
+
+def test_what_the_variables_are_only_the_broker_knows() -> None:
+    subscription = Subscription("s", parse("x < :n and y < @v"), {"n": 5}, since=0, origin=0)
+    assert wants(subscription, at(1, x=4, y=1e9))
+    assert not wants(subscription, at(1, x=6, y=0))
+    assert not wants(subscription, at(1, x=4))
+
+
+def test_what_is_in_force() -> None:
+    client = with_cheap()
+    assert client.in_force("cheap") is None
+    client.confirmed(InForce("cheap", 1))
+    client.confirmed(InForce("dear", 1))
+    assert client.in_force("cheap") == 1
+    assert client.in_force("dear") is None
+    client.update("cheap", {"limit": 3})
+    assert client.in_force("cheap") == 1
+    client.confirmed(InForce("cheap", 2))
+    assert client.in_force("cheap") == 2
+    client.cancel("cheap")
+    assert client.in_force("cheap") is None
+
+
+# -- with a broker ------------------------------------------------------------------------------
+
+
+def taken(network: Network, client: ClientState, name: str = "ann") -> list[object]:
+    """The values of x in the events that a client takes."""
+    return [
+        each.publication.event.attributes["x"]
+        for each in network.received.get(name, ())
+        if isinstance(each, Deliver) and client.taken(each)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_stale_gets_through_and_effects_are_in_order(seed: int) -> None:
+    """Coverage, strictness and order (3.3): the client changes its mind while events flow."""
+    random = Random(seed)
+    network = Network(LINE)
+    client = ClientState()
+    network.ask("d", "ann", client.subscribe("s", "x = :n", {"n": 0}, now_us=0))
+    network.run(random)
+    late: list[Update] = []
+    for n in range(1, 40):
+        if random.random() < 0.5:
+            late.append(client.update("s", {"n": n % 3}))  # made, and not yet at the broker
+        if late and random.random() < 0.5:
+            network.ask("d", "ann", late.pop(0))
+        before = len(network.received["ann"])
+        network.publish("a", "pub", x=random.randrange(3))
+        for _ in range(random.randrange(4)):
+            network.step(random)
+        wanted = client["s"].subscription.parameters["n"]
+        for message in network.received["ann"][before:]:
+            assert isinstance(message, Deliver)
+            found = client.taken(message)
+            assert bool(found) == (message.publication.event.attributes["x"] == wanted)
+    for update in late:
+        assert network.ask("d", "ann", update) == []
+    network.run(random)
+    versions = [match.version for (match,) in network.matches("ann")]
+    assert versions == sorted(versions)
+
+
+def test_a_broker_that_has_restarted_is_told_again() -> None:
+    network = Network(LINE)
+    client = ClientState()
+    requests: list[Message] = [
+        client.subscribe("still", "x < :n", {"n": 1}, now_us=0),
+        client.subscribe("rising", "x < t - 100", now_us=5 * SECOND, evolve=Periodic(1.0)),
+        client.subscribe("gone", "x is not null", now_us=0),
+        client.update("still", {"n": 3}),
+        client.cancel("gone"),
+    ]
+    for request in requests:
+        network.ask("d", "ann", request)
+    network.run()
+    client.confirmed(InForce("still", 4))
+    network.cut("c", "d")
+    network.run()
+    assert len(network.brokers["c"].subscriptions.poset) == 0
+    del network.brokers["d"]
+    network.connect("d", "c")
+    network.received.clear()
+    again = client.again()
+    assert [(each.name, each.version) for each in again] == [("still", 4), ("rising", 2)]
+    assert client.in_force("still") is None
+    for each in again:
+        assert network.ask("d", "ann", each) == []
+    network.run()
+    for second, x in ((50, 2), (50, 4), (110, 4), (110, 6)):  # `t` counts on from second 5
+        network.ask("a", "pub", Publish(at(second, x=x)))
+    network.run()
+    assert taken(network, client) == [2, 4]
+    assert network.matches("ann") == [(Match("still", 4),), (Match("rising", 2),)]
+    assert network.ask("d", "ann", client.update("still", {"n": 5})) == []
+
+
+def test_client_and_broker_agree_on_what_an_unsubscription_covers() -> None:
+    network = Network(LINE)
+    for seed in range(40):
+        random = Random(seed)
+        client, name = ClientState(), f"client-{seed}"
+        texts = ["x < :n", "x < :n + t", "x < :n - t", "x < :n and y < @v", "x > :n or y = :n"]
+        for number, text in enumerate(texts):
+            value = random.randrange(9)
+            network.ask("a", name, client.subscribe(str(number), text, {"n": value}, now_us=0))
+        wanted = parse(f"x < {random.randrange(12)} or y = {random.randrange(9)}")
+        answer = network.ask("a", name, client.unsubscribe(wanted))
+        left = [str(number) for number in range(len(texts)) if str(number) in client]
+        held = network.brokers["a"].claims._named
+        assert [named for key in held if key.identity == name for named in held[key]] == left
+        assert any(isinstance(each, Refused) for each in answer) == (len(left) == len(texts))

@@ -1,0 +1,183 @@
+"""Every routing on every architecture delivers what the oracle says, whatever happens.
+
+A failing seed prints the command that runs it again. `make soak` has 100,000 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tidegate.language.events import Event
+from tidegate.matching.poset.moving import Standing
+from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.poset import Poset
+from tidegate.routing.broker import Broker
+from tidegate.routing.clients.sessions import Delivery, Sessions
+from tidegate.routing.forwarding import Asker, Forwarding
+from tidegate.routing.messages import Client, Key, Notify, Outgoing, Peer
+from tidegate.routing.strategies import STRATEGIES, Arrival, Asked, Strategy, Surroundings
+from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.verifying.random_run import Mix, Run
+from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, Case, cases
+
+SEEDS_EACH = 7
+BATCHES = [(first, first + SEEDS_EACH) for first in range(0, 21, SEEDS_EACH)]
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=lambda batch: f"seeds-{batch[0]}-{batch[1] - 1}")
+@pytest.mark.parametrize("routing", STRATEGIES)
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+def test_deliveries_are_those_of_the_oracle(
+    topology: str, routing: str, batch: tuple[int, int]
+) -> None:
+    for case in cases(range(*batch), [topology], [routing]):
+        problems = case.problems()
+        assert not problems, "\n".join([*problems, case.command])
+
+
+def test_at_least_500_runs() -> None:
+    assert len(BATCHES) * SEEDS_EACH * len(STRATEGIES) * len(VERIFIED_TOPOLOGIES) >= 500
+
+
+@pytest.mark.parametrize("routing", ["subscription", "advertisement"])
+@pytest.mark.parametrize("topology", ["random-tree", "random-graph", "hierarchy"])
+def test_merged_filters_deliver_the_same(topology: str, routing: str) -> None:
+    for seed in range(5):
+        run = Run(generate(topology, 1 + seed * 2, seed), routing, seed, Mix(merging=True))
+        assert run.problems() == [], (topology, routing, seed)
+
+
+SEMANTICS = [
+    (routing, only_advertised)
+    for routing in STRATEGIES
+    for only_advertised in (False, True)
+    if only_advertised or not STRATEGIES[routing].needs_advertisements
+]
+
+
+@pytest.mark.parametrize(("routing", "only_advertised"), SEMANTICS)
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+def test_both_semantics(topology: str, routing: str, only_advertised: bool) -> None:
+    brokers = None if topology == "centralized" else 5
+    run = Run(generate(topology, brokers, 3), routing, 3, Mix(only_advertised=only_advertised))
+    assert run.problems() == []
+    refused = [each for actor in run.actors.values() for each in actor.refused]
+    assert any("has not advertised" in each for each in refused) == only_advertised
+
+
+def test_a_semantics_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish(broker: Broker, event: Event, client: Client) -> Outgoing:
+        broker.only_advertised = False
+        return right(broker, event, client)
+
+    right: Callable[..., Outgoing] = Broker._publish
+    monkeypatch.setattr(Broker, "_publish", publish)
+    assert finds("1 times, not 0", "flooding", "random-tree")
+
+
+def test_one_seed_is_one_run() -> None:
+    def state(run: Run) -> object:
+        run.problems()
+        return run.world.now_us, dict(run.world.kinds), run.random.random()
+
+    runs = [Run(generate("random-graph", 6, 3), "subscription", 3) for _ in range(2)]
+    assert state(runs[0]) == state(runs[1])
+
+
+# -- a check that cannot fail is worth nothing: broken brokers are found out ---------------------
+
+
+def finds(what: str, routing: str, topology: str, seeds: int = 30) -> bool:
+    """Whether one of some runs has such a problem."""
+    return any(
+        what in problem
+        for seed in range(seeds)
+        for problem in Case(routing, seed, topology, 6).problems()
+    )
+
+
+def test_a_broker_that_does_not_unhide_what_was_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def let_go(table: Forwarding[object], asker: Asker, node: Node[object]) -> None:
+        marked = dict(table._marked)
+        right(table, asker, node)
+        if node not in table.poset:
+            table._marked = {each: None for each in marked if each in table.poset}
+
+    right: Callable[..., None] = Forwarding._let_go
+    monkeypatch.setattr(Forwarding, "_let_go", let_go)
+    assert finds("was sent to", "subscription", "random-tree")
+
+
+def test_a_broker_that_sends_events_down_the_wrong_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    def astray(arrival: Arrival, asked: Asked, around: Surroundings) -> list[tuple[Peer, Notify]]:
+        hops = right(arrival, asked, around)
+        return [(peer, Notify(notify.publication, "b0")) for peer, notify in hops]
+
+    right = STRATEGIES["subscription"].hops
+    monkeypatch.setitem(dict_of_strategies(), "subscription", Strategy(astray))
+    assert finds("0 times, not 1", "subscription", "random-graph")
+
+
+def test_a_broker_that_drops_some_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_but_the_last(
+        arrival: Arrival, asked: Asked, around: Surroundings
+    ) -> list[tuple[Peer, Notify]]:
+        hops = right(arrival, asked, around)
+        return hops[:-1] if len(hops) > 1 else hops
+
+    right = STRATEGIES["subscription"].hops
+    lossy = Strategy(all_but_the_last)
+    monkeypatch.setitem(dict_of_strategies(), "subscription", lossy)
+    assert finds("0 times, not 1", "subscription", "random-tree")
+
+
+def dict_of_strategies() -> dict[str, Strategy]:
+    assert isinstance(STRATEGIES, dict)
+    return STRATEGIES
+
+
+def test_a_broker_that_delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(sessions: Sessions, client: Client, delivery: Delivery) -> Outgoing:
+        return right(sessions, client, delivery) * 2
+
+    right: Callable[..., Outgoing] = Sessions.deliver
+    monkeypatch.setattr(Sessions, "deliver", twice)
+    assert finds(" after ", "subscription", "random-tree")
+
+
+def test_a_broker_that_delivers_to_those_who_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def to_all(poset: Poset[Standing], _event: Event, *, moving: bool) -> list[Node[Standing]]:
+        return [node for node in poset if moving or not node.moves]
+
+    monkeypatch.setattr(Poset, "matching", to_all)
+    assert finds("never asked for", "subscription", "random-tree")
+
+
+def test_a_broker_that_keeps_what_a_client_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dismiss(broker: Broker, client: Client) -> Outgoing:
+        broker.sessions.end(client)
+        return []
+
+    monkeypatch.setattr(Broker, "dismiss", dismiss)
+    assert finds("still asks here", "subscription", "random-tree")
+    assert finds("has not asked for", "subscription", "random-tree")
+
+
+def test_a_run_that_breaks_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_broker: Broker, _client: Client) -> Outgoing:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(Broker, "dismiss", broken)
+    assert finds("ZeroDivisionError: by zero (broken, ", "flooding", "random-tree")
+
+
+def test_a_broker_that_holds_what_depends_on_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_back(table: Forwarding[object], peer: Peer, keys: Iterable[Key]) -> None:
+        if peer != "b0":
+            right(table, peer, keys)
+
+    right: Callable[..., None] = Forwarding.take_back
+    monkeypatch.setattr(Forwarding, "take_back", take_back)
+    assert finds("computed from scratch", "subscription", "random-tree")

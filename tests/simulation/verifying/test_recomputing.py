@@ -1,0 +1,76 @@
+"""What brokers hold does not depend on how it came about; where it does, that is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.language.algebra.advertisements import parse_advertisement
+from tidegate.language.filters import parse
+from tidegate.routing import messages as m
+from tidegate.routing.messages import Client, Message
+from tidegate.routing.outbox import Label
+from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.verifying.recomputing import differences, recomputed
+from tidegate.simulation.world import World
+
+ANN, BOB, PUB = Client("ann"), Client("bob"), Client("pub")
+
+
+class Nobody:
+    def receive(self, message: Message, now_us: int) -> None:
+        pass
+
+
+@pytest.fixture
+def world() -> World:
+    """A ring of brokers with a past: subscriptions that were cancelled, links that were down."""
+    world = World(generate("random-graph", 6, 2), "advertisement")
+    for client, broker in ((ANN, "b0"), (BOB, "b3"), (PUB, "b5")):
+        world.admit(client, Nobody(), broker)
+    world.request(PUB, m.Advertise("x is not null and y is not null"))
+    world.run()
+    for client, text in ((ANN, "x < 5"), (BOB, "x < 9"), (BOB, "y = 1")):
+        world.request(client, m.Subscribe(text))
+    world.run()
+    world.cut("b0", world.topology.neighbours("b0")[0])
+    world.run()
+    world.request(BOB, m.Unsubscribe("x < 9"))
+    world.mend("b0", world.topology.neighbours("b0")[0])
+    world.run()
+    return world
+
+
+def test_all_is_as_if_nothing_had_changed(world: World) -> None:
+    assert differences(world) == []
+    assert len(recomputed(world).sites["b5"].broker.subscriptions.poset) == 2
+
+
+def test_something_that_was_left(world: World) -> None:
+    table = world.sites["b5"].broker.subscriptions
+    table.poset.insert(parse("x < 9"))
+    assert differences(world) == ["b5 holds x < 9, which is not there if computed from scratch"]
+
+
+def test_something_that_is_missing(world: World) -> None:
+    table = world.sites["b5"].broker.offers
+    node = table.poset.find(parse_advertisement("x is not null and y is not null"))
+    assert node is not None
+    table.poset.remove(node)
+    (found,) = [each for each in differences(world) if each.startswith("b5 ")]
+    assert found.startswith("b5 does not hold ")
+
+
+def test_something_that_was_sent_elsewhere(world: World) -> None:
+    node = world.sites["b0"].broker.subscriptions.poset.find(parse("x < 5"))
+    assert node is not None
+    node.forwards.add(Label("b9", "b0"))
+    (found,) = differences(world)
+    assert found.startswith("b0 has (['ann'], [")
+    assert "b9" in found
+
+
+def test_what_cannot_be_compared_is_not(world: World) -> None:
+    world.sites["b5"].broker.subscriptions.poset.insert(parse("x < 9"))
+    assert differences(world)
+    world.cut("b5", world.topology.neighbours("b5")[0])
+    assert differences(world) == []

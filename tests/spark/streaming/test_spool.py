@@ -1,0 +1,107 @@
+"""The spool: rows of each kind, written and read by workers, in even pieces."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from tidegate.errors import StateError
+from tidegate.language.values import to_micros
+from tidegate.spark.streaming.spool import Kind, Sorter, Spool, places
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+BORDER = to_micros(START + timedelta(seconds=2))
+SORTER = Sorter("time", BORDER)
+EVENT = pa.struct([("time", pa.timestamp("us", "UTC")), ("x", pa.int64())])
+SCHEMA = "event struct<time timestamp, x long>, bad struct<reason string>, change struct<id string>"
+
+
+def at(seconds: int) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def batch(events: list[object], bad: list[object], change: list[object]) -> pa.RecordBatch:
+    arrays = [
+        pa.array(events, EVENT),
+        pa.array(bad, pa.struct([("reason", pa.string())])),
+        pa.array(change, pa.struct([("id", pa.string())])),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=["event", "bad", "change"])
+
+
+ROWS = batch(
+    [{"time": at(2), "x": 1}, {"time": START, "x": 2}, {"time": None, "x": 3}, None, None],
+    [None, None, None, {"reason": "torn"}, None],
+    [None, None, None, None, {"id": "a"}],
+)
+
+
+def test_each_row_is_of_one_kind() -> None:
+    assert SORTER.kinds(ROWS).tolist() == [
+        Kind.EVENT, Kind.LATE, Kind.TIMELESS, Kind.BAD, Kind.CHANGE,
+    ]  # fmt: skip
+    assert Sorter("time", None).kinds(ROWS).tolist()[:2] == [Kind.EVENT, Kind.EVENT]
+    assert SORTER.latest(ROWS) == BORDER
+    assert SORTER.latest(ROWS.slice(2)) is None
+    assert SORTER.chosen(ROWS, Kind.BAD).num_rows == 1
+
+
+def test_without_a_time_all_events_are_good() -> None:
+    sorter = Sorter(None, None)
+    assert sorter.kinds(ROWS).tolist() == [*[Kind.EVENT] * 3, Kind.BAD, Kind.CHANGE]
+    assert sorter.latest(ROWS) is None
+
+
+def test_the_border_itself_is_not_late() -> None:
+    assert Sorter("time", BORDER).kinds(ROWS)[0] == Kind.EVENT
+    assert Sorter("time", BORDER + 1).kinds(ROWS)[0] == Kind.LATE
+
+
+def test_times_of_other_units_and_without_zone_are_utc() -> None:
+    kind = pa.struct([("time", pa.timestamp("s"))])
+    rows = ROWS.set_column(0, "event", pa.array([{"time": at(2).replace(tzinfo=None)}] * 5, kind))
+    assert SORTER.latest(rows) == BORDER
+
+
+def spark_rows(spark: SparkSession) -> DataFrame:
+    good = [(Row(time=at(second), x=second), None, None) for second in range(6)]
+    other = [(None, Row(reason="torn"), None), (None, None, Row(id="a")), (None, None, Row(id="b"))]
+    return spark.createDataFrame([*good, *other], SCHEMA).repartition(2)
+
+
+@pytest.mark.xdist_group("spark")
+def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark_rows(spark)
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "left over").touch()
+    written = Spool.write(rows, tmp_path / "0", SORTER)
+    assert not (tmp_path / "0" / "left over").exists()
+    spool = Spool.read([tmp_path / "0"])
+    assert spool == written
+    assert [spool.count(kind) for kind in Kind] == [4, 2, 0, 1, 2]
+    assert spool.latest() == to_micros(at(5))
+    changes = spool.changes()
+    assert changes is not None
+    assert sorted(map(str, changes.column("id").to_pylist())) == ["a", "b"]
+    late = spool.rows(Kind.LATE, SORTER, rows).select("event.x").collect()
+    assert sorted(row.x for row in late) == [0, 1]
+    assert spool.events_since(to_micros(at(6))) == []
+    assert len(spool.events_since(None)) == sum(
+        piece.counts[Kind.EVENT] > 0 for piece in spool.pieces
+    )
+    assert places(spark, []).count() == 0
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_batch_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    spool = Spool.write(spark_rows(spark).where("false"), tmp_path / "0", SORTER)
+    assert spool.pieces == []
+    assert spool.changes() is None
+    assert spool.latest() is None
+
+
+def test_a_spool_that_was_not_finished_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match=r"pieces\.json"):
+        Spool.read([tmp_path])

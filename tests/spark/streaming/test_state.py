@@ -1,0 +1,125 @@
+"""The state of a stream: the same after any crash as without one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidegate import StateError
+from tidegate.language.values import to_micros
+from tidegate.matching.batches import EventBatch
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.versions import versions_of
+from tidegate.spark.streaming.state import StreamState
+from tidegate.spark.streaming.timeline_slices import SLICES
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+LATENESS = timedelta(seconds=20)
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def drawn(rng: random.Random, batch: int) -> list[Change]:
+    """The changes of a batch, some of them late, some that cannot be made."""
+    found: list[Change] = []
+    for _ in range(12):
+        time, id, kind = at(batch * 5 + rng.uniform(-14, 5)), f"s{rng.randint(0, 5)}", rng.random()
+        if kind < 0.4:
+            found.append(Change(time, Op.SUBSCRIBE, id, "a < :p", {"p": rng.randint(0, 9)}))
+        elif kind < 0.8:
+            found.append(Change(time, Op.UPDATE, id, None, {"p": rng.randint(0, 9)}))
+        else:
+            found.append(Change(time, Op.UNSUBSCRIBE, id))
+    return found
+
+
+def matches(matcher: AsOfMatcher, since: datetime) -> set[tuple[object, ...]]:
+    """What events of all values and many times match."""
+    seconds = np.arange(0, 60, 0.5)
+    values = np.tile(np.arange(10.0), len(seconds))
+    micros = to_micros(START) + np.repeat(seconds * 1e6, 10).astype(np.int64)
+    kept = micros >= to_micros(since)
+    batch = EventBatch.of(pa.table({"a": pa.array(values[kept])})).judged_at(micros[kept])
+    found = matcher.match(batch)
+    ids = found.columns.subscription.take(found.numbers).to_pylist()
+    return set(
+        zip(micros[kept][found.events].tolist(), values[kept][found.events], ids, strict=True)
+    )
+
+
+def take(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
+    """Take changes as a stream does; gives those that come too late."""
+    taken = state.take(batch, changes)
+    if state.wants_snapshot:
+        state.index(batch).save()
+        state.has_snapshot(batch)
+    return taken.late
+
+
+@pytest.mark.parametrize("delta_min", [5, 2_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_any_batch_may_be_tried_again(
+    tmp_path: Path, seed: int, delta_min: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.spark.streaming.state.DELTA_MIN", delta_min)
+    monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 4 * delta_min)
+    rng = random.Random(seed)
+    taken: list[Change] = []
+    state = StreamState(tmp_path, LATENESS)
+    for batch in range(8):
+        changes = drawn(rng, batch)
+        for _ in range(rng.choice([0, 0, 1, 2])):  # tries that are cut off
+            state.begin(batch)
+            if rng.random() < 0.7:
+                take(state, batch, changes)
+                state.index(batch).open()
+            if rng.random() < 0.5:
+                state = StreamState(tmp_path, LATENESS)
+        state.begin(batch)
+        late = take(state, batch, changes)
+        taken += [each for each in changes if each not in late]
+        border = state.border or START
+        wanted = AsOfMatcher(versions_of(taken)[0])
+        assert matches(state.index(batch).open(), border) == matches(wanted, border)
+        state.end(batch, to_micros(at(batch * 5 + 5)))
+
+
+def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="does not know of batch 4; it must be kept together"):
+        StreamState(tmp_path, LATENESS).begin(5)
+
+
+def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.spark.streaming.state.DELTA_MIN", 3)
+    monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 64)
+    state = StreamState(tmp_path, LATENESS)
+    for batch in range(30):
+        state.begin(batch)
+        state.spool(batch).mkdir(parents=True)
+        take(state, batch, drawn(random.Random(batch), batch))
+        state.end(batch, to_micros(at(batch * 5)))
+    found = Counter(path.parent.name for path in tmp_path.rglob("*") if path.is_file())
+    assert found["snapshot"] <= 2
+    assert found["timelines"] <= 2 * SLICES
+    assert max(found["changes"], found["delta"], found["done"]) <= 10
+
+
+def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:
+    state = StreamState(tmp_path, LATENESS)
+    for batch in range(3):
+        state.begin(batch)
+        state.spool(batch).mkdir(parents=True)
+        state.take(batch, [])
+        state.end(batch, to_micros(at(batch)))
+    state.begin(3)
+    found = state.spools_since(3, to_micros(at(1)))
+    assert sorted(path.name for path in found) == ["1", "2"]

@@ -1,0 +1,1 @@
+"""Helpers of the tests: strategies, oracles, harnesses and programs that are killed."""

@@ -1,0 +1,61 @@
+"""One Spark session and one Kafka broker for all tests that ask for them.
+
+Tests that use them carry one of two xdist groups, so that two workers run them all, each with a
+session of its own: `connectors` for what needs Kafka or a data source, `spark` for the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.kafka_broker import running_broker
+from support.spark_sessions import start_session
+from tidegate.errors import ConnectorError
+from tidegate.spark.connectors import kafka_jars
+
+
+def _give_up(error: ConnectorError) -> NoReturn:
+    """Skip, unless in CI, which must not pass by skipping."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"needed in CI: {error}")
+    pytest.skip(f"no Kafka here: {error}")
+
+
+@pytest.fixture(scope="session")
+def connector_jars() -> list[Path] | ConnectorError:
+    """The jars of the Kafka connector, or why they are not there."""
+    try:
+        return kafka_jars()
+    except ConnectorError as error:
+        return error
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, connector_jars: list[Path] | ConnectorError
+) -> Iterator[SparkSession]:
+    """The session that all tests share."""
+    jars = [] if isinstance(connector_jars, ConnectorError) else connector_jars
+    session = start_session(tmp_path_factory.mktemp("spark"), jars)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(
+    tmp_path_factory: pytest.TempPathFactory, connector_jars: list[Path] | ConnectorError
+) -> Iterator[str]:
+    """The address of a running Kafka broker."""
+    if isinstance(connector_jars, ConnectorError):
+        _give_up(connector_jars)
+    try:
+        with running_broker(tmp_path_factory.mktemp("kafka")) as address:
+            yield address
+    except ConnectorError as error:
+        _give_up(error)
