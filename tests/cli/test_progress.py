@@ -11,7 +11,7 @@ import pytest
 
 from tidegate.cli import progress as module
 from tidegate.cli.files.input_file import InputFile
-from tidegate.cli.progress import Progress
+from tidegate.cli.progress import ProgressBars
 from tidegate.errors import TidegateError
 
 
@@ -20,14 +20,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(work: Callable[[Progress], object], *, wanted: bool = True) -> str:
+def shown(work: Callable[[ProgressBars], object], *, wanted: bool = True) -> str:
     """What some work shows on a terminal."""
     with redirect_stderr(Terminal()) as terminal:
-        work(Progress(wanted=wanted))
+        work(ProgressBars(wanted=wanted))
     return terminal.getvalue()
 
 
-def hundred_steps(progress: Progress) -> None:
+def hundred_steps(progress: ProgressBars) -> None:
     with progress.steps("matching", 100) as advance:
         advance(40)
         advance(60)
@@ -58,7 +58,7 @@ def test_a_file(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("{}\n" * 10, encoding="utf-8")
     file = InputFile(str(tmp_path / "events.jsonl"))
 
-    def read(progress: Progress) -> None:
+    def read(progress: ProgressBars) -> None:
         with progress.of(file) as advance:
             assert len(list(file.lines(advance))) == 10
 
@@ -70,7 +70,7 @@ def test_a_parquet_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": range(10)}), tmp_path / "events.parquet")
     file = InputFile(str(tmp_path / "events.parquet"))
 
-    def read(progress: Progress) -> None:
+    def read(progress: ProgressBars) -> None:
         with progress.of(file) as advance:
             assert [start for start, _ in file.tables(4, advance)] == [0, 4, 8]
 
@@ -84,7 +84,7 @@ def test_a_file_that_is_not_there() -> None:
 
 @pytest.mark.usefixtures("_at_once")
 def test_of_stdin_the_length_is_not_known() -> None:
-    def read(progress: Progress) -> None:
+    def read(progress: ProgressBars) -> None:
         with progress.of(InputFile("-")) as advance:
             advance(100)
 
@@ -94,5 +94,5 @@ def test_of_stdin_the_length_is_not_known() -> None:
 @pytest.mark.usefixtures("_at_once")
 def test_a_stderr_that_is_no_terminal() -> None:
     with redirect_stderr(io.StringIO()) as plain:
-        hundred_steps(Progress(wanted=True))
+        hundred_steps(ProgressBars(wanted=True))
     assert plain.getvalue() == ""

@@ -21,7 +21,7 @@ from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.replay import ChangeLog, play
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.engine import Engine
 
 FILES = ("--changes", "log.jsonl", "--events", "events.jsonl", "--event-time", "time")
@@ -391,9 +391,9 @@ def test_any_log_gives_what_its_fold_gives(data: st.DataObject, matcher: str) ->
     engine.set_variables(**variables)
     made = ChangeLog(engine, InputFile("log"), BadLines(skip=True))
     in_order = sorted(enumerate(log), key=lambda numbered: numbered[1].time)
-    micros = np.array([to_micros(event.time) for event in events], np.int64)
+    time_us = np.array([to_us(event.time) for event in events], np.int64)
     found: list[tuple[int, str]] = []
-    for begin, end in play(made, in_order, micros):
+    for begin, end in play(made, in_order, time_us):
         for index in range(begin, end):
             event = Event(events[index].attributes, events[index].time)
             found += [(index, id) for id in engine.match(event)]

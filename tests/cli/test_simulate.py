@@ -7,7 +7,7 @@ import pytest
 from support.command_line import Folder
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.overlays.json_file import to_json
-from tidegate.simulation.verifying.random_run import Run
+from tidegate.simulation.verifying.random_run import RandomRun
 from tidegate.simulation.workloads import WORKLOADS
 
 SMALL = ("--topology", "chain", "--brokers", "3", "--subscribers", "20", "--duration", "1s")
@@ -134,7 +134,9 @@ def test_verification(folder: Folder) -> None:
 def test_a_failing_seed_is_told_with_its_command(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Run, "problems", lambda run: ["bad"] * 7 if run.world.seed == 12 else [])
+    monkeypatch.setattr(
+        RandomRun, "problems", lambda run: ["bad"] * 7 if run.world.seed == 12 else []
+    )
     arguments = ("simulate", "--verify", "--routing", "flooding", "--topology", "random-tree")
     ran = folder.run(*arguments, "--seeds", "10-13")
     assert ran.code == 1

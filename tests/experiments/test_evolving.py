@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from tidegate.experiments import evolving
-from tidegate.experiments.evolving import SECONDS, WAYS, Way, measure
-from tidegate.experiments.numpy_baseline import Point, Yardstick
+from tidegate.experiments.evolving import SECONDS, WAYS, EvolveMethod, measure
+from tidegate.experiments.numpy_baseline import BaselineEvent, NumpyBaseline
 from tidegate.experiments.workloads import EVOLVING, HELD_AT_S, STILL, WINDOW, Workload
 
 LAZY = WAYS[1]
 COUNT = 400
 
 
-def way(name: str) -> Way:
+def way(name: str) -> EvolveMethod:
     (found,) = [each for each in WAYS if each.name == name]
     return found
 
@@ -42,7 +42,7 @@ def test_without_a_number_of_events_there_are_some(monkeypatch: pytest.MonkeyPat
 
 def test_wrong_answers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if everything were judged lazily."""
-    monkeypatch.setattr(Way, "judged_at", lambda _, times: times)
+    monkeypatch.setattr(EvolveMethod, "judged_at", lambda _, times: times)
     by_way = {each.way: each.wrong_pairs for each in measure(COUNT, 1, events=100)}
     assert by_way["static"] == by_way["lazy"] == 0
     assert by_way["periodic"] > 0
@@ -59,11 +59,11 @@ def test_when_ways_evaluate() -> None:
 
 
 def test_what_is_still_stands_where_the_others_are_after_some_seconds() -> None:
-    evolving_ones = Yardstick(COUNT, EVOLVING.conditions(COUNT))
-    still_ones = Yardstick(COUNT, STILL.conditions(COUNT))
+    evolving_ones = NumpyBaseline(COUNT, EVOLVING.conditions(COUNT))
+    still_ones = NumpyBaseline(COUNT, STILL.conditions(COUNT))
     some = 0
     for point in still_ones.points(STILL.events(200)):
-        at_that_time = Point(point.values, HELD_AT_S)
+        at_that_time = BaselineEvent(point.values, HELD_AT_S)
         found = still_ones.match(point).tolist()
         assert found == evolving_ones.match(at_that_time).tolist()
         some += len(found)

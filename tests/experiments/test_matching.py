@@ -11,7 +11,15 @@ from tidegate.cli import cli
 from tidegate.cli.bench.command import WORKLOADS as NAMES
 from tidegate.errors import TidegateError
 from tidegate.experiments import matching
-from tidegate.experiments.matching import GOALS, Case, Goal, Latency, MatchingSpeed, Memory, measure
+from tidegate.experiments.matching import (
+    GOALS,
+    Goal,
+    Latency,
+    MatchingCase,
+    MatchingSpeed,
+    Memory,
+    measure,
+)
 from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import WORKLOADS
 
@@ -45,11 +53,11 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[MatchingCase]:
     """The cases that a command measures; each is as fast as SPEED."""
-    cases: list[Case] = []
+    cases: list[MatchingCase] = []
 
-    def pretend(case: Case, progress: Progress = str) -> MatchingSpeed:
+    def pretend(case: MatchingCase, progress: Progress = str) -> MatchingSpeed:
         progress(f"{case}")
         cases.append(case)
         return replace(
@@ -65,7 +73,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
 
 
 def test_a_case_is_measured_in_every_way() -> None:
-    speed = measure(Case("moving", 200, events=64, rounds=2))
+    speed = measure(MatchingCase("moving", 200, events=64, rounds=2))
     assert (speed.workload, speed.engine) == ("moving", "columnar")
     assert (speed.subscriptions, speed.events) == (200, 64)
     assert 0 < speed.slowest_per_s <= speed.median_per_s <= speed.fastest_per_s
@@ -93,10 +101,10 @@ def test_the_command_measures() -> None:
 
 def test_an_unknown_engine_is_named() -> None:
     with pytest.raises(TidegateError, match="fast"):
-        measure(Case("market", 10, engine="fast"))
+        measure(MatchingCase("market", 10, engine="fast"))
 
 
-def test_without_a_workload_all_are_measured(measured: list[Case]) -> None:
+def test_without_a_workload_all_are_measured(measured: list[MatchingCase]) -> None:
     result = run()
     assert result.exit_code == 0, result.output
     assert [case.workload for case in measured] == list(WORKLOADS) == list(NAMES)
@@ -106,7 +114,7 @@ def test_without_a_workload_all_are_measured(measured: list[Case]) -> None:
     assert "market, 10,000 subscriptions, columnar" in result.stderr
 
 
-def test_what_has_goals_is_compared_with_them(measured: list[Case]) -> None:
+def test_what_has_goals_is_compared_with_them(measured: list[MatchingCase]) -> None:
     result = run("--all")
     assert result.exit_code == 0, result.output
     assert len(measured) == len(GOALS) == len(result.stdout.splitlines()) - 1
@@ -122,7 +130,7 @@ def test_a_goal_that_depends_on_another_workload() -> None:
     assert goal.events_per_s_given([SPEED]) == pytest.approx(450)
 
 
-def test_charts_are_drawn(measured: list[Case], tmp_path: Path) -> None:
+def test_charts_are_drawn(measured: list[MatchingCase], tmp_path: Path) -> None:
     folder = tmp_path / "charts"
     result = run("--chart", str(folder), "--subscriptions", "10000", "--json")
     assert result.exit_code == 0, result.output
@@ -134,13 +142,13 @@ def test_charts_are_drawn(measured: list[Case], tmp_path: Path) -> None:
 
 
 def test_a_sweep_stops_where_an_engine_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slower(case: Case, _: Progress) -> MatchingSpeed:
+    def slower(case: MatchingCase, _: Progress) -> MatchingSpeed:
         return replace(
             SPEED, subscriptions=case.subscriptions, median_per_s=3e4 / case.subscriptions
         )
 
     monkeypatch.setattr(matching, "measure", slower)
-    sizes = [speed.subscriptions for speed in matching.sweep(Case("market", 1_000_000))]
+    sizes = [speed.subscriptions for speed in matching.sweep(MatchingCase("market", 1_000_000))]
     assert sizes == [1000, 3000, 10_000]
 
 

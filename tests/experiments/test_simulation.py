@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from tidegate.cli import cli
 from tidegate.experiments import simulation
-from tidegate.experiments.simulation import CASES, Case, measure, measure_apart
+from tidegate.experiments.simulation import CASES, SimulationCase, measure, measure_apart
 
-SMALL = Case("tree", 8, "subscription", subscribers=20, events=200)
+SMALL = SimulationCase("tree", 8, "subscription", subscribers=20, events=200)
 
 
 def test_what_is_measured() -> None:

@@ -52,7 +52,7 @@ def test_a_round_has_as_many_events_as_take_long_enough(monkeypatch: pytest.Monk
         asked.append(events)
         return 2 * events
 
-    speed = spark_matching._measure(spark_matching._Way("ours", run, 10), 50, rounds=3)
+    speed = spark_matching._measure(spark_matching._MatchMethod("ours", run, 10), 50, rounds=3)
     assert asked == [10, 10, 100, 1000, 5000, 5000, 5000, 5000]
     assert (speed.way, speed.subscriptions, speed.events, speed.matches) == (
         "ours",

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.experiments.numpy_baseline import Yardstick
+from tidegate.experiments.numpy_baseline import NumpyBaseline
 from tidegate.experiments.workloads import EVENT_TIME, EVENTS_PER_S, SINCE, SYMBOLS, WORKLOADS
 from tidegate.language.filters import Filter
 from tidegate.language.parsing.bulk import BulkParser
@@ -80,7 +80,7 @@ def test_market_quotes() -> None:
 
 def test_market_matches_as_often_as_was_said() -> None:
     """About 105 matches an event at 100,000 subscriptions."""
-    yardstick = Yardstick(COUNT, WORKLOADS["market"].conditions(COUNT))
+    yardstick = NumpyBaseline(COUNT, WORKLOADS["market"].conditions(COUNT))
     points = list(yardstick.points(WORKLOADS["market"].events(2000)))
     matches = sum(len(yardstick.match(point)) for point in points) / len(points)
     assert matches * 100_000 / COUNT == pytest.approx(105, rel=0.1)
@@ -155,7 +155,7 @@ def test_engines_find_what_the_yardstick_finds(name: str, matcher: str) -> None:
     count = 300
     engine = Engine(matcher=matcher)
     ids = engine.subscribe_batch(workload.subscriptions(count))
-    yardstick = Yardstick(count, workload.conditions(count))
+    yardstick = NumpyBaseline(count, workload.conditions(count))
     events = workload.events(60)
 
     def by_engine() -> Pairs:
@@ -188,7 +188,7 @@ def test_the_yardstick_compares_rare_conditions_for_just_those_that_have_them() 
     """With more subscriptions, every condition of `wide` is rare, and none of `market`."""
     for name in ("wide", "market"):
         conditions = WORKLOADS[name].conditions(2000)
-        yardstick = Yardstick(2000, conditions)
+        yardstick = NumpyBaseline(2000, conditions)
         for point in yardstick.points(WORKLOADS[name].events(20)):
             expected = np.ones(2000, np.bool_)
             for each in conditions:

@@ -19,7 +19,7 @@ from tidegate.language.expressions import (
     Expression,
     Negated,
     Now,
-    Parameter,
+    ParameterRef,
     Slot,
     Variable,
     children,
@@ -239,7 +239,7 @@ def test_constants_differ_by_type() -> None:
     assert len({Constant(value) for value in one}) == 4
     assert Constant(1) != Constant(1.0)
     assert Constant(1) != Constant(True)
-    assert Constant(1) != Parameter("1")
+    assert Constant(1) != ParameterRef("1")
     assert Constant("a") == Constant("a")
 
 
@@ -257,7 +257,7 @@ def test_a_shape_has_no_value() -> None:
         (Negated(Constant(-math.inf)), "--infinity"),
         (Negated(Constant(-0.0)), "--0.0"),
         (Negated(Negated(Elapsed())), "--t"),
-        (Negated(Parameter("p")), "-:p"),
+        (Negated(ParameterRef("p")), "-:p"),
         (Negated(Now()), "-now()"),
         (Negated(Slot(0)), "-?"),
         (Negated(Arithmetic("*", Elapsed(), Elapsed())), "-(t * t)"),

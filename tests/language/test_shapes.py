@@ -15,7 +15,7 @@ from tidegate.language.expressions import (
     Elapsed,
     Environment,
     Expression,
-    Parameter,
+    ParameterRef,
     Slot,
 )
 from tidegate.language.parsing.parser import parse_filter
@@ -34,14 +34,14 @@ def shape_and_row(text: str | Node) -> tuple[Shape, Row]:
     return shape, row_of(filled)
 
 
-def typed(row: Row) -> list[tuple[type, Value | Parameter]]:
+def typed(row: Row) -> list[tuple[type, Value | ParameterRef]]:
     return [(type(value), value) for value in row]
 
 
 def test_the_example_of_the_design() -> None:
     shape, row = shape_and_row("symbol = 'IBM' and price < :limit and x >= -3 + t")
     assert str(shape) == "price < ? and symbol = ? and x >= ? + t"
-    assert row == (Parameter("limit"), "IBM", -3)
+    assert row == (ParameterRef("limit"), "IBM", -3)
     assert shape.width == 3
 
 
@@ -51,7 +51,7 @@ def test_the_example_of_the_design() -> None:
         ("true", "true", ()),
         ("false", "false", ()),
         ("a = 1", "a = ?", (1,)),
-        ("a = :p", "a = ?", (Parameter("p"),)),
+        ("a = :p", "a = ?", (ParameterRef("p"),)),
         ("a = @load", "a = @load", ()),
         ("a = t + 1", "a = t + ?", (1,)),
         ("a = -t", "a = -t", ()),
@@ -71,7 +71,7 @@ def test_the_example_of_the_design() -> None:
         ("a > timestamp '2026-01-02'", "a > ?", (datetime(2026, 1, 2, tzinfo=UTC),)),
         ("a > infinity", "a > ?", (float("inf"),)),
         ("`b c` = 1", "`b c` = ?", (1,)),
-        ("a = min(1, :p, t)", "a = min(?, ?, t)", (1, Parameter("p"))),
+        ("a = min(1, :p, t)", "a = min(?, ?, t)", (1, ParameterRef("p"))),
     ],
 )
 def test_shapes_and_rows(text: str, shape: str, row: Row) -> None:
@@ -96,12 +96,12 @@ def test_a_filled_shape_means_the_same_and_has_the_same_shape(
 
 @given(open_nodes, st.randoms(use_true_random=False))
 def test_neither_the_shape_nor_its_order_depends_on_the_values(node: Node, random: Random) -> None:
-    pool: list[Value | Parameter] = [*strategies.EDGE_NUMBERS, "a", True, Parameter("p")]
+    pool: list[Value | ParameterRef] = [*strategies.EDGE_NUMBERS, "a", True, ParameterRef("p")]
     others = [random.choice(pool) for _ in range(100)]
 
     def other(index: int) -> Expression:
         held = others[index]
-        return held if isinstance(held, Parameter) else Constant(held)
+        return held if isinstance(held, ParameterRef) else Constant(held)
 
     shape, row = shape_and_row(map_leaves(node, _counting(other)))
     numbered, order = shape_and_row(map_leaves(node, _counting(Constant)))
@@ -114,7 +114,7 @@ def _counting(make: Callable[[int], Expression]) -> Callable[[Expression], Expre
     indexes = count()
 
     def leaf(old: Expression) -> Expression:
-        return make(next(indexes)) if isinstance(old, (Constant, Parameter)) else old
+        return make(next(indexes)) if isinstance(old, (Constant, ParameterRef)) else old
 
     return leaf
 
@@ -131,13 +131,13 @@ def test_predicates_in_another_order_have_the_same_shape(parts: list[Node], rand
 
 def test_a_shape_can_be_filled_with_another_row() -> None:
     shape, _ = shape_and_row("price < 10 and symbol = 'IBM' and x > 1 + t")
-    row: Row = (Parameter("limit"), True, -2.5)
+    row: Row = (ParameterRef("limit"), True, -2.5)
     assert str(shape.fill(row)) == "price < :limit and symbol = true and x > -2.5 + t"
 
 
 def test_slots_are_numbered_as_the_row() -> None:
     shape, filled = split(parse_filter("b = 2 and a in (1, :p) and c > t"))
-    assert filled == [Constant(1), Parameter("p"), Constant(2)]
+    assert filled == [Constant(1), ParameterRef("p"), Constant(2)]
     assert [predicate.attribute for predicate in shape.disjuncts[0]] == ["a", "b", "c"]
     assert shape.disjuncts[0][2].operands == (Elapsed(),)
 

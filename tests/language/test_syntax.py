@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.strategies import nodes
-from tidegate.language.expressions import Constant, Expression, Parameter, Slot
+from tidegate.language.expressions import Constant, Expression, ParameterRef, Slot
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import (
     COMPLEMENT,
@@ -98,7 +98,7 @@ def test_complements_come_in_pairs() -> None:
 def test_printing() -> None:
     assert str(And((Or((A, B)), C))) == "(a is not null or b is not null) and c is not null"
     assert str(Or((And((A, B)), C))) == "a is not null and b is not null or c is not null"
-    between = Predicate("a", Operator.NOT_BETWEEN, (Constant(1), Parameter("p")))
+    between = Predicate("a", Operator.NOT_BETWEEN, (Constant(1), ParameterRef("p")))
     assert str(between) == "a not between 1 and :p"
     assert str(Predicate("a", Operator.IN, (Constant("x"), Slot(1)))) == "a in ('x', ?)"
     assert (str(YES), str(NO)) == ("true", "false")

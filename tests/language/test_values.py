@@ -21,11 +21,11 @@ from tidegate.language.values import (
     Kind,
     Value,
     format_value,
-    from_micros,
+    from_us,
     kind_of,
     parse_timestamp,
-    to_micros,
     to_time,
+    to_us,
     to_value,
 )
 
@@ -221,14 +221,14 @@ def test_any_text_is_a_timestamp_or_refused(text: str) -> None:
 
 @given(strategies.times)
 def test_micros_are_exact(time: datetime) -> None:
-    assert from_micros(to_micros(time)) == time
+    assert from_us(to_us(time)) == time
 
 
 def test_micros_beyond_timestamps() -> None:
-    assert from_micros(to_micros(datetime.max.replace(tzinfo=UTC)) + 1) is None
-    assert from_micros(10**30) is None
-    assert from_micros(-(10**30)) is None
-    assert to_micros(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)) == -1
+    assert from_us(to_us(datetime.max.replace(tzinfo=UTC)) + 1) is None
+    assert from_us(10**30) is None
+    assert from_us(-(10**30)) is None
+    assert to_us(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)) == -1
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tidegate import BadValueError, Engine, VariableError
-from tidegate.language.values import to_micros
-from tidegate.language.variables import DAY_MICROS, Known, Variables
+from tidegate.language.values import to_us
+from tidegate.language.variables import DAY_US, Variables, VariableState
 from tidegate.matching.engine import MATCHERS
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -28,17 +28,17 @@ def test_values_are_set_and_taken_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("micros", "expected"),
+    ("time_us", "expected"),
     [
         (0, 0.0),
-        (to_micros(NOON), 43_200.0),
-        (to_micros(NOON) + 250_000, 43_200.25),
-        (DAY_MICROS - 1, 86_399.999999),
+        (to_us(NOON), 43_200.0),
+        (to_us(NOON) + 250_000, 43_200.25),
+        (DAY_US - 1, 86_399.999999),
         (-1, 86_399.999999),  # the last moment of 1969
     ],
 )
-def test_the_time_of_day(micros: int, expected: float) -> None:
-    assert Known().at(micros)["time_of_day"] == expected
+def test_the_time_of_day(time_us: int, expected: float) -> None:
+    assert VariableState().at(time_us)["time_of_day"] == expected
 
 
 def test_without_a_time_there_is_no_time_of_day() -> None:
@@ -70,7 +70,7 @@ def test_a_provider_is_asked_with_the_time_of_the_event_and_only_once() -> None:
 
     variables = Variables()
     variables.provide("load", provide)
-    seen = variables.at(to_micros(NOON))
+    seen = variables.at(to_us(NOON))
     assert asked == []
     assert [seen["load"], seen["load"], seen.get("load")] == [1, 1, 1]
     assert asked == [NOON]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.strategies import NAMES, values
 from tidegate.errors import EventError
 from tidegate.language.events import Event
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.batches import EventBatch, Matches, micros_of
+from tidegate.matching.batches import EventBatch, Matches, times_us_of
 from tidegate.matching.subscription import Moment
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -307,22 +307,22 @@ def test_events_are_judged_at_no_time_unless_told() -> None:
 
 def test_all_events_are_judged_at_one_time() -> None:
     batch = EventBatch.of(pa.table({"x": [1, 2]})).at(NOON)
-    assert [batch.moment(index).micros for index in range(2)] == [to_micros(NOON)] * 2
+    assert [batch.moment(index).time_us for index in range(2)] == [to_us(NOON)] * 2
 
 
 def test_each_event_is_judged_at_its_time() -> None:
     batch = EventBatch.of(pa.table({"x": [1, 2]})).judged_at(np.array([5, 7]))
-    assert [batch.moment(index).micros for index in range(2)] == [5, 7]
+    assert [batch.moment(index).time_us for index in range(2)] == [5, 7]
 
 
 def test_events_know_the_variables() -> None:
     batch = EventBatch.of(pa.table({"x": [1]})).knowing({"load": 0.5}).at(NOON)
-    assert batch.moment(0) == Moment(to_micros(NOON), {"load": 0.5, "time_of_day": 43_200.0})
+    assert batch.moment(0) == Moment(to_us(NOON), {"load": 0.5, "time_of_day": 43_200.0})
 
 
 def test_an_event_may_have_no_time_among_others_that_have_one() -> None:
     batch = EventBatch.of(pa.table({"x": [1, 2]})).judged_at(np.array([NO_TIME, 7]))
-    assert [batch.moment(index).micros for index in range(2)] == [None, 7]
+    assert [batch.moment(index).time_us for index in range(2)] == [None, 7]
     assert "time_of_day" not in batch.moment(0).variables
 
 
@@ -336,19 +336,19 @@ def test_a_part_of_a_batch() -> None:
     ]
     assert [some.time(index) for index in range(2)] == [6, 7]
     assert some.known is batch.known
-    assert EventBatch.of(table).part(0, 1).micros is None
+    assert EventBatch.of(table).part(0, 1).times_us is None
 
 
 def test_the_times_of_a_column() -> None:
     column = pa.array([NOON, NOON + timedelta(microseconds=1)], pa.timestamp("us", "UTC"))
-    assert micros_of(column, "time").tolist() == [to_micros(NOON), to_micros(NOON) + 1]
+    assert times_us_of(column, "time").tolist() == [to_us(NOON), to_us(NOON) + 1]
 
 
 def test_a_column_of_times_must_have_times() -> None:
     with pytest.raises(EventError, match=r"column 'time' .* must be of timestamps"):
-        micros_of(pa.array([1]), "time")
+        times_us_of(pa.array([1]), "time")
     with pytest.raises(EventError, match=r"column 'time' .* event 1 has none"):
-        micros_of(pa.array([NOON, None], pa.timestamp("us", "UTC")), "time")
+        times_us_of(pa.array([NOON, None], pa.timestamp("us", "UTC")), "time")
 
 
 def test_matches_as_a_table() -> None:

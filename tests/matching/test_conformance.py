@@ -111,7 +111,9 @@ def test_several_parameters_change_as_one(matcher: Matcher) -> None:
 def test_a_subscription_lives_from_since_until_before_until(matcher: Matcher) -> None:
     matcher.add([Subscription("s", parse("a = 1"), since=100, until=200)])
     event = Event.of({"a": 1})
-    found = {micros: matcher.match(event, Moment(micros)) for micros in (99, 100, 199, 200, None)}
+    found = {
+        time_us: matcher.match(event, Moment(time_us)) for time_us in (99, 100, 199, 200, None)
+    }
     assert found == {99: [], 100: ["s"], 199: ["s"], 200: [], None: ["s"]}
 
 

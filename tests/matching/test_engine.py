@@ -17,7 +17,7 @@ from tidegate.errors import (
 )
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.engine import Engine
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -136,7 +136,7 @@ def test_a_moment_has_the_time_and_the_variables_of_then(engine: Engine) -> None
     engine.set_variables(more=0)
     assert engine.match_at(later, then) == [sub.id]
     assert engine.match_at(later, engine.moment(later)) == []
-    assert engine.moment().micros == engine.moment(Event.of({})).micros == to_micros(START)
+    assert engine.moment().time_us == engine.moment(Event.of({})).time_us == to_us(START)
 
 
 def test_batches_from_arrow(engine: Engine) -> None:

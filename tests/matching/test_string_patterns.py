@@ -19,10 +19,10 @@ from tidegate.matching.string_patterns import (
     MERGE_RATIO,
     RECENT_MAX,
     Anchor,
+    AnchorPlace,
     Outline,
-    Place,
+    StringPatterns,
     Substrings,
-    TextPatterns,
 )
 
 STARTS, ENDS, CONTAINS, LIKE = (
@@ -43,8 +43,8 @@ any_pattern = st.tuples(st.sampled_from([STARTS, ENDS, CONTAINS]), any_text) | s
 )
 
 
-def numbered(patterns: Iterable[Pattern]) -> TextPatterns:
-    found = TextPatterns()
+def numbered(patterns: Iterable[Pattern]) -> StringPatterns:
+    found = StringPatterns()
     for operator, text in patterns:
         found.number(operator, text)
     found.settle()
@@ -69,7 +69,7 @@ def wanted(patterns: Iterable[Pattern], text: str) -> list[int]:
 def test_agrees_with_the_meaning_while_patterns_are_added(
     steps: list[Pattern | str | None], anchor_chars_max: int, recent_max: int, merge_ratio: int
 ) -> None:
-    patterns = TextPatterns()
+    patterns = StringPatterns()
     added: dict[Pattern, int] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(texts_module, "ANCHOR_CHARS_MAX", anchor_chars_max)
@@ -101,11 +101,11 @@ def test_empty_patterns(text: str) -> None:
 
 def test_without_patterns_nothing_is_satisfied() -> None:
     assert numbered([]).satisfied("a").tolist() == []
-    assert len(TextPatterns()) == 0
+    assert len(StringPatterns()) == 0
 
 
 def test_a_pattern_keeps_its_number() -> None:
-    patterns = TextPatterns()
+    patterns = StringPatterns()
     assert [patterns.number(*each) for each in [(LIKE, "a%"), (STARTS, "a"), (LIKE, "a%")]] == [
         0,
         1,
@@ -117,7 +117,7 @@ def test_a_pattern_keeps_its_number() -> None:
 
 
 def test_a_bad_like_pattern_is_refused() -> None:
-    patterns = TextPatterns()
+    patterns = StringPatterns()
     with pytest.raises(GlobError):
         patterns.number(LIKE, "a\\b")
     assert len(patterns) == 0
@@ -127,45 +127,47 @@ def test_a_bad_like_pattern_is_refused() -> None:
 @pytest.mark.parametrize("operator", [Operator.NOT_LIKE, Operator.NOT_CONTAINS, Operator.EQUAL])
 def test_only_patterns_are_numbered(operator: Operator) -> None:
     with pytest.raises(ValueError, match="is no pattern"):
-        TextPatterns().number(operator, "a")
+        StringPatterns().number(operator, "a")
 
 
 @pytest.mark.parametrize(
     ("operator", "text", "place", "literal", "exact"),
     [
-        (STARTS, "ab", Place.START, "ab", True),
-        (ENDS, "ab", Place.END, "ab", True),
-        (CONTAINS, "ab", Place.ANYWHERE, "ab", True),
-        (CONTAINS, "", Place.START, "", True),
-        (LIKE, "", Place.WHOLE, "", True),
-        (LIKE, r"a\%b", Place.WHOLE, "a%b", True),
-        (LIKE, "ab%", Place.START, "ab", True),
-        (LIKE, "%%ab", Place.END, "ab", True),
-        (LIKE, "%ab%", Place.ANYWHERE, "ab", True),
-        (LIKE, "%", Place.START, "", True),
-        (LIKE, "ab_", Place.START, "ab", False),
-        (LIKE, "ab_%", Place.START, "ab", False),
-        (LIKE, "_ab", Place.END, "ab", False),
-        (LIKE, "%_ab%", Place.ANYWHERE, "ab", False),
-        (LIKE, "ab%cd", Place.START, "ab", False),
-        (LIKE, "a%cd", Place.END, "cd", False),
-        (LIKE, "a%bcd%ef", Place.ANYWHERE, "bcd", False),
-        (LIKE, "__", Place.START, "", False),
-        (LIKE, "%_", Place.START, "", False),
+        (STARTS, "ab", AnchorPlace.START, "ab", True),
+        (ENDS, "ab", AnchorPlace.END, "ab", True),
+        (CONTAINS, "ab", AnchorPlace.ANYWHERE, "ab", True),
+        (CONTAINS, "", AnchorPlace.START, "", True),
+        (LIKE, "", AnchorPlace.WHOLE, "", True),
+        (LIKE, r"a\%b", AnchorPlace.WHOLE, "a%b", True),
+        (LIKE, "ab%", AnchorPlace.START, "ab", True),
+        (LIKE, "%%ab", AnchorPlace.END, "ab", True),
+        (LIKE, "%ab%", AnchorPlace.ANYWHERE, "ab", True),
+        (LIKE, "%", AnchorPlace.START, "", True),
+        (LIKE, "ab_", AnchorPlace.START, "ab", False),
+        (LIKE, "ab_%", AnchorPlace.START, "ab", False),
+        (LIKE, "_ab", AnchorPlace.END, "ab", False),
+        (LIKE, "%_ab%", AnchorPlace.ANYWHERE, "ab", False),
+        (LIKE, "ab%cd", AnchorPlace.START, "ab", False),
+        (LIKE, "a%cd", AnchorPlace.END, "cd", False),
+        (LIKE, "a%bcd%ef", AnchorPlace.ANYWHERE, "bcd", False),
+        (LIKE, "__", AnchorPlace.START, "", False),
+        (LIKE, "%_", AnchorPlace.START, "", False),
     ],
 )
-def test_anchors(operator: Operator, text: str, place: Place, literal: str, exact: bool) -> None:
+def test_anchors(
+    operator: Operator, text: str, place: AnchorPlace, literal: str, exact: bool
+) -> None:
     assert Outline.of(operator, text).anchor() == Anchor(place, literal, exact)
 
 
 def test_long_literals_are_cut_on_the_side_away_from_the_end_they_stand_at() -> None:
     long, cut = "a" + "b" * ANCHOR_CHARS_MAX, ANCHOR_CHARS_MAX
     for operator, text, place, literal in [
-        (STARTS, long, Place.START, long[:cut]),
-        (ENDS, long, Place.END, long[-cut:]),
-        (CONTAINS, long, Place.ANYWHERE, long[:cut]),
-        (LIKE, f"%{long}%", Place.ANYWHERE, long[:cut]),
-        (LIKE, f"{long}%{long}bb", Place.START, long[:cut]),
+        (STARTS, long, AnchorPlace.START, long[:cut]),
+        (ENDS, long, AnchorPlace.END, long[-cut:]),
+        (CONTAINS, long, AnchorPlace.ANYWHERE, long[:cut]),
+        (LIKE, f"%{long}%", AnchorPlace.ANYWHERE, long[:cut]),
+        (LIKE, f"{long}%{long}bb", AnchorPlace.START, long[:cut]),
     ]:
         assert Outline.of(operator, text).anchor() == Anchor(place, literal, exact=False)
 
@@ -197,7 +199,7 @@ def test_a_pattern_of_a_million_characters() -> None:
     assert found.satisfied("1" + long[: 2 * ANCHOR_CHARS_MAX]).tolist() == [1]
 
 
-def filled(more: Iterable[Pattern]) -> tuple[TextPatterns, list[Pattern]]:
+def filled(more: Iterable[Pattern]) -> tuple[StringPatterns, list[Pattern]]:
     """So many patterns that those anywhere in a text are found by an automaton."""
     patterns = [*more, *((CONTAINS, f"<{number}>") for number in range(RECENT_MAX + 1))]
     return numbered(patterns), patterns

@@ -4,7 +4,7 @@ import pytest
 
 from tidegate.errors import UnresolvedError
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.subscription import Moment, Subscription
 
 SECOND = 1_000_000
@@ -29,12 +29,12 @@ def test_it_lives_from_since_until_before_until(
     since: int | None, until: int | None, expected: list[bool]
 ) -> None:
     made = subscription(since, until)
-    assert [made.lives(Moment(micros)) for micros in (-1, 0, 4, 5)] == expected
+    assert [made.lives(Moment(time_us)) for time_us in (-1, 0, 4, 5)] == expected
     assert made.lives(Moment())
 
 
 @pytest.mark.parametrize(
-    ("since", "origin", "micros", "t"),
+    ("since", "origin", "time_us", "t"),
     [
         (0, None, 3 * SECOND, 3.0),
         (2 * SECOND, 0, 3 * SECOND, 3.0),
@@ -45,11 +45,11 @@ def test_it_lives_from_since_until_before_until(
     ],
 )
 def test_t_counts_from_the_origin_or_else_from_since(
-    since: int | None, origin: int | None, micros: int | None, t: float
+    since: int | None, origin: int | None, time_us: int | None, t: float
 ) -> None:
-    environment = subscription(since, None, origin).environment(Moment(micros, {"load": 2}))
+    environment = subscription(since, None, origin).environment(Moment(time_us, {"load": 2}))
     assert environment.t == t
-    assert environment.now == (None if micros is None else from_micros(micros))
+    assert environment.now == (None if time_us is None else from_us(time_us))
     assert (environment.parameters, environment.variables) == ({"k": 1}, {"load": 2})
 
 

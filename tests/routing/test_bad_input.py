@@ -15,7 +15,7 @@ from tidegate.language.evolve import Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.limits import Limits
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
-from tidegate.matching.poset.moving import Moving
+from tidegate.matching.poset.wanted_filter import EvolvingFilter
 from tidegate.routing.broker import Broker, BrokerLimits
 from tidegate.routing.messages import (
     Accept,
@@ -28,7 +28,6 @@ from tidegate.routing.messages import (
     Delegate,
     Deliver,
     Disconnect,
-    Found,
     HandOver,
     InForce,
     Interests,
@@ -44,6 +43,7 @@ from tidegate.routing.messages import (
     Release,
     Resume,
     Seek,
+    SeekReply,
     Stamp,
     Subscribe,
     Suspend,
@@ -58,6 +58,7 @@ from tidegate.routing.patterns.delegation import LEVELS_MAX
 from tidegate.routing.strategies import strategy
 
 ANN, BOB = Client("ann"), Client("bob")
+evolving = EvolvingFilter
 OFFERED = parse_advertisement("x > 1")
 KEY, UNKNOWN = Key(1, None), Key(99, None)
 LONG = parse(f"x = '{'a' * 58}'")
@@ -208,7 +209,7 @@ def test_too_many_subscriptions_and_advertisements() -> None:
         (Notify(publication(NOW), "p"), "has one tree only"),
         (Probe("far", 1, "p"), "has one tree only"),
         (Seek("far", 1, BOB, "m", "p"), "has one tree only"),
-        (Found("far", 1, False), "no client moves"),
+        (SeekReply("far", 1, False), "no client moves"),
         (Release("far", 1), "no client moves"),
         (HandOver("far", 1, ()), "no client moves"),
         (Connect("d", 1), "'q' is a neighbour of 'm' already"),
@@ -291,7 +292,7 @@ def a_broker_with_names() -> Around:
     around.tell(ANN, Subscribe("x < :n", "s", {"n": 5}, version=3))
     around.tell(ANN, Subscribe("x < :n + t", "moving", {"n": 5}, Periodic(1.0), version=4))
     around.tell("q", Interests(((KEY, parse("x > 3 and y = 'a'")),)))
-    around.tell("q", Interests(((Key(2, None), Moving(parse("x > 3 - t"), 5)),)))
+    around.tell("q", Interests(((Key(2, None), evolving(parse("x > 3 - t"), 5)),)))
     return around
 
 
@@ -408,12 +409,12 @@ FINE = (Key(9, None), parse("y > 1"))
         (cells((0, [1])), "a cell cannot hold that"),
         (cells((0, 2**63)), "a cell cannot hold that"),
         (Interests((FINE,), (Key(2, None),), ((KEY, ((5, 1),)),)), "none of number 5"),
-        (Interests((FINE, (UNKNOWN, Moving(parse("x < :p + t"), 0)))), "has parameters or vari"),
-        (Interests((FINE, (UNKNOWN, Moving(parse("x < @v + t"), 0)))), "has parameters or vari"),
-        (Interests(((UNKNOWN, Moving(parse("x < t"), bad("now"))),)), "does not say since when"),
-        (Interests(((UNKNOWN, Moving(parse("x < t"), 10**400)),)), "does not say since when"),
-        (Interests(((UNKNOWN, Moving(parse("x < t"), 0, bad("lazy"))),)), "does not say since"),
-        (Interests(((UNKNOWN, Moving(bad("x < t"), 0)),)), "not for x < t since 0 us"),
+        (Interests((FINE, (UNKNOWN, evolving(parse("x < :p + t"), 0)))), "has parameters or vari"),
+        (Interests((FINE, (UNKNOWN, evolving(parse("x < @v + t"), 0)))), "has parameters or vari"),
+        (Interests(((UNKNOWN, evolving(parse("x < t"), bad("now"))),)), "does not say since when"),
+        (Interests(((UNKNOWN, evolving(parse("x < t"), 10**400)),)), "does not say since when"),
+        (Interests(((UNKNOWN, evolving(parse("x < t"), 0, bad("lazy"))),)), "does not say since"),
+        (Interests(((UNKNOWN, evolving(bad("x < t"), 0)),)), "not for x < t since 0 us"),
         (Interests(((UNKNOWN, parse("x < t")),)), "whose values are known, not for x < t"),
         (Interests(((UNKNOWN, parse("x < @v")),)), "whose values are known, not for x < @v"),
         (Update("s", 9, {"n": 6}), "a broker cannot send Update"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.broker_network import Network
 from tidegate.language.events import Event
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.routing.messages import (
     Deliver,
     Depart,
@@ -44,10 +44,10 @@ def test_an_event_gets_a_time_a_stamp_and_the_name_of_who_published_it() -> None
     network.subscribe("a", "ann", "x = 1")
     network.now_us = 10
     network.ask("a", "pub", Publish(Event.of({"x": 1})))
-    at = from_micros(5)
+    at = from_us(5)
     network.ask("a", "pub", Publish(Event.of({"x": 1}, at)))
     assert network.received["ann"] == [
-        Deliver(Publication(Event.of({"x": 1}, from_micros(10)), Stamp("a", 1, 1), "pub")),
+        Deliver(Publication(Event.of({"x": 1}, from_us(10)), Stamp("a", 1, 1), "pub")),
         Deliver(Publication(Event.of({"x": 1}, at), Stamp("a", 1, 2), "pub")),
     ]
 

@@ -15,7 +15,7 @@ from tidegate.errors import RoutingError
 from tidegate.language.evolve import Lazy, Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
-from tidegate.matching.poset.moving import Moving, Standing, filter_of
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
 from tidegate.routing.cell_updates import altered, differing_cells, structure
 
 
@@ -53,12 +53,12 @@ def test_what_asks_something_else_has_another_structure(one: str, other: str) ->
 
 def test_the_structure_of_what_moves_has_its_origin_and_how_it_evolves() -> None:
     filter = parse("x < 3 + t")
-    same = [Moving(filter, 5, Lazy()), Moving(parse("x < 8 + t"), 5, Lazy())]
-    others: list[Standing] = [
-        Moving(filter, 6, Lazy()),
-        Moving(filter, 5, Periodic(1.0)),
-        Moving(filter, 5),
-        Moving(parse("x < 3 - t"), 5, Lazy()),
+    same = [EvolvingFilter(filter, 5, Lazy()), EvolvingFilter(parse("x < 8 + t"), 5, Lazy())]
+    others: list[WantedFilter] = [
+        EvolvingFilter(filter, 6, Lazy()),
+        EvolvingFilter(filter, 5, Periodic(1.0)),
+        EvolvingFilter(filter, 5),
+        EvolvingFilter(parse("x < 3 - t"), 5, Lazy()),
         parse("x < 3"),
     ]
     assert structure(same[0]) == structure(same[1])
@@ -73,9 +73,9 @@ def test_only_what_differs_is_given() -> None:
 
 
 def test_what_moves_keeps_its_origin() -> None:
-    moving = Moving(parse("x < 3 + t and kind = 'a'"), 5, Periodic(2.0))
+    moving = EvolvingFilter(parse("x < 3 + t and kind = 'a'"), 5, Periodic(2.0))
     changed = altered(moving, [(1, 9)])
-    assert changed == Moving(parse("kind = 'a' and x < 9 + t"), 5, Periodic(2.0))
+    assert changed == EvolvingFilter(parse("kind = 'a' and x < 9 + t"), 5, Periodic(2.0))
     assert altered(moving, [(0, "b"), (1, 7)]) == altered(altered(moving, [(0, "b")]), [(1, 7)])
 
 
@@ -105,7 +105,7 @@ any_filter = nodes(predicates()).map(Filter)
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[Standing, Standing]:
+def pairs(draw: st.DrawFn) -> tuple[WantedFilter, WantedFilter]:
     """Two of one structure."""
     one = draw(any_filter | moving_filters)
     shape, row = one.shape_and_row
@@ -113,12 +113,12 @@ def pairs(draw: st.DrawFn) -> tuple[Standing, Standing]:
     if not one.evolves:
         return one, other
     origin_us, evolve = draw(origins), draw(policies)
-    return Moving(one, origin_us, evolve), Moving(other, origin_us, evolve)
+    return EvolvingFilter(one, origin_us, evolve), EvolvingFilter(other, origin_us, evolve)
 
 
 @given(pairs(), st.data())
 def test_with_the_cells_that_differ_one_becomes_the_other(
-    pair: tuple[Standing, Standing], data: st.DataObject
+    pair: tuple[WantedFilter, WantedFilter], data: st.DataObject
 ) -> None:
     old, new = pair
     assert structure(old) == structure(new)

@@ -13,7 +13,7 @@ from tidegate.language.evolve import Lazy
 from tidegate.language.filters import parse
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
-from tidegate.matching.poset.moving import Moving, Standing
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.checks import (
     check_filter,
@@ -23,7 +23,7 @@ from tidegate.routing.checks import (
     checked_advertisement,
     checked_named,
     checked_subscription,
-    is_micros,
+    is_time_us,
     too_large,
     updated,
 )
@@ -132,11 +132,13 @@ def test_limits_count_for_changes_too() -> None:
 
 @pytest.mark.parametrize("time_us", [0, -62_135_596_800_000_000, 253_402_300_799_999_999])
 def test_times_in_microseconds(time_us: int) -> None:
-    assert is_micros(time_us)
-    assert not is_micros(time_us * 10**9 + 2**62)
-    assert not is_micros(str(time_us))
+    assert is_time_us(time_us)
+    assert not is_time_us(time_us * 10**9 + 2**62)
+    assert not is_time_us(str(time_us))
 
 
-@pytest.mark.parametrize("wanted", [parse("x < 1"), Moving(parse("x < t + now()"), 0, Lazy())])
-def test_what_may_stand_in_tables(wanted: Standing) -> None:
+@pytest.mark.parametrize(
+    "wanted", [parse("x < 1"), EvolvingFilter(parse("x < t + now()"), 0, Lazy())]
+)
+def test_what_may_stand_in_tables(wanted: WantedFilter) -> None:
     check_standing(wanted, DEFAULT_LIMITS)

@@ -12,13 +12,13 @@ from support.broker_network import Network
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached, Evolve, Lazy, Periodic
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
-from tidegate.matching.poset.moving import Moving, filter_of
+from tidegate.language.values import from_us
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, filter_of
 from tidegate.routing.messages import (
     Cancel,
     Interests,
     Key,
-    Match,
+    MatchedVersion,
     Message,
     Notify,
     Publish,
@@ -52,7 +52,7 @@ class Watched(Network):
     def publish_at(self, second: float, broker: str = "a", **attributes: object) -> None:
         """Publish an event when its time has come, and let it arrive."""
         self.now_us = max(self.now_us, round(second * SECOND))
-        event = Event.of(attributes, from_micros(round(second * SECOND)))
+        event = Event.of(attributes, from_us(round(second * SECOND)))
         self.ask(broker, "pub", Publish(event))
         self.run()
 
@@ -94,7 +94,7 @@ def test_it_crosses_each_link_once(evolve: Evolve | None, architecture: Architec
     for _, _, message in network.passed:
         assert isinstance(message, Interests)
         ((_, item),) = message.wanted
-        assert item == Moving(parse(GAME), 0, evolve)
+        assert item == EvolvingFilter(parse(GAME), 0, evolve)
 
 
 @every_policy
@@ -175,7 +175,7 @@ def test_a_parameter_inside_a_function() -> None:
     for x in (10, 110):
         network.publish_at(10, x=x)
     assert network.delivered("ann") == [{"x": 110}]
-    assert network.matches("ann") == [(Match("s", 2),)]
+    assert network.matches("ann") == [(MatchedVersion("s", 2),)]
     assert network.count(Notify) == 3
 
 

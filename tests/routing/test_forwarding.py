@@ -11,12 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.moving import Standing
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.cell_updates import altered, differing_cells, structure
-from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding
+from tidegate.routing.forwarding import Asker, Forwarding, NamedAsker, NeighbourAsker
 from tidegate.routing.messages import Client, Key
-from tidegate.routing.outbox import Label
+from tidegate.routing.outbox import Destination
 
 PEERS = ["p", "q", "r"]
 TREES = ["t", "u"]
@@ -28,7 +28,7 @@ FILTERS_USED = [
 
 items = st.sampled_from(FILTERS_USED)
 clients = st.sampled_from(CLIENTS)
-claims = st.builds(Claim, clients, st.sampled_from("ab"))
+claims = st.builds(NamedAsker, clients, st.sampled_from("ab"))
 peers = st.sampled_from(PEERS)
 keys = st.builds(Key, st.integers(0, 3), st.sampled_from(TREES))
 
@@ -37,7 +37,7 @@ keys = st.builds(Key, st.integers(0, 3), st.sampled_from(TREES))
 class Receiver:
     """A neighbour that has only what it was sent, and does not take back what it never had."""
 
-    held: dict[Key, Standing] = field(default_factory=dict)
+    held: dict[Key, WantedFilter] = field(default_factory=dict)
 
 
 class Tables(RuleBasedStateMachine):
@@ -53,20 +53,22 @@ class Tables(RuleBasedStateMachine):
     @initialize(per_tree=st.booleans(), by_item=st.booleans())
     def begin(self, per_tree: bool, by_item: bool) -> None:
         self.per_tree = per_tree
-        self.table: Forwarding[Standing] = Forwarding(
+        self.table: Forwarding[WantedFilter] = Forwarding(
             FILTERS, self.wanted, structure=structure, by_item=by_item
         )
 
-    def wanted(self, node: Node[Standing]) -> Iterable[Label]:
+    def wanted(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
         return sorted({label for asker in node.subscribers for label in self.spread(asker)})
 
-    def spread(self, asker: object) -> Iterable[Label]:
+    def spread(self, asker: object) -> Iterable[Destination]:
         """To all neighbours but the one it came from; on its tree, if there are several."""
         tree = "me"
         sender = None
-        if isinstance(asker, Entry):
+        if isinstance(asker, NeighbourAsker):
             tree, sender = str(asker.key.tree), asker.peer
-        return {Label(peer, tree if self.per_tree else None) for peer in self.up if peer != sender}
+        return {
+            Destination(peer, tree if self.per_tree else None) for peer in self.up if peer != sender
+        }
 
     @rule(client=clients, item=items)
     def ask(self, client: Client, item: Filter) -> None:
@@ -84,12 +86,12 @@ class Tables(RuleBasedStateMachine):
         held[:] = left
 
     @rule(claim=claims, item=items)
-    def claim(self, claim: Claim, item: Filter) -> None:
+    def claim(self, claim: NamedAsker, item: Filter) -> None:
         self.table.claim(claim, item)
         self.asked[claim] = [item]
 
     @rule(claim=claims)
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: NamedAsker) -> None:
         self.table.release(claim)
         self.asked.pop(claim, None)
 
@@ -97,20 +99,20 @@ class Tables(RuleBasedStateMachine):
     def put(self, peer: str, key: Key, item: Filter) -> None:
         if peer in self.up:
             self.table.put(peer, key, item)
-            self.asked[Entry(peer, key)] = [item]
+            self.asked[NeighbourAsker(peer, key)] = [item]
 
     @rule(peer=peers, some=st.lists(keys, max_size=4))
     def take_back(self, peer: str, some: list[Key]) -> None:
         self.table.take_back(peer, some)
         for key in some:
-            self.asked.pop(Entry(peer, key), None)
+            self.asked.pop(NeighbourAsker(peer, key), None)
 
     @rule(peer=peers)
     def lose(self, peer: str) -> None:
         self.up.discard(peer)
         self.table.forget(peer)
         self.receivers[peer] = Receiver()
-        for asker in [each for each in self.asked if isinstance(each, Entry)]:
+        for asker in [each for each in self.asked if isinstance(each, NeighbourAsker)]:
             if asker.peer == peer:
                 del self.asked[asker]
 
@@ -138,7 +140,7 @@ class Tables(RuleBasedStateMachine):
         self.check_who_asked()
         expected = self.from_scratch()
         forwards = {
-            str(node.item): {each for each in node.forwards if isinstance(each, Label)}
+            str(node.item): {each for each in node.forwards if isinstance(each, Destination)}
             for node in self.table.poset
         }
         assert {self.name(item): labels for item, labels in expected} == forwards
@@ -150,15 +152,15 @@ class Tables(RuleBasedStateMachine):
             has = sorted((str(item), str(key.tree)) for key, item in receiver.held.items())
             assert has == should
 
-    def name(self, item: Standing) -> str:
+    def name(self, item: WantedFilter) -> str:
         """The text by which the poset knows what means the same."""
         node = self.table.poset.find(item)
         assert node is not None
         return str(node.item)
 
-    def from_scratch(self) -> list[tuple[Filter, set[Label]]]:
+    def from_scratch(self) -> list[tuple[Filter, set[Destination]]]:
         """Rule (1): widest first, so that what covers something is known before it."""
-        groups: list[tuple[Filter, set[Label]]] = []
+        groups: list[tuple[Filter, set[Destination]]] = []
         for asker, held in self.asked.items():
             for item in held:
                 same = next((each for each in groups if each[0].equals(item)), None)
@@ -166,7 +168,7 @@ class Tables(RuleBasedStateMachine):
                     same = item, set()
                     groups.append(same)
                 same[1].update(self.spread(asker))
-        found: list[tuple[Filter, set[Label]]] = []
+        found: list[tuple[Filter, set[Destination]]] = []
         for item, labels in sorted(
             groups, key=lambda each: -sum(each[0].covers(other) for other, _ in groups)
         ):
@@ -182,7 +184,7 @@ class Tables(RuleBasedStateMachine):
             mine = {
                 asker.key: self.name(held[0])
                 for asker, held in self.asked.items()
-                if isinstance(asker, Entry) and asker.peer == peer
+                if isinstance(asker, NeighbourAsker) and asker.peer == peer
             }
             assert {key: self.name(self.table.item(peer, key)) for key in mine} == mine
             assert len(self.table.held_by(peer)) == len(mine)
@@ -194,7 +196,7 @@ class Tables(RuleBasedStateMachine):
         for client in CLIENTS:
             self.table.cancel(client, parse("true"))
             for name in "ab":
-                self.table.release(Claim(client, name))
+                self.table.release(NamedAsker(client, name))
         for peer in PEERS:
             self.table.take_back(peer, _all_keys())
         self.asked.clear()
@@ -214,18 +216,18 @@ TestTables = Tables.TestCase
 ANN, BOB = CLIENTS
 
 
-def everywhere(node: Node[Standing]) -> list[Label]:
+def everywhere(node: PosetNode[WantedFilter]) -> list[Destination]:
     """To p and q, but not back to who asked."""
-    asking = [each.peer for each in node.subscribers if isinstance(each, Entry)]
+    asking = [each.peer for each in node.subscribers if isinstance(each, NeighbourAsker)]
     others = len(node.subscribers) - len(asking)
-    return [Label(peer, None) for peer in "pq" if others or asking != [peer]]
+    return [Destination(peer, None) for peer in "pq" if others or asking != [peer]]
 
 
-def table() -> Forwarding[Standing]:
+def table() -> Forwarding[WantedFilter]:
     return Forwarding(FILTERS, everywhere)
 
 
-def told(table: Forwarding[Standing]) -> dict[str, tuple[list[str], int]]:
+def told(table: Forwarding[WantedFilter]) -> dict[str, tuple[list[str], int]]:
     """What is added for each neighbour, and how much is taken back."""
     return {
         peer: ([str(item) for _, item in sent.added], len(sent.dropped))
@@ -321,15 +323,15 @@ def test_the_order_of_asking_does_not_matter(one: list[Filter], other: list[Filt
 
 # -- what has a name ----------------------------------------------------------------------------
 
-LIMIT, OTHER = Claim(ANN, "limit"), Claim(ANN, "other")
+LIMIT, OTHER = NamedAsker(ANN, "limit"), NamedAsker(ANN, "other")
 
 
-def lifted() -> Forwarding[Standing]:
+def lifted() -> Forwarding[WantedFilter]:
     """A table in which values are cells, so that a change of values is an update."""
     return Forwarding(FILTERS, everywhere, structure=structure)
 
 
-def updates(table: Forwarding[Standing]) -> dict[str, tuple[list[str], list[str], int]]:
+def updates(table: Forwarding[WantedFilter]) -> dict[str, tuple[list[str], list[str], int]]:
     """What is added for each neighbour, what is altered, and how much is taken back."""
     return {
         peer: (
@@ -426,19 +428,19 @@ class Listed:
         self.items: dict[int, str] = {}
         self.told: list[str] = []
 
-    def add(self, node: Node[Standing]) -> None:
+    def add(self, node: PosetNode[WantedFilter]) -> None:
         assert node.number not in self.items
         self._note("add", node)
 
-    def change(self, node: Node[Standing]) -> None:
+    def change(self, node: PosetNode[WantedFilter]) -> None:
         assert node.number in self.items
         self._note("change", node)
 
-    def remove(self, node: Node[Standing]) -> None:
+    def remove(self, node: PosetNode[WantedFilter]) -> None:
         del self.items[node.number]
         self.told.append("remove")
 
-    def _note(self, what: str, node: Node[Standing]) -> None:
+    def _note(self, what: str, node: PosetNode[WantedFilter]) -> None:
         self.items[node.number] = str(node.item)
         self.told.append(what)
 

@@ -8,24 +8,24 @@ from hypothesis import strategies as st
 from tidegate.language.filters import parse
 from tidegate.language.limits import Limits
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.moving import Moving, Standing, filter_of
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
-from tidegate.routing.merging import Groups
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
+from tidegate.routing.merging import MergedFilters
 from tidegate.simulation.verifying.interests import random_event, random_filter
 
 
-def nodes(*texts: str) -> list[Node[Standing]]:
+def nodes(*texts: str) -> list[PosetNode[WantedFilter]]:
     poset = Poset(FILTERS)
     return [poset.insert(parse(text)) for text in texts]
 
 
-def texts(added: list[tuple[int, Standing]]) -> list[str]:
+def texts(added: list[tuple[int, WantedFilter]]) -> list[str]:
     return [str(filter) for _, filter in added]
 
 
 def test_what_can_be_one_is_sent_as_one() -> None:
-    groups = Groups()
+    groups = MergedFilters()
     low, middle, other = nodes("price < 5", "price between 5 and 9", "name = 'a'")
     assert groups.change([], [low], []) == ([], [(1, low.item)])
     dropped, added = groups.change([], [middle, other], [])
@@ -34,14 +34,14 @@ def test_what_can_be_one_is_sent_as_one() -> None:
 
 
 def test_what_would_be_wider_stays_apart() -> None:
-    groups = Groups()
+    groups = MergedFilters()
     both, neither, one = "x < 5 and y < 5", "x > 9 and y > 9", "x < 3"
     _, added = groups.change([], nodes(both, neither, one), [])
     assert texts(added) == [both, neither, one]
 
 
 def test_the_rest_of_a_group_goes_on_when_one_leaves() -> None:
-    groups = Groups()
+    groups = MergedFilters()
     low, middle, high = nodes("x < 5", "x between 5 and 9", "x > 9")
     ((number, whole),) = groups.change([], [low, middle, high], [])[1]
     assert filter_of(whole).equals(parse("x <= 9 or x > 9"))
@@ -52,20 +52,24 @@ def test_the_rest_of_a_group_goes_on_when_one_leaves() -> None:
 
 
 def test_what_came_and_went_is_not_sent() -> None:
-    groups = Groups()
+    groups = MergedFilters()
     (node,) = nodes("x < 5")
     assert groups.change([node], [node], []) == ([], [])
 
 
 def test_what_moves_is_sent_as_it_is() -> None:
     poset = Poset(FILTERS)
-    items: list[Standing] = [Moving(parse("x < t"), 0), parse("x > 7"), parse("x between 2 and 7")]
-    _, added = Groups().change([], [poset.insert(each) for each in items], [])
+    items: list[WantedFilter] = [
+        EvolvingFilter(parse("x < t"), 0),
+        parse("x > 7"),
+        parse("x between 2 and 7"),
+    ]
+    _, added = MergedFilters().change([], [poset.insert(each) for each in items], [])
     assert texts(added) == ["x < t since 0 us", "x >= 2"]
 
 
 def test_what_would_be_over_a_limit_stays_apart() -> None:
-    groups = Groups(Limits(cost_max=4))
+    groups = MergedFilters(Limits(cost_max=4))
     _, added = groups.change([], nodes(*(f"x = {n}" for n in (1, 3, 5, 7, 9))), [])
     assert [str(each).count(",") + 1 for _, each in added] == [3, 2]
 
@@ -75,9 +79,9 @@ def test_all_that_is_sent_matches_what_any_of_them_does(seed: int) -> None:
     """Whatever comes and goes; and what is taken back is what was sent before."""
     random = Random(seed)
     poset = Poset(FILTERS)
-    groups = Groups()
-    here: dict[Node[Standing], None] = {}
-    sent: dict[int, Standing] = {}
+    groups = MergedFilters()
+    here: dict[PosetNode[WantedFilter], None] = {}
+    sent: dict[int, WantedFilter] = {}
     for _ in range(8):
         new = [poset.insert(random_filter(random)) for _ in range(random.randrange(4))]
         gone = [each for each in here if random.random() < 0.2]

@@ -11,44 +11,50 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.moving import Moving, Standing
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
 from tidegate.routing.cell_updates import altered, differing_cells, structure
-from tidegate.routing.merging import Groups
+from tidegate.routing.merging import MergedFilters
 from tidegate.routing.messages import Key
-from tidegate.routing.outbox import Change, Label, OneByOne, Outbox, Sent
+from tidegate.routing.outbox import (
+    Destination,
+    DestinationChange,
+    NeighbourDelta,
+    OneFilterEach,
+    Outbox,
+)
 
-P, Q, P_ON_T = Label("p", None), Label("q", None), Label("p", "t")
+P, Q, P_ON_T = Destination("p", None), Destination("q", None), Destination("p", "t")
 
 
 @dataclass
 class Sender:
     """An outbox, and the things that are in it."""
 
-    outbox: Outbox[Standing] = field(default_factory=lambda: Outbox(OneByOne, structure))
-    poset: Poset[Standing] = field(default_factory=lambda: Poset(FILTERS))
+    outbox: Outbox[WantedFilter] = field(default_factory=lambda: Outbox(OneFilterEach, structure))
+    poset: Poset[WantedFilter] = field(default_factory=lambda: Poset(FILTERS))
 
-    def node(self, text: str) -> Node[Standing]:
+    def node(self, text: str) -> PosetNode[WantedFilter]:
         return self.poset.insert(parse(text))
 
     def send(
         self,
-        *labels: Label,
-        gone: list[Node[Standing]] | None = None,
-        new: list[Node[Standing]] | None = None,
-        altered: list[Node[Standing]] | None = None,
+        *labels: Destination,
+        gone: list[PosetNode[WantedFilter]] | None = None,
+        new: list[PosetNode[WantedFilter]] | None = None,
+        altered: list[PosetNode[WantedFilter]] | None = None,
     ) -> dict[str, tuple[list[str], list[str], list[int]]]:
         """What each neighbour is told: what is added, what is altered, and what is dropped."""
-        change: Change[Standing] = Change()
+        change: DestinationChange[WantedFilter] = DestinationChange()
         change.gone, change.new, change.altered = gone or [], new or [], altered or []
         told = self.outbox.change(dict.fromkeys(labels, change))
         return {peer: shown(sent) for peer, sent in told.items()}
 
 
-def shown(sent: Sent[Standing]) -> tuple[list[str], list[str], list[int]]:
+def shown(sent: NeighbourDelta[WantedFilter]) -> tuple[list[str], list[str], list[int]]:
     return (
         [f"{key.number}: {item}" for key, item in sent.added],
         [f"{key.number}: {old} -> {new}" for key, old, new in sent.altered],
@@ -148,7 +154,7 @@ def test_who_was_forgotten_gets_everything_under_new_names() -> None:
 
 def test_what_moves_from_another_moment_on_has_another_structure() -> None:
     sender = Sender()
-    early, late = (sender.poset.insert(Moving(parse("x < t"), us)) for us in (0, 5))
+    early, late = (sender.poset.insert(EvolvingFilter(parse("x < t"), us)) for us in (0, 5))
     sender.send(P, new=[early])
     told = sender.send(P, gone=[early], new=[late])
     assert told == {"p": (["2: x < t since 5 us"], [], [1])}
@@ -156,14 +162,14 @@ def test_what_moves_from_another_moment_on_has_another_structure() -> None:
 
 # -- whatever comes and goes --------------------------------------------------------------------
 
-WANTED: list[Standing] = [
+WANTED: list[WantedFilter] = [
     *(parse(f"x >= {low} and x <= {high}") for low in range(3) for high in range(low, 3)),
     *(parse(f"x >= {low} and y = {y}") for low in range(2) for y in range(2)),
     parse("x in (0, 2)"),
     parse("x < 2 or y = 1"),
-    *(Moving(parse(f"x < {low} + t"), 0) for low in range(2)),
+    *(EvolvingFilter(parse(f"x < {low} + t"), 0) for low in range(2)),
 ]
-EVENTS = [Event({"x": x, "y": y}, from_micros(1)) for x in range(-1, 4) for y in range(2)]
+EVENTS = [Event({"x": x, "y": y}, from_us(1)) for x in range(-1, 4) for y in range(2)]
 
 
 class Post(RuleBasedStateMachine):
@@ -172,11 +178,13 @@ class Post(RuleBasedStateMachine):
     @initialize(merging=st.booleans())
     def begin(self, merging: bool) -> None:
         self.merging = merging
-        self.outbox: Outbox[Standing] = Outbox(Groups if merging else OneByOne, structure)
+        self.outbox: Outbox[WantedFilter] = Outbox(
+            MergedFilters if merging else OneFilterEach, structure
+        )
         self.numbers = 0
-        self.at: dict[Label, list[Node[Standing]]] = {P: [], P_ON_T: []}
-        self.held: dict[Key, Standing] = {}
-        self.ever: dict[Key, Label] = {}
+        self.at: dict[Destination, list[PosetNode[WantedFilter]]] = {P: [], P_ON_T: []}
+        self.held: dict[Key, WantedFilter] = {}
+        self.ever: dict[Key, Destination] = {}
 
     @rule(
         label=st.sampled_from([P, P_ON_T]),
@@ -184,8 +192,10 @@ class Post(RuleBasedStateMachine):
         gone=st.integers(0, 2),
         others=st.lists(st.sampled_from(WANTED), max_size=2),
     )
-    def change(self, label: Label, new: list[Standing], gone: int, others: list[Standing]) -> None:
-        change: Change[Standing] = Change()
+    def change(
+        self, label: Destination, new: list[WantedFilter], gone: int, others: list[WantedFilter]
+    ) -> None:
+        change: DestinationChange[WantedFilter] = DestinationChange()
         there = self.at[label]
         change.gone, rest = there[:gone], there[gone:]
         for node, item in zip(rest, others, strict=False):
@@ -193,7 +203,7 @@ class Post(RuleBasedStateMachine):
             change.altered.append(node)
         for item in new:
             self.numbers += 1
-            change.new.append(Node(item, self.numbers, [], moves=False))
+            change.new.append(PosetNode(item, self.numbers, [], moves=False))
         self.at[label] = [*rest, *change.new]
         told = self.outbox.change({label: change})
         assert set(told) <= {"p"}
@@ -202,7 +212,7 @@ class Post(RuleBasedStateMachine):
         assert dict(self.outbox.sent("p")) == self.held
         self.check(label)
 
-    def take(self, sent: Sent[Standing], label: Label) -> None:
+    def take(self, sent: NeighbourDelta[WantedFilter], label: Destination) -> None:
         named = [key for key, *_ in (*sent.added, *sent.altered)] + sent.dropped
         assert len(set(named)) == len(named)
         for key, item in sent.added:
@@ -219,7 +229,7 @@ class Post(RuleBasedStateMachine):
         for key in sent.dropped:
             del self.held[key]
 
-    def check(self, label: Label) -> None:
+    def check(self, label: Destination) -> None:
         held = [item for key, item in self.held.items() if key.tree == label.tree]
         there = [node.item for node in self.at[label]]
         if not self.merging:
@@ -236,14 +246,14 @@ TestPost = Post.TestCase
 
 
 @given(st.lists(st.sampled_from(WANTED), min_size=1, max_size=6))
-def test_an_outbox_that_is_emptied_has_sent_nothing(items: list[Standing]) -> None:
-    for packing in (OneByOne[Standing], Groups):
-        outbox: Outbox[Standing] = Outbox(packing, structure)
-        nodes = [Node(item, number, [], moves=False) for number, item in enumerate(items)]
-        change: Change[Standing] = Change()
+def test_an_outbox_that_is_emptied_has_sent_nothing(items: list[WantedFilter]) -> None:
+    for packing in (OneFilterEach[WantedFilter], MergedFilters):
+        outbox: Outbox[WantedFilter] = Outbox(packing, structure)
+        nodes = [PosetNode(item, number, [], moves=False) for number, item in enumerate(items)]
+        change: DestinationChange[WantedFilter] = DestinationChange()
         change.new = nodes
         outbox.change({P: change})
-        change = Change()
+        change = DestinationChange()
         change.gone = nodes
         (sent,) = outbox.change({P: change}).values()
         assert not sent.added
@@ -252,7 +262,7 @@ def test_an_outbox_that_is_emptied_has_sent_nothing(items: list[Standing]) -> No
 
 
 def test_nothing_to_say_is_falsy() -> None:
-    sent: Sent[Standing] = Sent()
+    sent: NeighbourDelta[WantedFilter] = NeighbourDelta()
     assert not sent
     sent.dropped.append(Key(1, None))
     assert sent
@@ -260,5 +270,5 @@ def test_nothing_to_say_is_falsy() -> None:
 
 @pytest.mark.parametrize("merging", [False, True])
 def test_what_came_and_went_is_not_sent(merging: bool) -> None:
-    outbox: Outbox[Standing] = Outbox(Groups if merging else OneByOne, structure)
-    assert outbox.change({P: Change()}) == {}
+    outbox: Outbox[WantedFilter] = Outbox(MergedFilters if merging else OneFilterEach, structure)
+    assert outbox.change({P: DestinationChange()}) == {}

@@ -11,7 +11,7 @@ from support.broker_network import Network
 from tidegate.routing.messages import (
     Cancel,
     Interests,
-    Match,
+    MatchedVersion,
     Message,
     Subscribe,
     Unsubscribe,
@@ -256,7 +256,7 @@ def test_deliveries_name_the_version() -> None:
     figure.quote("c5", 4)
     figure.run()
     versions = [getattr(each, "matches", None) for each in figure.received["c1"]]
-    assert versions == [(Match("s", 1),), (Match("s", 7),)]
+    assert versions == [(MatchedVersion("s", 1),), (MatchedVersion("s", 7),)]
 
 
 # -- on other overlays --------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from tidegate.routing.messages import (
     Undelegate,
     Unsubscribe,
 )
-from tidegate.routing.patterns.delegation import Part
+from tidegate.routing.patterns.delegation import PatternPart
 from tidegate.routing.strategies import strategy
 
 A, B = Client("a"), Client("b")
@@ -304,7 +304,10 @@ def test_the_table_of_available_patterns_and_the_factors() -> None:
     assert patterns.available(parse(ALARM_1)) == patterns.available(parse(ALARM_2)) == {"3"}
     assert patterns.available(parse(PASSWD)) == {"2", "4"}
     assert patterns.available(parse("alarm = 'fire'")) == set()
-    assert patterns.factored(INTRUSION, levels=3) == [Part(0, 2, "3"), Part(2, 3, None)]
+    assert patterns.factored(INTRUSION, levels=3) == [
+        PatternPart(0, 2, "3"),
+        PatternPart(2, 3, None),
+    ]
 
 
 def test_the_alarms_are_delegated_and_the_file_is_subscribed_to() -> None:

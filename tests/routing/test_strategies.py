@@ -13,11 +13,11 @@ from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.routing.broker import Broker
-from tidegate.routing.forwarding import Entry, Watcher
+from tidegate.routing.forwarding import MonitorAsker, NeighbourAsker
 from tidegate.routing.messages import Client, Interests, Key, Notify, Unsubscribe
-from tidegate.routing.outbox import Label
+from tidegate.routing.outbox import Destination
 from tidegate.routing.overlay.domains import Architecture, Domain
-from tidegate.routing.strategies import STRATEGIES, Surroundings, strategy
+from tidegate.routing.strategies import STRATEGIES, BrokerDomains, strategy
 
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]
 RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "a"), ("b", "e")]
@@ -100,7 +100,7 @@ def test_the_list_of_destinations_is_divided_up() -> None:
 
 def test_a_gateway_stands_for_what_is_outside() -> None:
     """Broker g is in two domains, and one of them has a tree for each source."""
-    around = Surroundings()
+    around = BrokerDomains()
     inner = Domain("inner", Architecture.ACYCLIC, "g")
     outer = Domain("outer", Architecture.GENERAL, "g")
     for domain, peer in ((inner, "i"), (inner, "j"), (outer, "o")):
@@ -108,12 +108,23 @@ def test_a_gateway_stands_for_what_is_outside() -> None:
         around.domain_of[peer] = domain
     around.domains.update(inner=inner, outer=outer)
     assert list(around.ways(Client("ann"))) == [(inner, None, None), (outer, "g", None)]
-    assert list(around.ways(Watcher(1))) == [(inner, None, None), (outer, "g", None)]
-    assert list(around.ways(Entry("i", Key(1, None)))) == [(inner, None, "i"), (outer, "g", None)]
-    assert list(around.ways(Entry("o", Key(1, "x")))) == [(inner, None, None), (outer, "x", "o")]
-    assert list(around.spread(Entry("o", Key(1, "x")))) == [Label("i", None), Label("j", None)]
-    both = list(around.away_from([Entry("i", Key(1, None)), Entry("j", Key(1, None))]))
-    assert both == [Label("j", None), Label("i", None)]
+    assert list(around.ways(MonitorAsker(1))) == [(inner, None, None), (outer, "g", None)]
+    assert list(around.ways(NeighbourAsker("i", Key(1, None)))) == [
+        (inner, None, "i"),
+        (outer, "g", None),
+    ]
+    assert list(around.ways(NeighbourAsker("o", Key(1, "x")))) == [
+        (inner, None, None),
+        (outer, "x", "o"),
+    ]
+    assert list(around.spread(NeighbourAsker("o", Key(1, "x")))) == [
+        Destination("i", None),
+        Destination("j", None),
+    ]
+    both = list(
+        around.away_from([NeighbourAsker("i", Key(1, None)), NeighbourAsker("j", Key(1, None))])
+    )
+    assert both == [Destination("j", None), Destination("i", None)]
 
 
 def hybrid(routing: str, inside: Architecture) -> Network:

@@ -16,14 +16,14 @@ from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached, Lazy, Periodic
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.moving import Moving, Standing
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
-from tidegate.routing.forwarding import Claim, Forwarding
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
+from tidegate.routing.forwarding import Forwarding, NamedAsker
 from tidegate.routing.messages import Client
 from tidegate.routing.substrates import (
     SUBSTRATES,
@@ -39,18 +39,18 @@ SECOND = 1_000_000
 class Several:
     """Tells several substrates of the same nodes."""
 
-    def __init__(self, poset: Poset[Standing]) -> None:
+    def __init__(self, poset: Poset[WantedFilter]) -> None:
         self.all: dict[str, Substrate] = {name: substrate(name)(poset) for name in SUBSTRATES}
 
-    def add(self, node: Node[Standing]) -> None:
+    def add(self, node: PosetNode[WantedFilter]) -> None:
         for each in self.all.values():
             each.add(node)
 
-    def remove(self, node: Node[Standing]) -> None:
+    def remove(self, node: PosetNode[WantedFilter]) -> None:
         for each in self.all.values():
             each.remove(node)
 
-    def change(self, node: Node[Standing]) -> None:
+    def change(self, node: PosetNode[WantedFilter]) -> None:
         for each in self.all.values():
             each.change(node)
 
@@ -76,11 +76,11 @@ def parts() -> Iterator[None]:
         yield
 
 
-still_ones: st.SearchStrategy[Standing] = filters
-moving_ones: st.SearchStrategy[Standing] = st.builds(
+still_ones: st.SearchStrategy[WantedFilter] = filters
+moving_ones: st.SearchStrategy[WantedFilter] = st.builds(
     standing, moving_lines | moving_filters, origins
 )
-claims = st.builds(Claim, st.just(Client("ann")), st.sampled_from("abcde"))
+claims = st.builds(NamedAsker, st.just(Client("ann")), st.sampled_from("abcde"))
 
 
 class Churn(RuleBasedStateMachine):
@@ -88,16 +88,16 @@ class Churn(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table: Forwarding[Standing] = Forwarding(FILTERS, lambda _node: ())
+        self.table: Forwarding[WantedFilter] = Forwarding(FILTERS, lambda _node: ())
         self.several = Several(self.table.poset)
         self.table.listener = self.several
 
     @rule(claim=claims, item=still_ones | moving_ones)
-    def put(self, claim: Claim, item: Standing) -> None:
+    def put(self, claim: NamedAsker, item: WantedFilter) -> None:
         self.table.claim(claim, item)
 
     @rule(claim=claims, data=st.data())
-    def change_values(self, claim: Claim, data: st.DataObject) -> None:
+    def change_values(self, claim: NamedAsker, data: st.DataObject) -> None:
         """Most updates are of this kind: the same structure, other values."""
         low, high = data.draw(st.tuples(st.integers(-2, 4), st.sampled_from([0, 1.5, 3, "b"])))
         text = data.draw(st.sampled_from(["a > {0} and b <= {1}", "a between {0} - t and {1} + t"]))
@@ -106,7 +106,7 @@ class Churn(RuleBasedStateMachine):
         self.table.claim(claim, standing(parse(text.format(low, high)), SECOND))
 
     @rule(claim=claims)
-    def take(self, claim: Claim) -> None:
+    def take(self, claim: NamedAsker) -> None:
         self.table.release(claim)
 
     @rule(
@@ -137,7 +137,7 @@ def test_there_are_the_poset_and_all_matchers() -> None:
 
 
 def at(second: float, **attributes: object) -> Event:
-    return Event.of(attributes, from_micros(round(second * SECOND)))
+    return Event.of(attributes, from_us(round(second * SECOND)))
 
 
 @pytest.mark.parametrize("evolve", [None, Lazy(), Periodic(4.0), Cached(4.0)])
@@ -146,7 +146,7 @@ def test_the_poset_goes_by_estimates_where_the_subscriber_says_so(
 ) -> None:
     poset = Poset(FILTERS)
     several = Several(poset)
-    node = poset.insert(Moving(parse("x between t - 1 and t + 1"), 0, evolve))
+    node = poset.insert(EvolvingFilter(parse("x between t - 1 and t + 1"), 0, evolve))
     several.add(node)
     matched, near, far = at(0, x=1), at(0, x=3), at(0, x=99)
     assert several.found(matched) == by_all(0)
@@ -161,9 +161,9 @@ def test_a_node_that_begins_to_move_and_stops() -> None:
     node = poset.insert(parse("x < 1"))
     several.add(node)
     for item, matched, other in (
-        (Moving(parse("x < t"), 0), 4, 6),
-        (Moving(parse("x < t + 2"), 0), 6, 8),
-        (Moving(parse("x < t"), 2 * SECOND), 2, 4),
+        (EvolvingFilter(parse("x < t"), 0), 4, 6),
+        (EvolvingFilter(parse("x < t + 2"), 0), 6, 8),
+        (EvolvingFilter(parse("x < t"), 2 * SECOND), 2, 4),
         (parse("x < 1"), 0, 2),
         (parse("x < 'b'"), "a", 0),
         (parse("x < 3"), 2, 4),
@@ -215,12 +215,12 @@ def test_what_moves_has_values_that_are_written_in_place_too() -> None:
     matcher = ColumnarMatcher()
     found = MatcherSubstrate(matcher)
     poset = Poset(FILTERS)
-    node = poset.insert(Moving(parse("x < 3 + t"), 10 * SECOND))
+    node = poset.insert(EvolvingFilter(parse("x < 3 + t"), 10 * SECOND))
     found.add(node)
     assert found.matching(at(12, x=4)) == [node]
     assert found.matching(at(5, x=2)) == [node]  # as it began
     assert found.matching(at(5, x=4)) == []
-    poset.rebind(node, Moving(parse("x < 1 + t"), 10 * SECOND))
+    poset.rebind(node, EvolvingFilter(parse("x < 1 + t"), 10 * SECOND))
     found.change(node)
     assert found.matching(at(12, x=4)) == []
     assert found.matching(at(12, x=2)) == [node]

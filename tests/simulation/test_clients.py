@@ -2,23 +2,23 @@ from __future__ import annotations
 
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.routing import messages as m
-from tidegate.simulation.clients import Interest, Subscriber, Tally
+from tidegate.simulation.clients import Interest, SimulatedSubscriber, Tally
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.workloads import WORKLOADS, Demand, Plan
+from tidegate.simulation.workloads import WORKLOADS, ClientPlan, Demand
 from tidegate.simulation.world import World
 
 CHAIN = generate("chain", 2)
 
 
-def subscriber(tally: Tally, service_us: int) -> Subscriber:
-    (plan,) = Plan(WORKLOADS["zipf"], Demand(subscribers=1), CHAIN, 1).subscribers()
-    return Subscriber(plan, World(CHAIN, "flooding"), tally, service_us)
+def subscriber(tally: Tally, service_us: int) -> SimulatedSubscriber:
+    (plan,) = ClientPlan(WORKLOADS["zipf"], Demand(subscribers=1), CHAIN, 1).subscribers()
+    return SimulatedSubscriber(plan, World(CHAIN, "flooding"), tally, service_us)
 
 
 def delivery(published_us: int) -> m.Deliver:
-    event = Event({"topic": "none"}, from_micros(published_us))
+    event = Event({"topic": "none"}, from_us(published_us))
     return m.Deliver(m.Publication(event, m.Stamp("b0", 0, 1), "p0"))
 
 

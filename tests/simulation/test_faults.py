@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tidegate.errors import TidegateError
-from tidegate.simulation.faults import Fault, Step, parse_crash, parse_cut, parse_partition
+from tidegate.simulation.faults import Fault, FaultStep, parse_crash, parse_cut, parse_partition
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.world import World
 
@@ -18,7 +18,7 @@ def test_a_link_is_named_in_either_order() -> None:
 
 def test_without_an_end_it_stays_down() -> None:
     fault = parse_crash("b1@500ms", CHAIN)
-    assert list(fault.steps(CHAIN)) == [(500_000, Step.CRASH, ("b1",))]
+    assert list(fault.steps(CHAIN)) == [(500_000, FaultStep.CRASH, ("b1",))]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,16 @@ import pytest
 from tidegate.routing.messages import Message
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.parametric import HIGHWAY, TRADING, Adaptation, Run, Way
+from tidegate.simulation.parametric import HIGHWAY, TRADING, Adaptation, ChangeMethod, ParametricRun
 
 SMALL = replace(HIGHWAY, topics=8, around=3.0, step=0.2)
 CHAIN = generate("chain", 4)
 ENDS = (CHAIN.brokers[0], CHAIN.brokers[-1])
 
 
-def adaptation(way: Way, *, substrate: str = "poset", costs: Costs | None = None) -> Adaptation:
+def adaptation(
+    way: ChangeMethod, *, substrate: str = "poset", costs: Costs | None = None
+) -> Adaptation:
     return Adaptation(
         SMALL,
         CHAIN,
@@ -33,7 +35,9 @@ def adaptation(way: Way, *, substrate: str = "poset", costs: Costs | None = None
 @pytest.mark.parametrize("substrate", ["poset", "naive"])
 @pytest.mark.parametrize("costs", [Costs(), Costs(base_us=1_500)], ids=["free", "busy"])
 def test_updates_miss_nothing_and_deliver_nothing_twice(substrate: str, costs: Costs) -> None:
-    outcome = Run(adaptation(Way.UPDATE, substrate=substrate, costs=costs)).outcome()
+    outcome = ParametricRun(
+        adaptation(ChangeMethod.UPDATE, substrate=substrate, costs=costs)
+    ).outcome()
     assert outcome.changes > 50
     assert outcome.delivered_per_s > 1
     assert (outcome.missed, outcome.twice) == (0, 0)
@@ -42,31 +46,43 @@ def test_updates_miss_nothing_and_deliver_nothing_twice(substrate: str, costs: C
 
 
 def test_subscribing_anew_leaves_a_gap() -> None:
-    missed = Run(adaptation(Way.CANCEL_FIRST, costs=Costs(base_us=1_500))).outcome().missed
+    missed = (
+        ParametricRun(adaptation(ChangeMethod.CANCEL_FIRST, costs=Costs(base_us=1_500)))
+        .outcome()
+        .missed
+    )
     assert missed > 0
 
 
 def test_two_subscriptions_at_a_time_give_events_twice() -> None:
-    twice = Run(adaptation(Way.SUBSCRIBE_FIRST, costs=Costs(base_us=1_500))).outcome().twice
+    twice = (
+        ParametricRun(adaptation(ChangeMethod.SUBSCRIBE_FIRST, costs=Costs(base_us=1_500)))
+        .outcome()
+        .twice
+    )
     assert twice > 0
 
 
 def test_an_update_takes_fewer_messages() -> None:
-    messages = {way: Run(adaptation(way)).outcome().messages for way in Way}
-    assert 1.5 * messages[Way.UPDATE] < messages[Way.SUBSCRIBE_FIRST]
-    assert 1.5 * messages[Way.UPDATE] < messages[Way.CANCEL_FIRST]
+    messages = {way: ParametricRun(adaptation(way)).outcome().messages for way in ChangeMethod}
+    assert 1.5 * messages[ChangeMethod.UPDATE] < messages[ChangeMethod.SUBSCRIBE_FIRST]
+    assert 1.5 * messages[ChangeMethod.UPDATE] < messages[ChangeMethod.CANCEL_FIRST]
 
 
 def test_what_comes_after_a_change_and_matched_before_it_is_spurious() -> None:
     far = replace(SMALL, step=3.0)
     spurious = {
-        way: Run(replace(adaptation(way), application=far)).outcome().spurious_per_s for way in Way
+        way: ParametricRun(replace(adaptation(way), application=far)).outcome().spurious_per_s
+        for way in ChangeMethod
     }
-    assert 0 < 3 * spurious[Way.UPDATE] < spurious[Way.SUBSCRIBE_FIRST]
+    assert 0 < 3 * spurious[ChangeMethod.UPDATE] < spurious[ChangeMethod.SUBSCRIBE_FIRST]
 
 
 def test_one_seed_is_one_run() -> None:
-    assert Run(adaptation(Way.UPDATE)).outcome() == Run(adaptation(Way.UPDATE)).outcome()
+    assert (
+        ParametricRun(adaptation(ChangeMethod.UPDATE)).outcome()
+        == ParametricRun(adaptation(ChangeMethod.UPDATE)).outcome()
+    )
 
 
 def test_brokers_can_be_timed() -> None:
@@ -76,7 +92,7 @@ def test_brokers_can_be_timed() -> None:
         assert seconds >= 0
         kinds.add(type(message).__name__)
 
-    Run(adaptation(Way.UPDATE), note).outcome()
+    ParametricRun(adaptation(ChangeMethod.UPDATE), note).outcome()
     assert {"Publish", "Notify", "Update", "Interests"} <= kinds
 
 

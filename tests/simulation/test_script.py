@@ -16,7 +16,7 @@ from tidegate.simulation.faults import parse_crash
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.report import Report
 from tidegate.simulation.scenario import Scenario, Simulation
-from tidegate.simulation.script import Act, Script, read_script
+from tidegate.simulation.script import Script, ScriptAction, read_script
 from tidegate.simulation.trace import Trace, replay
 from tidegate.simulation.workloads import Demand
 
@@ -58,9 +58,9 @@ def told(report: Report, client: str = "ann") -> list[tuple[str, str, object]]:
 def test_what_a_script_says() -> None:
     made = script_of(act("2s", "ann", "suspend"), ASKED, act("2s", "ann", "resume", broker="b2"))
     assert made.acts == (
-        Act(0, ANN, "b0", m.Subscribe("x > 0")),
-        Act(2_000_000, ANN, "b0", m.Suspend()),
-        Act(2_000_000, ANN, "b2", m.Resume("b0", 1)),
+        ScriptAction(0, ANN, "b0", m.Subscribe("x > 0")),
+        ScriptAction(2_000_000, ANN, "b0", m.Suspend()),
+        ScriptAction(2_000_000, ANN, "b2", m.Resume("b0", 1)),
     )
     assert made.clients == {ANN: "b0"}
     assert made.duration_s == 2.0

@@ -13,7 +13,7 @@ from tidegate.language.events import Event
 from tidegate.language.evolve import Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import Value
-from tidegate.matching.poset.moving import Moving
+from tidegate.matching.poset.wanted_filter import EvolvingFilter
 from tidegate.routing import messages as m
 from tidegate.routing.clients.client_state import ClientState
 from tidegate.routing.messages import Client, Key
@@ -237,7 +237,7 @@ def test_what_they_ask_for_is_held_in_full() -> None:
 
 def test_contents_of_changes() -> None:
     altered = ((Key(3, "b1"), ((0, 5), (2, "a"))), (Key(4, None), ((1, 1.5),)))
-    moving = Moving(parse("x < t"), 7)
+    moving = EvolvingFilter(parse("x < t"), 7)
     interests = m.Interests(((Key(2, None), moving),), (Key(1, None),), altered)
     assert content(interests) == "+2 x < t since 7 us; -1; ~3@b1 {0: 5, 2: 'a'}; ~4 {1: 1.5}"
     assert content(m.InForce("s", 3)) == "InForce(name='s', version=3)"
@@ -245,7 +245,9 @@ def test_contents_of_changes() -> None:
 
 def test_a_delivery_says_for_which_versions_it_is() -> None:
     publication = m.Publication(Event.of({"x": 1}), m.Stamp("b", 0, 1), "p")
-    named = m.Deliver(publication, (m.Match("s", 3), m.Match("u", 4)), unnamed=False)
+    named = m.Deliver(
+        publication, (m.MatchedVersion("s", 3), m.MatchedVersion("u", 4)), unnamed=False
+    )
     assert content(named) == "b:0:1 {'x': 1} for s 3, u 4"
     assert content(m.Deliver(publication)) == "b:0:1 {'x': 1}"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.errors import SimulationError
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.workloads import WORKLOADS, Demand, Plan, workload
+from tidegate.simulation.workloads import WORKLOADS, ClientPlan, Demand, workload
 
 GRYPHON = generate("gryphon")
 
@@ -16,7 +16,7 @@ GRYPHON = generate("gryphon")
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_one_seed_is_one_plan(name: str) -> None:
     def plan(seed: int) -> list[object]:
-        made = Plan(workload(name), Demand(), GRYPHON, seed)
+        made = ClientPlan(workload(name), Demand(), GRYPHON, seed)
         publishers = [
             (each.broker, each.portfolio, list(islice(each.times_us, 5)))
             for each in made.publishers()
@@ -28,20 +28,20 @@ def test_one_seed_is_one_plan(name: str) -> None:
 
 def test_one_more_client_changes_nothing_for_the_others() -> None:
     def filters(subscribers: int) -> list[str]:
-        plan = Plan(WORKLOADS["zipf"], Demand(subscribers=subscribers), GRYPHON, 1)
+        plan = ClientPlan(WORKLOADS["zipf"], Demand(subscribers=subscribers), GRYPHON, 1)
         return [str(each.wanted()) for each in plan.subscribers()]
 
     assert filters(21)[:20] == filters(20)
 
 
 def test_clients_are_spread_evenly() -> None:
-    plan = Plan(WORKLOADS["zipf"], Demand(publishers=39, subscribers=78), GRYPHON, 1)
+    plan = ClientPlan(WORKLOADS["zipf"], Demand(publishers=39, subscribers=78), GRYPHON, 1)
     assert set(Counter(each.broker for each in plan.publishers()).values()) == {1}
     assert set(Counter(each.broker for each in plan.subscribers()).values()) == {2}
 
 
 def test_regions_prefer_topics_of_their_own() -> None:
-    plan = Plan(WORKLOADS["regional"], Demand(subscribers=3_000), GRYPHON, 1)
+    plan = ClientPlan(WORKLOADS["regional"], Demand(subscribers=3_000), GRYPHON, 1)
     wanted: dict[str, Counter[str]] = {}
     for each in plan.subscribers():
         topic = str(each.wanted()).split("'")[1]
@@ -51,12 +51,12 @@ def test_regions_prefer_topics_of_their_own() -> None:
 
 def test_without_regions_there_is_no_regional_workload() -> None:
     with pytest.raises(SimulationError, match="the overlay 'tree' has no regions"):
-        Plan(WORKLOADS["regional"], Demand(), generate("tree"), 1)
+        ClientPlan(WORKLOADS["regional"], Demand(), generate("tree"), 1)
 
 
 def test_only_churn_and_updates_change_subscriptions() -> None:
     for name in WORKLOADS:
-        plan = Plan(WORKLOADS[name], Demand(subscribers=1), GRYPHON, 1)
+        plan = ClientPlan(WORKLOADS[name], Demand(subscribers=1), GRYPHON, 1)
         (subscriber,) = plan.subscribers()
         assert bool(list(islice(subscriber.times_us, 1))) == (name in ("churn", "updates"))
 

@@ -26,7 +26,7 @@ from tidegate.spark.partitioning import (
     most_used,
     with_bucket,
 )
-from tidegate.spark.worker import Layout
+from tidegate.spark.worker import DeliveryLayout
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -212,7 +212,7 @@ def test_a_batch_of_several_buckets_gives_what_the_oracle_gives(empty: DataFrame
     numbers = [0 if text is None else zlib.crc32(text.encode()) % BUCKETS for text in texts]
     batch = pa.record_batch({**columns, BUCKET: pa.array(numbers, pa.int32())})
     task = PartitionedTask(
-        Held(rest), [Held(each) for each in buckets], Layout(None, ("e",), False)
+        Held(rest), [Held(each) for each in buckets], DeliveryLayout(None, ("e",), False)
     )
     found = sorted((row["e"], row["subscription"]) for row in _rows(task(iter([batch]))))
     oracle = NaiveMatcher()

@@ -31,8 +31,8 @@ def test_what_is_said_wins(spark: SparkSession) -> None:
 def test_times_and_names_mean_in_spark_what_they_mean_in_filters(spark: SparkSession) -> None:
     [row] = spark.sql("select timestamp '2026-01-02 03:04:05' as time, 1 as a, 2 as A").collect()
     assert row.asDict() == {"time": row.time, "a": 1, "A": 2}
-    micros = spark.sql("select unix_micros(timestamp '1970-01-01 00:00:01')").collect()[0][0]
-    assert micros == 1_000_000
+    time_us = spark.sql("select unix_micros(timestamp '1970-01-01 00:00:01')").collect()[0][0]
+    assert time_us == 1_000_000
 
 
 def test_workers_run_this_python(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidegate import SubscriptionError
 from tidegate.language.events import Event
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
@@ -45,7 +45,7 @@ LOG = pa.table(
 def found_at(matcher: AsOfMatcher, time: datetime, **attributes: Any) -> list[str]:
     """The subscriptions that match an event at a time."""
     batch = EventBatch.of_events([Event.of(attributes)])
-    found = matcher.match(batch.judged_at(np.array([to_micros(time)], np.int64)))
+    found = matcher.match(batch.judged_at(np.array([to_us(time)], np.int64)))
     return [str(found.columns.subscription[number]) for number in found.numbers.tolist()]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.worker import CorrectionTask, Layout, MatchTask
+from tidegate.spark.worker import CorrectionTask, DeliveryLayout, MatchTask
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -50,14 +50,14 @@ def rows_of(batches: Sequence[pa.RecordBatch]) -> list[dict[str, object]]:
 def test_pieces_together_are_the_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.spark.delivery_rows.OUTPUT_ROWS_MAX", most)
     index, events = held("a > 0", "a > 1", "a > 2"), batch([3, None, 0, 2, 1, 3])
-    single = list(MatchTask(index, Layout("time", ("n",), False))(iter([events])))
+    single = list(MatchTask(index, DeliveryLayout("time", ("n",), False))(iter([events])))
     assert all(each.num_rows <= most for each in single)
     pairs = sorted((row["n"], row["subscription"]) for row in rows_of(single))
     wanted = [
         (n, f"a > {low}") for n, a in enumerate([3, -1, 0, 2, 1, 3]) for low in range(3) if a > low
     ]
     assert pairs == wanted
-    grouped = list(MatchTask(index, Layout("time", ("n",), True))(iter([events])))
+    grouped = list(MatchTask(index, DeliveryLayout("time", ("n",), True))(iter([events])))
     found = [
         (row["n"], each["subscription"])
         for row in rows_of(grouped)
@@ -67,7 +67,7 @@ def test_pieces_together_are_the_whole(most: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_columns_may_hold_attributes_of_other_names() -> None:
-    layout = Layout("time", ("n",), False, attributes={"a": "price"})
+    layout = DeliveryLayout("time", ("n",), False, attributes={"a": "price"})
     found = list(MatchTask(held("price > 1", "a > 1", "n > 1"), layout)(iter([batch([2])])))
     assert [row["subscription"] for row in rows_of(found)] == ["price > 1"]
 
@@ -75,7 +75,7 @@ def test_columns_may_hold_attributes_of_other_names() -> None:
 def test_corrections_are_what_differs() -> None:
     before = held("a > 1", "a > 2", since=START)
     after = held("a > 1", "a < 2", since=START)
-    task = CorrectionTask(before, after, Layout("time", ("n",), False))
+    task = CorrectionTask(before, after, DeliveryLayout("time", ("n",), False))
     found = rows_of(list(task(iter([batch([3, 1.5])]))))
     told = [(row["operation"], row["n"], row["subscription"]) for row in found]
     assert told == [("retract", 0, "a > 2"), ("assert", 1, "a < 2")]
@@ -85,6 +85,6 @@ def test_corrections_are_what_differs() -> None:
 def test_another_version_is_another_delivery() -> None:
     before = held("a > 1", since=START)
     after = held("a > 1", since=START + timedelta(seconds=1))
-    task = CorrectionTask(before, after, Layout("time", ("n",), False))
+    task = CorrectionTask(before, after, DeliveryLayout("time", ("n",), False))
     found = rows_of(list(task(iter([batch([0, 3])]))))
     assert [(row["operation"], row["n"]) for row in found] == [("retract", 1), ("assert", 1)]

@@ -9,11 +9,11 @@ from tidegate.language.filters import parse
 from tidegate.subscribers.handlers import on
 from tidegate.subscribers.parameters import Parameter, Reckoned
 from tidegate.subscribers.subscriber import Subscriber
-from tidegate.subscribers.subscriber_plan import Plan
+from tidegate.subscribers.subscriber_plan import SubscriberPlan
 
 
-def plan_of(owner: type) -> Plan:
-    return Plan.of(owner, reserved=Subscriber)
+def plan_of(owner: type) -> SubscriberPlan:
+    return SubscriberPlan.of(owner, reserved=Subscriber)
 
 
 def filters(owner: type) -> dict[str, str]:

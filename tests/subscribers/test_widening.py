@@ -15,7 +15,7 @@ from tidegate.language.expressions import (
     Expression,
     Negated,
     Now,
-    Parameter,
+    ParameterRef,
     Variable,
     evaluate,
 )
@@ -23,11 +23,11 @@ from tidegate.language.filters import parse
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import Node, Operator, Predicate, all_of, any_of
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import Value, from_us
 from tidegate.subscribers.dead_reckoning import Band
-from tidegate.subscribers.widening import Bounds, widen
+from tidegate.subscribers.widening import BandNames, widen
 
-P, Q = Bounds("p_low", "p_high", "p_rate"), Bounds("q_low", "q_high")
+P, Q = BandNames("p_low", "p_high", "p_rate"), BandNames("q_low", "q_high")
 BANDS = {"p": P, "q": Q}
 
 
@@ -85,8 +85,8 @@ def test_what_cannot_be_widened_is_refused(text: str, reason: str) -> None:
 
 def test_names_that_are_taken_are_left_alone() -> None:
     taken = ["x", "x_low", "x_low_", "x_rate"]
-    assert Bounds.named("x", taken, moves=True) == Bounds("x_low__", "x_high", "x_rate_")
-    assert Bounds.named("x", taken, moves=True).names == ("x_low__", "x_high", "x_rate_")
+    assert BandNames.named("x", taken, moves=True) == BandNames("x_low__", "x_high", "x_rate_")
+    assert BandNames.named("x", taken, moves=True).names == ("x_low__", "x_high", "x_rate_")
 
 
 # -- soundness --------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ numbers = st.one_of(
     st.sampled_from([0.1, -0.0, 1e-9, 2**53, 2**53 + 1, -(2**53) - 1]),
 )
 leaves: st.SearchStrategy[Expression] = st.one_of(
-    st.sampled_from([Parameter("p"), Parameter("q")]),
-    st.sampled_from([Parameter("p"), Parameter("q")]),
+    st.sampled_from([ParameterRef("p"), ParameterRef("q")]),
+    st.sampled_from([ParameterRef("p"), ParameterRef("q")]),
     numbers.map(Constant),
-    st.sampled_from([Elapsed(), Variable("load"), Parameter("other")]),
+    st.sampled_from([Elapsed(), Variable("load"), ParameterRef("other")]),
 )
 
 
@@ -194,7 +194,7 @@ def test_a_band_without_width_is_exact(
     """Nothing is lost to rounding or to taking an end that is wider than need be."""
     node = Predicate("x", Operator(operator), (operand,))
     try:
-        wide = widen(node, {"p": Bounds("p_low", "p_high"), "q": Q})
+        wide = widen(node, {"p": BandNames("p_low", "p_high"), "q": Q})
     except UnresolvedError:
         assume(False)
     parameters: dict[str, Value] = dict.fromkeys(["p", "p_low", "p_high"], value)
@@ -208,8 +208,8 @@ def test_a_band_without_width_is_exact(
 
 def test_times_are_widened_too() -> None:
     node = parse_filter("sent > now() - :q")
-    noon = from_micros(1_800_000_000_000_000)
-    event = {"sent": from_micros(1_800_000_000_000_000 - 9_500_000)}
+    noon = from_us(1_800_000_000_000_000)
+    event = {"sent": from_us(1_800_000_000_000_000 - 9_500_000)}
     assert isinstance(node, Predicate)
     assert isinstance(node.operands[0], Arithmetic)
     assert node.operands[0].left == Now()

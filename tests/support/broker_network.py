@@ -18,8 +18,8 @@ from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
-from tidegate.matching.poset.moving import Standing
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.broker import Broker, BrokerLimits
 from tidegate.routing.messages import (
     Address,
@@ -32,7 +32,7 @@ from tidegate.routing.messages import (
     InForce,
     Interests,
     Key,
-    Match,
+    MatchedVersion,
     Message,
     Offers,
     Outgoing,
@@ -189,7 +189,7 @@ class Network:
             if isinstance(each, Deliver)
         ]
 
-    def matches(self, client: str) -> list[tuple[Match, ...]]:
+    def matches(self, client: str) -> list[tuple[MatchedVersion, ...]]:
         """The subscriptions, with versions, for which a client got each event."""
         return [each.matches for each in self.received.get(client, ()) if isinstance(each, Deliver)]
 
@@ -230,12 +230,12 @@ class Ledger:
     """What a neighbour holds from a broker, by the names under which it was sent."""
 
     def __init__(self) -> None:
-        self.held: dict[Key, Standing | Advertisement] = {}
+        self.held: dict[Key, WantedFilter | Advertisement] = {}
 
     def take(self, message: Message) -> tuple[list[str], list[str]]:
         """Apply a message; gives the texts of what is new and of what is taken back."""
         if isinstance(message, Interests):
-            added: list[tuple[Key, Standing | Advertisement]] = [*message.wanted]
+            added: list[tuple[Key, WantedFilter | Advertisement]] = [*message.wanted]
             dropped = message.unwanted
         else:
             assert isinstance(message, Offers)
@@ -308,7 +308,7 @@ class Around:
         return {str(node.item): sets_of(node) for node in self.broker.subscriptions.poset}
 
 
-def sets_of(node: Node[Standing]) -> tuple[set[str], set[str]]:
+def sets_of(node: PosetNode[WantedFilter]) -> tuple[set[str], set[str]]:
     """The subscribers and the forwards of a filter, by name."""
     return set(map(_name, node.subscribers)), set(map(_name, node.forwards))
 

@@ -33,7 +33,7 @@ from tidegate.language.filters import Filter
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import Node
-from tidegate.language.values import Value, to_micros, to_value
+from tidegate.language.values import Value, to_us, to_value
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.changes import Change, Op
 
@@ -163,7 +163,7 @@ def expected(
     found: list[Delivery] = []
     for index, event in enumerate(events):
         for id, each in folded(log, event.time).there.items():
-            t = (to_micros(event.time) - to_micros(each.origin)) / 1e6
+            t = (to_us(event.time) - to_us(each.origin)) / 1e6
             environment = Environment(each.parameters, variables, t, event.time)
             if holds(parsed(each.filter).node, event.attributes, environment):
                 found.append(Delivery(index, id, each.subscriber, each.since))
@@ -176,7 +176,7 @@ def in_order(delivery: Delivery) -> tuple[int, str]:
 
 def batch_of(events: Sequence[Judged], variables: Mapping[str, Value]) -> EventBatch:
     batch = EventBatch.of_events([Event(each.attributes) for each in events]).knowing(variables)
-    return batch.judged_at(np.array([to_micros(each.time) for each in events], np.int64))
+    return batch.judged_at(np.array([to_us(each.time) for each in events], np.int64))
 
 
 # -- strategies -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tidegate.language.evolve import Cached, Evolve, Lazy, Periodic
 from tidegate.language.expressions import Elapsed, Environment, Now
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import And, Node, Or, Predicate, Truth, expression_leaves
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import Value, from_us
 from tidegate.matching.subscription import Moment, Subscription
 
 SECOND = 1_000_000
@@ -48,9 +48,9 @@ class Evolution:
         found: list[str] = []
         for id, each in self.there.items():
             environment = self._environment(each, attributes, moment)
-            begun = moment.micros is None or each.since is None or each.since <= moment.micros
-            ended = moment.micros is not None and each.until is not None
-            ended = ended and moment.micros >= each.until  # type: ignore[operator]
+            begun = moment.time_us is None or each.since is None or each.since <= moment.time_us
+            ended = moment.time_us is not None and each.until is not None
+            ended = ended and moment.time_us >= each.until  # type: ignore[operator]
             if begun and not ended and holds(each.filter.node, attributes, environment):
                 found.append(id)
         return sorted(found)
@@ -58,37 +58,37 @@ class Evolution:
     def _environment(
         self, each: Subscription, attributes: Mapping[str, Value], moment: Moment
     ) -> Environment:
-        if moment.micros is None:
+        if moment.time_us is None:
             return Environment(each.parameters, moment.variables)
-        micros = self._judged(each, attributes, moment.micros)
-        t = 0.0 if each.since is None else (micros - each.since) / 1e6
-        return Environment(each.parameters, moment.variables, t, from_micros(micros))
+        time_us = self._judged(each, attributes, moment.time_us)
+        t = 0.0 if each.since is None else (time_us - each.since) / 1e6
+        return Environment(each.parameters, moment.variables, t, from_us(time_us))
 
-    def _judged(self, each: Subscription, attributes: Mapping[str, Value], micros: int) -> int:
+    def _judged(self, each: Subscription, attributes: Mapping[str, Value], time_us: int) -> int:
         """The time for which a filter is evaluated."""
         match each.evolve:
             case Periodic(interval):
                 step = round(interval * SECOND)
                 return (each.since or 0) + step * math.floor(
-                    Fraction(micros - (each.since or 0), step)
+                    Fraction(time_us - (each.since or 0), step)
                 )
             case Cached(threshold):
-                return self._cached(each, attributes, micros, round(threshold * SECOND))
-        return micros
+                return self._cached(each, attributes, time_us, round(threshold * SECOND))
+        return time_us
 
     def _cached(
-        self, each: Subscription, attributes: Mapping[str, Value], micros: int, threshold: int
+        self, each: Subscription, attributes: Mapping[str, Value], time_us: int, threshold: int
     ) -> int:
-        if each.since is not None and micros < each.since:
-            return micros  # it is not there yet
+        if each.since is not None and time_us < each.since:
+            return time_us  # it is not there yet
         version = self.versions.get(each.id)
-        if version is not None and micros <= version:
-            return micros
-        if version is not None and version + threshold >= micros:
+        if version is not None and time_us <= version:
+            return time_us
+        if version is not None and version + threshold >= time_us:
             return version
         if any(names <= attributes.keys() for names in timed(each.filter.node) if names):
-            self.versions[each.id] = micros
-        return micros
+            self.versions[each.id] = time_us
+        return time_us
 
 
 def timed(node: Node) -> Iterator[frozenset[str]]:

@@ -32,7 +32,7 @@ from support.spark_sessions import start_session
 from tidegate.spark import BatchReport, deliver, match_patterns
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.sinks.delta import DeltaSink
-from tidegate.spark.sinks.parquet_writing import Found
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries
 from tidegate.spark.sinks.sink import KafkaSink, ParquetSink, Sink, WorkerSink
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.sources.event_streams import file_events
@@ -119,7 +119,7 @@ class KilledSinks:
     plan: Plan
     sinks: dict[str, Sink]
 
-    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+    def write_in_workers(self, found: Sequence[PendingDeliveries], batch_id: int) -> int | None:
         for name, sink in self.sinks.items():
             is_deadly, killer = self.plan.is_deadly(name, batch_id), self.plan.killer(name)
             if isinstance(sink, WorkerSink):

@@ -29,8 +29,8 @@ from tidegate.language.expressions import (
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import Operator, Predicate, all_of, map_leaves
 from tidegate.language.syntax import predicates as predicates_of
-from tidegate.language.values import Value, from_micros
-from tidegate.matching.poset.moving import Moving, Standing, filter_of
+from tidegate.language.values import Value, from_us
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
 
 steady = st.integers(-3, 3).map(Constant)
 lines: st.SearchStrategy[Expression] = st.builds(
@@ -52,7 +52,7 @@ _bounds_by_lines = (
 
 
 @st.composite
-def related_standings(draw: st.DrawFn) -> tuple[Standing, Standing]:
+def related_standings(draw: st.DrawFn) -> tuple[WantedFilter, WantedFilter]:
     """Two that constrain the same in the same way, by other bounds, so that one may cover."""
     comparisons = [Operator.LESS, Operator.LESS_EQUAL, Operator.GREATER, Operator.EQUAL]
     asked = draw(
@@ -61,16 +61,16 @@ def related_standings(draw: st.DrawFn) -> tuple[Standing, Standing]:
         )
     )
 
-    def one() -> Standing:
+    def one() -> WantedFilter:
         parts = [Predicate(name, each, (draw(_bounds_by_lines),)) for name, each in asked]
         return standing(Filter(all_of(parts)), draw(origins))
 
     return one(), one()
 
 
-def standing(filter: Filter, origin_us: int) -> Standing:
+def standing(filter: Filter, origin_us: int) -> WantedFilter:
     """A filter as it stands in a table of brokers."""
-    return Moving(filter, origin_us) if filter.evolves else filter
+    return EvolvingFilter(filter, origin_us) if filter.evolves else filter
 
 
 origins = st.sampled_from(
@@ -84,9 +84,9 @@ policies: st.SearchStrategy[Evolve | None] = st.sampled_from(
 def movings(
     filters: st.SearchStrategy[Filter] = moving_filters,
     evolve: st.SearchStrategy[Evolve | None] = policies,
-) -> st.SearchStrategy[Moving]:
+) -> st.SearchStrategy[EvolvingFilter]:
     """Filters, each from its own moment on."""
-    return st.builds(Moving, filters, origins, evolve)
+    return st.builds(EvolvingFilter, filters, origins, evolve)
 
 
 @st.composite
@@ -106,22 +106,22 @@ def seconds_since(origin_us: int, time_us: int) -> float:
     return max(0, time_us - origin_us) / 1e6
 
 
-def events_at(time_us: int, *standings: Standing) -> st.SearchStrategy[Event]:
+def events_at(time_us: int, *standings: WantedFilter) -> st.SearchStrategy[Event]:
     """Events of a time, with values at and beside the bounds as they are then."""
     near = values_near(time_us, *standings)
     some = {name: st.sampled_from([7, "x", *values]) for name, values in near.items()}
     everywhere = st.fixed_dictionaries(some)
     return (everywhere | st.fixed_dictionaries({}, optional=some)).map(
-        lambda attributes: Event(attributes, from_micros(time_us))
+        lambda attributes: Event(attributes, from_us(time_us))
     )
 
 
-def values_near(time_us: int, *standings: Standing) -> dict[str, list[Value]]:
+def values_near(time_us: int, *standings: WantedFilter) -> dict[str, list[Value]]:
     """For each attribute the bounds as they are at a time, and the values beside them."""
     near: dict[str, list[Value]] = {name: [] for name in NAMES}
     for standing in standings:
-        origin_us = standing.origin_us if isinstance(standing, Moving) else time_us
-        environment = Environment(t=seconds_since(origin_us, time_us), now=from_micros(time_us))
+        origin_us = standing.origin_us if isinstance(standing, EvolvingFilter) else time_us
+        environment = Environment(t=seconds_since(origin_us, time_us), now=from_us(time_us))
         for predicate in predicates_of(filter_of(standing).node):
             near[predicate.attribute] += _bounds(predicate.operands, environment)
     return near

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
 from tidegate.language.values import Value
-from tidegate.subscribers.connection import ALWAYS, Receiver, Request, Span
+from tidegate.subscribers.connection import ALWAYS, Request, SubscriberEnd, TimeSpan
 from tidegate.subscribers.mailbox import Delivery
 
 Values = Mapping[str, Value | None]
@@ -22,16 +22,16 @@ class RecordedConnection:
     requests: Sequence[Request] = ()
     values: Values = field(default_factory=dict)
     updates: list[Values] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    spans: list[TimeSpan] = field(default_factory=list)
     cancelled: bool = False
-    _receivers: list[Receiver] = field(default_factory=list)
+    _receivers: list[SubscriberEnd] = field(default_factory=list)
 
     @property
-    def receiver(self) -> Receiver:
+    def receiver(self) -> SubscriberEnd:
         return self._receivers[0]
 
     def subscribe(
-        self, requests: Sequence[Request], values: Values, receiver: Receiver
+        self, requests: Sequence[Request], values: Values, receiver: SubscriberEnd
     ) -> RecordedConnection:
         self.requests, self.values = requests, dict(values)
         self._receivers = [receiver]
@@ -40,7 +40,7 @@ class RecordedConnection:
     def t(self) -> float:
         return self.seconds
 
-    def update(self, values: Values, span: Span = ALWAYS) -> None:
+    def update(self, values: Values, span: TimeSpan = ALWAYS) -> None:
         self.updates.append(dict(values))
         self.spans.append(span)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from tidegate.matching.rete import beta
 from tidegate.matching.rete.alpha import AlphaNode
 from tidegate.matching.rete.beta import BetaNetwork, Join
-from tidegate.matching.rete.conditions import Never
+from tidegate.matching.rete.conditions import NeverCondition
 
 
 def check_sound(network: BetaNetwork) -> None:
@@ -43,6 +43,8 @@ def check_fan(join: Join) -> None:
     held += [each for joins in fan._patterns.values() for each in joins.values()]
     held += [each for bands in fan._bands.values() for run in bands._runs for each in run.items]
     wanted = [
-        each for each in join.followers.values() if not isinstance(each.alpha.condition, Never)
+        each
+        for each in join.followers.values()
+        if not isinstance(each.alpha.condition, NeverCondition)
     ]
     assert Counter(map(id, held)) == Counter(map(id, wanted))

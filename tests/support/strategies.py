@@ -27,7 +27,7 @@ from tidegate.language.expressions import (
     Expression,
     Negated,
     Now,
-    Parameter,
+    ParameterRef,
     Variable,
 )
 from tidegate.language.filters import Filter
@@ -93,7 +93,7 @@ def expressions(*, open: bool = True) -> st.SearchStrategy[Expression]:
     leaves: list[st.SearchStrategy[Expression]] = [numbers.map(Constant)]
     if open:
         leaves += [
-            st.sampled_from(PARAMETERS).map(Parameter),
+            st.sampled_from(PARAMETERS).map(ParameterRef),
             st.sampled_from(VARIABLES).map(Variable),
             st.just(Elapsed()),
             st.just(Now()),

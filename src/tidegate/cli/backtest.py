@@ -14,8 +14,8 @@ from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.events import TimeAttributes, read_events
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.versions import is_log, read_log, read_table
-from tidegate.cli.progress import Progress
-from tidegate.cli.trial_options import Pairs, TrialOptions
+from tidegate.cli.progress import ProgressBars
+from tidegate.cli.trial_options import NamedValues, TrialOptions
 from tidegate.language.durations import parse_duration
 from tidegate.matching.columnar.kernels.jit import is_first_run
 
@@ -68,8 +68,8 @@ def backtest(
     params: str | None,
     id: str | None,
     subscriber: str | None,
-    set: Pairs,
-    filter_of: Pairs,
+    set: NamedValues,
+    filter_of: NamedValues,
     unsubscribe: tuple[str, ...],
     instead: str | None,
     since: str | None,
@@ -103,11 +103,11 @@ def backtest(
         filter, params, id, subscriber, set, filter_of, unsubscribe, instead, since
     )
     _check_usage(trial, subscriptions, changes, event_time, every, chart)
-    progress = Progress(wanted=not no_progress)
+    progress = ProgressBars(wanted=not no_progress)
     if is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
-    run = _Run(TimeAttributes.of_options(event_time, timestamps), bad, progress)
+    run = _BacktestRun(TimeAttributes.of_options(event_time, timestamps), bad, progress)
     result = run.backtest(trial, subscriptions, changes, InputFile(events), every, top)
     click.echo(json.dumps(result.to_json(), ensure_ascii=False) if as_json else result.summary())
     if chart is not None:
@@ -165,12 +165,12 @@ def _draw(result: Backtest, chart: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _BacktestRun:
     """One run of the command."""
 
     times: TimeAttributes
     bad: BadLines
-    progress: Progress
+    progress: ProgressBars
 
     def backtest(
         self,

@@ -12,12 +12,12 @@ import click
 
 from tidegate.errors import FilterError, NeverMatchesWarning
 from tidegate.language.algebra.advertisements import parse_advertisement
-from tidegate.language.expressions import Parameter, format_expression
+from tidegate.language.expressions import ParameterRef, format_expression
 from tidegate.language.filters import Filter, parse
 from tidegate.language.patterns.pattern import parse_pattern
 from tidegate.language.values import Value, format_value
 
-Report = dict[str, object]
+CheckReport = dict[str, object]
 
 
 @click.command()
@@ -55,11 +55,11 @@ def check(text: str, what: str, as_json: bool) -> None:
         _print(report)
 
 
-def _report_filter(text: str) -> Report:
+def _report_filter(text: str) -> CheckReport:
     return _describe(parse(text))
 
 
-def _describe(filter: Filter) -> Report:
+def _describe(filter: Filter) -> CheckReport:
     shape, row = filter.shape_and_row
     return {
         "filter": str(filter),
@@ -74,16 +74,16 @@ def _describe(filter: Filter) -> Report:
     }
 
 
-def _cell(value: Value | Parameter) -> object:
+def _cell(value: Value | ParameterRef) -> object:
     """A value of a row as JSON; what JSON cannot hold is written as in a filter."""
-    if isinstance(value, Parameter):
+    if isinstance(value, ParameterRef):
         return {"parameter": value.name}
     if isinstance(value, datetime) or value in (float("inf"), float("-inf")):
         return {"value": format_value(value)}
     return value
 
 
-def _report_pattern(text: str) -> Report:
+def _report_pattern(text: str) -> CheckReport:
     pattern = parse_pattern(text)
     return {
         "pattern": str(pattern),
@@ -93,7 +93,7 @@ def _report_pattern(text: str) -> Report:
     }
 
 
-def _report_advertisement(text: str) -> Report:
+def _report_advertisement(text: str) -> CheckReport:
     advertisement = parse_advertisement(text)
     names = {name for allowed in advertisement.alternatives for name in allowed}
     return {"advertisement": str(advertisement), "attributes": sorted(names)}
@@ -106,7 +106,7 @@ _REPORTS = {
 }
 
 
-def _print(report: Report) -> None:
+def _print(report: CheckReport) -> None:
     for key, value in report.items():
         if key == "never_matches":
             if value:
@@ -140,7 +140,7 @@ def _readable_row(row: object) -> str:
 def _readable_cell(cell: object) -> str:
     match cell:
         case {"parameter": str(name)}:
-            return format_expression(Parameter(name))
+            return format_expression(ParameterRef(name))
         case {"value": str(text)}:
             return text
         case _:

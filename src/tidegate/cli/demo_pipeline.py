@@ -47,8 +47,8 @@ class DemoPipeline:
         """Write the quotes of a minute, and the changes that come in it."""
         count = self.events_per_minute
         table = WORKLOADS["market"].events(count, seed=self.seed * 100 + minute)
-        micros = int((START + timedelta(minutes=minute)).timestamp() * 1e6)
-        times = pa.array(micros + np.arange(count) * 60_000_000 // count)
+        time_us = int((START + timedelta(minutes=minute)).timestamp() * 1e6)
+        times = pa.array(time_us + np.arange(count) * 60_000_000 // count)
         table = table.append_column("time", times.cast(pa.timestamp("us", "UTC")))
         _folder(self.folder / "events")
         pq.write_table(table, self.folder / "events" / f"{minute}.parquet")

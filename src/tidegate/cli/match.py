@@ -19,7 +19,7 @@ from tidegate.cli.files.matches import (
 )
 from tidegate.cli.files.subscriptions import subscribe_all
 from tidegate.cli.pacing import PacedMatcher
-from tidegate.cli.progress import Progress
+from tidegate.cli.progress import ProgressBars
 from tidegate.cli.replay import ChangeLog, play
 from tidegate.matching.columnar.kernels.jit import is_first_run
 from tidegate.matching.engine import MATCHERS, Engine
@@ -76,7 +76,7 @@ def match(
         raise click.UsageError("give one of --subscriptions and --changes")
     if changes is not None and event_time is None:
         raise click.UsageError("--changes needs --event-time: events are judged as of their time")
-    progress = Progress(wanted=not no_progress)
+    progress = ProgressBars(wanted=not no_progress)
     if matcher in ("columnar", "spark") and is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
@@ -87,7 +87,7 @@ def match(
 
         run = SparkRun(times, bad, progress)
     else:
-        run = _Run(Engine(matcher=matcher, clock=lambda: None), times, bad, progress)
+        run = _EngineRun(Engine(matcher=matcher, clock=lambda: None), times, bad, progress)
     with matches_file(output) as writer:
         if changes is not None:
             run.match_log(InputFile(changes), InputFile(events), writer)
@@ -108,11 +108,11 @@ class MatchRun(Protocol):
         ...
 
 
-class _Run:
+class _EngineRun:
     """A run with an engine in this process."""
 
     def __init__(
-        self, engine: Engine, times: TimeAttributes, bad: BadLines, progress: Progress
+        self, engine: Engine, times: TimeAttributes, bad: BadLines, progress: ProgressBars
     ) -> None:
         self._engine = engine
         self._times = times
@@ -141,11 +141,11 @@ class _Run:
         with self._progress.of(events) as advance:
             chunks = list(read_events(events, self._times, self._bad, advance))
         self._bad.refuse()
-        in_time, micros = EventChunk.of_all(chunks, self._times.event_time).in_time()
+        in_time, time_us = EventChunk.of_all(chunks, self._times.event_time).in_time()
         log = ChangeLog(self._engine, changes, self._bad)
         found = CollectedMatches()
         with self._progress.steps("matching", len(in_time)) as advance:
-            for start, stop in play(log, numbered, micros):
+            for start, stop in play(log, numbered, time_us):
                 advance(stop - start)
                 if not self._bad.stops:
                     for matches in self._matcher.match(in_time.part(start, stop)):

@@ -16,7 +16,7 @@ from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.matches import MatchesWriter, OrderedMatches
 from tidegate.cli.files.spark_events import INDEX, SparkEvents
 from tidegate.cli.files.versions import read_log, read_table
-from tidegate.cli.progress import Progress
+from tidegate.cli.progress import ProgressBars
 from tidegate.cli.spark_session import spark_session
 from tidegate.matching.batches import Matches
 from tidegate.matching.history.as_of import AsOfMatcher
@@ -24,13 +24,13 @@ from tidegate.matching.history.versions import Version
 from tidegate.spark.columns import DELIVERY_FIELDS
 from tidegate.spark.session import local_session
 from tidegate.spark.shipping import ship
-from tidegate.spark.worker import Layout, MatchTask
+from tidegate.spark.worker import DeliveryLayout, MatchTask
 
 
 class SparkRun:
     """One run of the command with Spark."""
 
-    def __init__(self, times: TimeAttributes, bad: BadLines, progress: Progress) -> None:
+    def __init__(self, times: TimeAttributes, bad: BadLines, progress: ProgressBars) -> None:
         self._times = times
         self._bad = bad
         self._progress = progress
@@ -66,7 +66,9 @@ class SparkRun:
 def _matches(spark: SparkSession, columns: SparkEvents, matcher: AsOfMatcher) -> Matches:
     """The matches of all events."""
     events = columns.frame(spark)
-    layout = Layout(columns.event_time, (INDEX,), grouped=False, attributes=columns.attributes)
+    layout = DeliveryLayout(
+        columns.event_time, (INDEX,), grouped=False, attributes=columns.attributes
+    )
     schema = t.StructType([events.schema[INDEX], *DELIVERY_FIELDS])
     found = events.mapInArrow(MatchTask(ship(spark, matcher), layout), schema)
     pairs = found.select(INDEX, "subscription").toArrow()

@@ -14,7 +14,7 @@ from tidegate.cli.files.input_file import Advance, InputFile
 SHOWN_AFTER_S = 1.0
 
 
-class Progress:
+class ProgressBars:
     """Makes progress bars, if they are wanted and stderr is a terminal."""
 
     def __init__(self, *, wanted: bool) -> None:

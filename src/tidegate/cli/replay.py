@@ -21,7 +21,7 @@ from tidegate.cli.files.subscriptions import Numbered, subscribe
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.filters import Filter
 from tidegate.language.parsing.parser import parse_filter
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.engine import Engine
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.records import SubscriptionRecord
@@ -129,25 +129,25 @@ def _fitting(record: SubscriptionRecord, named: set[str] | None = None) -> Subsc
 
 
 def play(
-    log: ChangeLog, changes: Sequence[NumberedChange], event_micros: npt.NDArray[np.int64]
+    log: ChangeLog, changes: Sequence[NumberedChange], event_time_us: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, int]]:
     """Make the changes as time goes by, and give the stretches of events that lie between them.
 
-    ``changes`` and ``event_micros`` are in the order of their times; a stretch is given by the
+    ``changes`` and ``event_time_us`` are in the order of their times; a stretch is given by the
     places of its first event and of the one after its last.
     """
-    change_micros = [to_micros(change.time) for _, change in changes]
-    starts = np.searchsorted(event_micros, change_micros, "left").tolist()
+    change_time_us = [to_us(change.time) for _, change in changes]
+    starts = np.searchsorted(event_time_us, change_time_us, "left").tolist()
     events_made, changes_made = 0, 0
     while changes_made < len(changes):
         if starts[changes_made] > events_made:
             yield events_made, starts[changes_made]
             events_made = starts[changes_made]
-        if events_made < len(event_micros):
-            due = bisect_right(change_micros, int(event_micros[events_made]))
+        if events_made < len(event_time_us):
+            due = bisect_right(change_time_us, int(event_time_us[events_made]))
         else:
             due = len(changes)
         log.apply(changes[changes_made:due])
         changes_made = due
-    if events_made < len(event_micros):
-        yield events_made, len(event_micros)
+    if events_made < len(event_time_us):
+        yield events_made, len(event_time_us)

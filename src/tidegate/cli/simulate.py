@@ -15,7 +15,7 @@ from typing import IO, Any
 import click
 
 from tidegate.cli.files.input_file import InputFile
-from tidegate.cli.progress import Progress
+from tidegate.cli.progress import ProgressBars
 from tidegate.cli.topology import check_output
 from tidegate.errors import BadValueError, SimulationError
 from tidegate.language.durations import parse_duration
@@ -38,8 +38,13 @@ from tidegate.simulation.scenario import (
     strategy_name,
 )
 from tidegate.simulation.script import Script, read_script
-from tidegate.simulation.trace import Difference, Trace, replay
-from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, Case, cases, outcomes
+from tidegate.simulation.trace import Trace, TraceDifference, replay
+from tidegate.simulation.verifying.verification import (
+    VERIFIED_TOPOLOGIES,
+    VerificationCase,
+    cases,
+    outcomes,
+)
 from tidegate.simulation.workloads import WORKLOADS, Demand
 from tidegate.simulation.world import Weather
 
@@ -74,7 +79,7 @@ class _Seeds(click.ParamType[range]):
         return range(int(first), int(last) + 1)
 
 
-class _Micros(click.ParamType[int]):
+class _DurationUs(click.ParamType[int]):
     """A duration such as 20ms."""
 
     name = "DURATION"
@@ -97,7 +102,7 @@ class _Slow(click.ParamType[Slowness]):
         count, sign, duration = str(value).partition("@")
         if not (sign and count.isdecimal()):
             self.fail(f"{value!r} is not as 3@20ms", param, ctx)
-        return Slowness(int(count), _Micros().convert(duration, param, ctx))
+        return Slowness(int(count), _DurationUs().convert(duration, param, ctx))
 
 
 @click.command(epilog=_describe_workloads())
@@ -114,7 +119,9 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--subscribers", type=int, metavar="N", help="[default: 100]")
 @click.option("--rate", type=float, metavar="N",
               help="Events in a second, of all publishers together.  [default: 100]")  # fmt: skip
-@click.option("--duration", type=_Micros(), help="How long events are published.  [default: 10s]")
+@click.option(
+    "--duration", type=_DurationUs(), help="How long events are published.  [default: 10s]"
+)
 @click.option("--processor-us", type=click.IntRange(min=0), metavar="N",
               help="Microseconds that a broker takes for each message.  [default: 0]")  # fmt: skip
 @click.option("--semantics", type=click.Choice(SEMANTICS),
@@ -123,7 +130,7 @@ class _Slow(click.ParamType[Slowness]):
 @click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="N",
               help="Bytes in a second, of links that do not say it themselves.  "
                    "[default: without limit]")  # fmt: skip
-@click.option("--jitter", type=_Micros(),
+@click.option("--jitter", type=_DurationUs(),
               help="How much later than the delay of its link a message may come.")  # fmt: skip
 @click.option("--duplicates", type=click.FloatRange(0, 1), metavar="N",
               help="The share of messages that a link carries twice.")  # fmt: skip
@@ -215,7 +222,7 @@ def _run(given: Options, as_json: bool) -> None:
         simulation = Simulation(scenario, trace)
         if trace is not None:
             trace.begin(simulation.world, _told(scenario))
-        with Progress(wanted=True).steps("simulating", SLICES) as advance:
+        with ProgressBars(wanted=True).steps("simulating", SLICES) as advance:
             report = simulation.run(advance)
     _write_loads(report, given, scenario.topology)
     click.echo(report.to_json() if as_json else "\n".join(report.lines()))
@@ -312,7 +319,7 @@ def _replay(name: str, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _difference_lines(name: str, difference: Difference) -> Iterator[str]:
+def _difference_lines(name: str, difference: TraceDifference) -> Iterator[str]:
     yield f"{name}, line {difference.line}, is another message now:"
     yield f"  traced  {(difference.traced or 'nothing more').rstrip()}"
     yield f"  now     {(difference.now or 'nothing more').rstrip()}"
@@ -330,8 +337,8 @@ class _Verdict:
 def _verify(given: Options, as_json: bool) -> None:
     chosen, count = _cases(given)
     verdict = _Verdict()
-    tell: Callable[[Case, list[str]], None] = _tell_json if as_json else _tell_lines
-    with Progress(wanted=True).steps("verifying", count) as advance:
+    tell: Callable[[VerificationCase, list[str]], None] = _tell_json if as_json else _tell_lines
+    with ProgressBars(wanted=True).steps("verifying", count) as advance:
         for case, problems in outcomes(chosen, given.get("jobs", 1) or os.cpu_count() or 1):
             verdict.runs += 1
             if problems:
@@ -346,7 +353,7 @@ def _verify(given: Options, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _cases(given: Options) -> tuple[Iterator[Case], int]:
+def _cases(given: Options) -> tuple[Iterator[VerificationCase], int]:
     """The runs that are asked for, and how many those are."""
     if sum(name in given for name in ("seeds", "runs")) == 2 or {"seed", "seeds"} <= set(given):
         raise click.UsageError("--seeds says which seeds; --seed and --runs do not go with it")
@@ -355,8 +362,10 @@ def _cases(given: Options) -> tuple[Iterator[Case], int]:
     routings = [given["routing"]] if "routing" in given else list(STRATEGIES)
     if "overlay" in given:
         read_overlay(given["overlay"])  # its errors are those of the user
-        every: Iterator[Case] = (
-            Case(routing, seed, overlay=given["overlay"]) for seed in seeds for routing in routings
+        every: Iterator[VerificationCase] = (
+            VerificationCase(routing, seed, overlay=given["overlay"])
+            for seed in seeds
+            for routing in routings
         )
         width = len(routings)
     else:
@@ -376,7 +385,7 @@ def _check_case(topology: str, routings: Sequence[str], given: Options) -> None:
         strategy_name(routing, overlay)
 
 
-def _tell_lines(case: Case, problems: list[str]) -> None:
+def _tell_lines(case: VerificationCase, problems: list[str]) -> None:
     for problem in problems[:PROBLEMS_SHOWN]:
         click.echo(problem)
     if len(problems) > PROBLEMS_SHOWN:
@@ -384,5 +393,5 @@ def _tell_lines(case: Case, problems: list[str]) -> None:
     click.echo(f"  {case.command}")
 
 
-def _tell_json(case: Case, problems: list[str]) -> None:
+def _tell_json(case: VerificationCase, problems: list[str]) -> None:
     click.echo(json.dumps({"command": case.command, "problems": problems}))

@@ -18,7 +18,7 @@ from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.what_if import ALWAYS
 from tidegate.matching.records import decode_object
 
-Pairs = tuple[tuple[str, str], ...]
+NamedValues = tuple[tuple[str, str], ...]
 
 _TIMESTAMP = re.compile(r"""\s*timestamp\s*(?P<quote>['"])(?P<text>.*)(?P=quote)\s*""", re.I)
 
@@ -31,9 +31,9 @@ class TrialOptions:
     params: str | None
     id: str | None
     subscriber: str | None
-    set: Pairs
+    set: NamedValues
     """Ids, and NAME=VALUE."""
-    filter_of: Pairs
+    filter_of: NamedValues
     unsubscribe: tuple[str, ...]
     instead: str | None
     since: str | None

@@ -28,7 +28,7 @@ from tidegate.experiments.matching import (
     Latency,
     latency_of,
 )
-from tidegate.experiments.numpy_baseline import Yardstick
+from tidegate.experiments.numpy_baseline import NumpyBaseline
 from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import (
     EVENT_TIME,
@@ -49,7 +49,7 @@ UPDATES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EvolveMethod:
     """A way to have subscriptions: what they are, and when their filters are evaluated."""
 
     name: str
@@ -76,10 +76,10 @@ def _cached(times: list[float]) -> Iterator[float]:
 
 
 WAYS = (
-    Way("static", STILL),
-    Way("lazy", EVOLVING, "lazy"),
-    Way("periodic", EVOLVING, f"periodic {SECONDS:g} s"),
-    Way("cached", EVOLVING, f"cached {SECONDS:g} s"),
+    EvolveMethod("static", STILL),
+    EvolveMethod("lazy", EVOLVING, "lazy"),
+    EvolveMethod("periodic", EVOLVING, f"periodic {SECONDS:g} s"),
+    EvolveMethod("cached", EVOLVING, f"cached {SECONDS:g} s"),
 )
 
 
@@ -110,7 +110,7 @@ class EvolvingSpeed:
 class _Running:
     """A way with its engine, and how far it has come."""
 
-    way: Way
+    way: EvolveMethod
     matcher: str
     engine: Engine
     build_s: float
@@ -118,7 +118,7 @@ class _Running:
     matches: int = 0
 
     @classmethod
-    def built(cls, way: Way, subscriptions: int, matcher: str, seed: int) -> _Running:
+    def built(cls, way: EvolveMethod, subscriptions: int, matcher: str, seed: int) -> _Running:
         table = way.workload.subscriptions(subscriptions, seed)
         if way.evolve is not None:
             table = table.append_column("evolve", pa.array([way.evolve] * subscriptions))
@@ -137,7 +137,7 @@ class _Running:
         step = some.num_rows // VERIFIED_EVENTS
         events = some.take(list(range(0, some.num_rows, step)))
         conditions = self.way.workload.conditions(subscriptions, seed)
-        yardstick = Yardstick(subscriptions, conditions)
+        yardstick = NumpyBaseline(subscriptions, conditions)
         points = list(yardstick.points(events))
         judged = self.way.judged_at([point.t for point in points])
         ids = subscription_ids(subscriptions)

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from tidegate.experiments.numpy_baseline import Yardstick
+from tidegate.experiments.numpy_baseline import NumpyBaseline
 from tidegate.experiments.progress import Progress
 from tidegate.experiments.workloads import (
     EVENT_TIME,
@@ -63,7 +63,7 @@ SLOWEST_PER_S = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class MatchingCase:
     """What is to be measured. Without a number of events, as many as a round has time for."""
 
     workload: str
@@ -163,7 +163,7 @@ GOALS = (
 )
 
 
-def measure(case: Case, progress: Progress = str) -> MatchingSpeed:
+def measure(case: MatchingCase, progress: Progress = str) -> MatchingSpeed:
     """Measure a case in a process of its own. ``progress`` is told what is going on there."""
     Engine(matcher=case.engine)  # if there is none such, say so now
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
@@ -178,7 +178,7 @@ def measure(case: Case, progress: Progress = str) -> MatchingSpeed:
             return process.submit(_measure_here, case, path, progress).result()
 
 
-def sweep(case: Case, progress: Progress = str) -> Iterator[MatchingSpeed]:
+def sweep(case: MatchingCase, progress: Progress = str) -> Iterator[MatchingSpeed]:
     """Measure a case at growing sizes, up to its own, as far as its engine can do it."""
     for size in SIZES:
         if size > case.subscriptions:
@@ -189,7 +189,7 @@ def sweep(case: Case, progress: Progress = str) -> Iterator[MatchingSpeed]:
             return
 
 
-def _measure_here(case: Case, path: Path, progress: Progress) -> MatchingSpeed:
+def _measure_here(case: MatchingCase, path: Path, progress: Progress) -> MatchingSpeed:
     """Measure a case in this process, with the subscriptions of a file."""
     _warm_up(case)
     before = _resident_bytes()
@@ -202,7 +202,7 @@ def _measure_here(case: Case, path: Path, progress: Progress) -> MatchingSpeed:
         (resident - before) / case.subscriptions, resident / 1e6, _peak_resident_bytes() / 1e6
     )
     progress(f"{case}: matching")
-    trial = _Trial(engine, case)
+    trial = _MatchingTrial(engine, case)
     wrong_pairs = trial.wrong_pairs()
     rounds = trial.rounds(case.rounds)
     single = trial.single()
@@ -238,13 +238,13 @@ def _measure_here(case: Case, path: Path, progress: Progress) -> MatchingSpeed:
     )
 
 
-def _warm_up(case: Case) -> None:
+def _warm_up(case: MatchingCase) -> None:
     """Have everything compiled or loaded that the case will use."""
     workload = WORKLOADS[case.workload]
     engine = Engine(matcher=case.engine)
     engine.subscribe_batch(workload.subscriptions(WARM_UP_SUBSCRIPTIONS, case.seed))
     small = replace(case, subscriptions=WARM_UP_SUBSCRIPTIONS, events=VERIFIED_EVENTS)
-    trial = _Trial(engine, small)
+    trial = _MatchingTrial(engine, small)
     trial.rounds(1)
     trial.single()
     if workload.is_updated:
@@ -286,7 +286,7 @@ class _Round:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _ThreadWork:
     """What a thread does: events to match, and before each batch of them updates to make."""
 
     batches: list[pa.Table]
@@ -300,10 +300,10 @@ class _Done:
     cpu_s: float
 
 
-class _Trial:
+class _MatchingTrial:
     """An engine with the subscriptions of a case, and all that is tried with it."""
 
-    def __init__(self, engine: Engine, case: Case) -> None:
+    def __init__(self, engine: Engine, case: MatchingCase) -> None:
         self.workload: Workload = WORKLOADS[case.workload]
         self._engine = engine
         self._threads = case.threads
@@ -311,7 +311,7 @@ class _Trial:
         self._ids = subscription_ids(case.subscriptions)
         self._rng = np.random.default_rng([case.seed, 2])
         conditions = self.workload.conditions(case.subscriptions, case.seed)
-        self._yardstick = Yardstick(case.subscriptions, conditions)
+        self._yardstick = NumpyBaseline(case.subscriptions, conditions)
         self.events = self.workload.events(case.events or EVENTS_MAX, case.seed)
         if case.events is None:
             self.events = self.workload.events(self._events_of_a_round(), case.seed)
@@ -366,7 +366,7 @@ class _Trial:
             return perf_counter() - start, done
         ready = threading.Barrier(threads + 1)
 
-        def do_when_all_are_ready(part: _Work) -> _Done:
+        def do_when_all_are_ready(part: _ThreadWork) -> _Done:
             ready.wait()
             return self._do(part)
 
@@ -381,17 +381,17 @@ class _Trial:
             sum(each.cpu_s for each in results),
         )
 
-    def _work(self, events: pa.Table, thread: int, threads: int) -> _Work:
+    def _work(self, events: pa.Table, thread: int, threads: int) -> _ThreadWork:
         """The work of a thread. Each updates other subscriptions, so that it is known what of
         several updates came last.
         """
         if not self.workload.is_updated:
-            return _Work([events], [[]])
+            return _ThreadWork([events], [[]])
         batches = [
             events.slice(begin, BATCH_EVENTS) for begin in range(0, events.num_rows, BATCH_EVENTS)
         ]
         rows = np.arange(thread, self._count, threads)
-        return _Work(batches, [self._updates(each.num_rows, rows) for each in batches])
+        return _ThreadWork(batches, [self._updates(each.num_rows, rows) for each in batches])
 
     def _updates(self, count: int, rows: I64) -> list[tuple[str, int]]:
         chosen, least = self.workload.updates(count, rows, self._rng)
@@ -399,7 +399,7 @@ class _Trial:
         ids = [self._ids[row] for row in chosen.tolist()]
         return list(zip(ids, least.tolist(), strict=True))
 
-    def _do(self, work: _Work) -> _Done:
+    def _do(self, work: _ThreadWork) -> _Done:
         engine, update_s, matches = self._engine, 0.0, 0
         cpu_start = thread_time()
         for batch, updates in zip(work.batches, work.updates, strict=True):

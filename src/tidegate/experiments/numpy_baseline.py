@@ -16,47 +16,55 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.experiments.workloads import EVENT_TIME, F64, I64, SINCE, Column, Condition, Motion
+from tidegate.experiments.workloads import (
+    EVENT_TIME,
+    F64,
+    I64,
+    SINCE,
+    AttributeRange,
+    EventColumn,
+    Motion,
+)
 
 SPARSE_SHARE = 0.1
 """A condition that fewer of the subscriptions have is compared for just those."""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class BaselineEvent:
     """An event as the yardstick takes it: numbers, and the seconds since the subscriptions."""
 
     values: Mapping[str, float]
     t: float = 0.0
 
 
-class Yardstick:
+class NumpyBaseline:
     """Subscriptions as columns of bounds."""
 
-    def __init__(self, count: int, conditions: Sequence[Condition]) -> None:
+    def __init__(self, count: int, conditions: Sequence[AttributeRange]) -> None:
         few = SPARSE_SHARE * count
         self._count = count
         self._full = [_spread(each, count) for each in conditions if len(each.rows) >= few]
         self._sparse = [each for each in conditions if len(each.rows) < few]
         self._names = {each.attribute: each.names for each in conditions if each.names}
 
-    def points(self, events: pa.Table) -> Iterator[Point]:
+    def points(self, events: pa.Table) -> Iterator[BaselineEvent]:
         """The events of a table, one by one."""
         columns: dict[str, list[float]] = {}
         for name in events.column_names:
-            column: Column = events.column(name)
+            column: EventColumn = events.column(name)
             if name in self._names:
                 column = pc.index_in(column, value_set=pa.array(self._names[name]))
             if name == EVENT_TIME:
-                micros = column.cast(pa.int64()).to_numpy() - int(SINCE.timestamp()) * 1_000_000
-                columns[name] = (micros / 1e6).tolist()
+                time_us = column.cast(pa.int64()).to_numpy() - int(SINCE.timestamp()) * 1_000_000
+                columns[name] = (time_us / 1e6).tolist()
             elif not pa.types.is_string(column.type):
                 columns[name] = column.to_pylist()
         times = columns.pop(EVENT_TIME, [0.0] * events.num_rows)
         for index, t in enumerate(times):
-            yield Point({name: values[index] for name, values in columns.items()}, t)
+            yield BaselineEvent({name: values[index] for name, values in columns.items()}, t)
 
-    def match(self, point: Point) -> I64:
+    def match(self, point: BaselineEvent) -> I64:
         """The rows of the subscriptions that match, in order."""
         rows = np.arange(self._count) if not self._full else None
         for condition in self._full:
@@ -77,7 +85,7 @@ class Yardstick:
                 condition.low[rows] = least + 1
 
 
-def _spread(condition: Condition, count: int) -> Condition:
+def _spread(condition: AttributeRange, count: int) -> AttributeRange:
     """The condition for all subscriptions: those that do not have it take any value."""
 
     def filled(values: F64, other: float) -> F64:
@@ -99,7 +107,9 @@ def _spread(condition: Condition, count: int) -> Condition:
     )
 
 
-def _inside(condition: Condition, rows: I64 | None, point: Point) -> npt.NDArray[np.bool_]:
+def _inside(
+    condition: AttributeRange, rows: I64 | None, point: BaselineEvent
+) -> npt.NDArray[np.bool_]:
     """Whether the event meets the condition, for some of its rows or for all."""
     low, high, motion = condition.low, condition.high, condition.motion
     if rows is not None:

@@ -15,7 +15,14 @@ from tidegate.experiments.progress import Progress
 from tidegate.routing.messages import Message
 from tidegate.simulation.costs import Costs, kind_of
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.parametric import HIGHWAY, TRADING, Adaptation, Outcome, Run, Way
+from tidegate.simulation.parametric import (
+    HIGHWAY,
+    TRADING,
+    Adaptation,
+    ChangeMethod,
+    Outcome,
+    ParametricRun,
+)
 
 TIMED_S = 1.0
 """How long, in simulated time, brokers are timed."""
@@ -35,7 +42,9 @@ class AdaptationSpeed:
     """What brokers took for a message, by its kind."""
 
 
-def highway(changes_per_s: float, way: Way, substrate: str, duration_s: float) -> Adaptation:
+def highway(
+    changes_per_s: float, way: ChangeMethod, substrate: str, duration_s: float
+) -> Adaptation:
     """Cars on highways: 20 brokers in a general graph, 10 publishers and 100 cars at each."""
     topology = generate("highway20")
     return Adaptation(
@@ -51,7 +60,9 @@ def highway(changes_per_s: float, way: Way, substrate: str, duration_s: float) -
     )
 
 
-def trading(changes_per_s: float, way: Way, substrate: str, duration_s: float) -> Adaptation:
+def trading(
+    changes_per_s: float, way: ChangeMethod, substrate: str, duration_s: float
+) -> Adaptation:
     """Traders: a hierarchy of 20 brokers, 5 publishers at the top, 150 subscribers at firms."""
     topology = generate("trading20")
     firms = tuple(name for name in topology.brokers if name.startswith("firm"))
@@ -69,7 +80,7 @@ def trading(changes_per_s: float, way: Way, substrate: str, duration_s: float) -
     )
 
 
-SCENARIOS: dict[str, Callable[[float, Way, str, float], Adaptation]] = {
+SCENARIOS: dict[str, Callable[[float, ChangeMethod, str, float], Adaptation]] = {
     "highway": highway,
     "trading": trading,
 }
@@ -82,7 +93,7 @@ subscribing anew is more than brokers can do. Of traders there are 15 at a broke
 
 def measure(
     scenario: str,
-    way: Way,
+    way: ChangeMethod,
     changes_per_s: float,
     substrate: str = "poset",
     duration_s: float = 3.0,
@@ -92,7 +103,7 @@ def measure(
     progress(f"{scenario}: {way.value}, {changes_per_s:g} changes a second, {substrate}")
     adaptation = SCENARIOS[scenario](changes_per_s, way, substrate, duration_s)
     costs = timed_costs(adaptation)
-    outcome = Run(replace(adaptation, costs=Costs(by_kind_us=costs))).outcome()
+    outcome = ParametricRun(replace(adaptation, costs=Costs(by_kind_us=costs))).outcome()
     return AdaptationSpeed(scenario, substrate, way.value, changes_per_s, outcome, costs)
 
 
@@ -103,7 +114,7 @@ def timed_costs(adaptation: Adaptation) -> dict[str, int]:
     def note(message: Message, seconds: float) -> None:
         taken.setdefault(kind_of(message), []).append(seconds)
 
-    Run(replace(adaptation, duration_s=TIMED_S), note).outcome()
+    ParametricRun(replace(adaptation, duration_s=TIMED_S), note).outcome()
     return {kind: max(1, round(mean(each) * 1e6)) for kind, each in sorted(taken.items())}
 
 

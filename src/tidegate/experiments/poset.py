@@ -24,8 +24,8 @@ from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language.filters import Filter
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.moving import filter_of
 from tidegate.matching.poset.poset import Poset
+from tidegate.matching.poset.wanted_filter import filter_of
 
 SIZES = (1_000, 10_000, 100_000)
 TIMED = 1_000

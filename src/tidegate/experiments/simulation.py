@@ -18,7 +18,7 @@ from tidegate.simulation.workloads import Demand
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SimulationCase:
     """What is simulated."""
 
     topology: str
@@ -29,11 +29,11 @@ class Case:
 
 
 CASES = (
-    Case("tree", 10_000, "subscription", subscribers=30, events=60_000),
-    Case("hierarchy", 10_000, "hierarchy", subscribers=200, events=5_000),
-    Case("random-graph", 100, "subscription", subscribers=300, events=10_000),
-    Case("random-graph", 1_000, "subscription", subscribers=100, events=10_000),
-    Case("transit-stub", 100, "advertisement", subscribers=300, events=10_000),
+    SimulationCase("tree", 10_000, "subscription", subscribers=30, events=60_000),
+    SimulationCase("hierarchy", 10_000, "hierarchy", subscribers=200, events=5_000),
+    SimulationCase("random-graph", 100, "subscription", subscribers=300, events=10_000),
+    SimulationCase("random-graph", 1_000, "subscription", subscribers=100, events=10_000),
+    SimulationCase("transit-stub", 100, "advertisement", subscribers=300, events=10_000),
 )
 
 
@@ -55,7 +55,7 @@ class SimulationSpeed:
     peak_mb: float
 
 
-def measure(case: Case, seed: int = 1) -> SimulationSpeed:
+def measure(case: SimulationCase, seed: int = 1) -> SimulationSpeed:
     """Run one case."""
     begun = perf_counter()
     demand = Demand(
@@ -84,7 +84,7 @@ def measure(case: Case, seed: int = 1) -> SimulationSpeed:
     )
 
 
-def measure_apart(case: Case) -> SimulationSpeed:
+def measure_apart(case: SimulationCase) -> SimulationSpeed:
     """Run one case in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measure, case).result()

@@ -36,7 +36,7 @@ FACTORS = tuple(f"f{index}" for index in range(6))
 
 
 @dataclass(frozen=True, slots=True)
-class WaySpeed:
+class MethodSpeed:
     """How fast one way of matching is."""
 
     way: str
@@ -52,7 +52,7 @@ class WaySpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _MatchMethod:
     """A way to match the first so many events; gives how many matches there are."""
 
     name: str
@@ -62,10 +62,10 @@ class _Way:
 
 def measure(
     subscriptions: int, rounds: int, progress: Progress = str, *, only_ours: bool = False
-) -> Iterator[WaySpeed]:
+) -> Iterator[MethodSpeed]:
     """Measure all ways at one number of subscriptions; answers that differ are an error."""
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as folder:
-        trial = _Trial(Path(folder), subscriptions)
+        trial = _SparkTrial(Path(folder), subscriptions)
         counts: dict[int, int] = {}
         for way in trial.ways(only_ours=only_ours):
             progress(f"{subscriptions:,} subscriptions: {way.name}")
@@ -78,7 +78,7 @@ def measure(
                     raise AssertionError(f"{way.name} finds {found} matches, not {wanted}")
 
 
-def _measure(way: _Way, subscriptions: int, rounds: int) -> WaySpeed:
+def _measure(way: _MatchMethod, subscriptions: int, rounds: int) -> MethodSpeed:
     begun = perf_counter()
     way.run(way.first_events)
     first_s = perf_counter() - begun
@@ -95,12 +95,12 @@ def _measure(way: _Way, subscriptions: int, rounds: int) -> WaySpeed:
         begun = perf_counter()
         matches = way.run(events)
         speeds.append(events / (perf_counter() - begun))
-    return WaySpeed(
+    return MethodSpeed(
         way.name, subscriptions, events, matches, first_s, median(speeds), min(speeds), max(speeds)
     )
 
 
-class _Trial:
+class _SparkTrial:
     """The same events and subscriptions for all ways."""
 
     def __init__(self, folder: Path, subscriptions: int) -> None:
@@ -115,16 +115,16 @@ class _Trial:
         self._held: dict[int, DataFrame] = {}
         pq.write_table(self._bounds, folder / "bounds.parquet")
 
-    def ways(self, *, only_ours: bool) -> Iterator[_Way]:
+    def ways(self, *, only_ours: bool) -> Iterator[_MatchMethod]:
         """All ways, the quickest first."""
-        yield _Way("identity", self._identity, 100_000)
-        yield _Way("tidegate, grouped", self._ours(grouped=True), 10_000)
-        yield _Way("tidegate, rows", self._ours(grouped=False), 10_000)
+        yield _MatchMethod("identity", self._identity, 100_000)
+        yield _MatchMethod("tidegate, grouped", self._ours(grouped=True), 10_000)
+        yield _MatchMethod("tidegate, rows", self._ours(grouped=False), 10_000)
         if only_ours:
             return
-        yield _Way("duckdb", self._in_duckdb())
-        yield _Way("spark sql, split", self._sql(_SPLIT))
-        yield _Way("spark sql, natural", self._sql(_NATURAL), 200)
+        yield _MatchMethod("duckdb", self._in_duckdb())
+        yield _MatchMethod("spark sql, split", self._sql(_SPLIT))
+        yield _MatchMethod("spark sql, natural", self._sql(_NATURAL), 200)
 
     def count(self, events: int) -> int:
         """How many matches the first events have."""

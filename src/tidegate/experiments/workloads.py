@@ -29,7 +29,7 @@ import pyarrow as pa
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
-Column = Any
+EventColumn = Any
 """An Arrow array."""
 
 SYMBOLS = [f"S{index}" for index in range(5000)]
@@ -65,7 +65,7 @@ class Motion:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class AttributeRange:
     """What some subscriptions ask of an attribute: to lie between bounds, both included.
 
     ``rows`` are the places of those subscriptions, in order, and ``texts`` gives what they say in
@@ -94,8 +94,8 @@ class Workload:
     """
 
     name: str
-    draw_conditions: Callable[[np.random.Generator, int], list[Condition]]
-    draw_events: Callable[[np.random.Generator, int], dict[str, Column]]
+    draw_conditions: Callable[[np.random.Generator, int], list[AttributeRange]]
+    draw_events: Callable[[np.random.Generator, int], dict[str, EventColumn]]
     is_timed: bool = False
 
     @property
@@ -103,7 +103,7 @@ class Workload:
         """Whether subscriptions have a parameter to update."""
         return self.name == "moving"
 
-    def conditions(self, count: int, seed: int = 1) -> list[Condition]:
+    def conditions(self, count: int, seed: int = 1) -> list[AttributeRange]:
         """What the subscriptions ask, attribute by attribute."""
         return self.draw_conditions(np.random.default_rng([seed, 0]), count)
 
@@ -114,7 +114,7 @@ class Workload:
         for condition in conditions:
             for row, text in zip(condition.rows.tolist(), condition.texts(), strict=True):
                 parts[row].append(text)
-        columns: dict[str, Column] = {
+        columns: dict[str, EventColumn] = {
             "id": pa.array(subscription_ids(count)),
             "filter": pa.array([" and ".join(each) for each in parts]),
         }
@@ -137,8 +137,8 @@ class Workload:
         columns = self.draw_events(np.random.default_rng([seed, 1]), count)
         if self.is_timed:
             start = int(SINCE.timestamp()) * 1_000_000
-            micros = start + np.arange(first, first + count) * 1_000_000 // EVENTS_PER_S
-            columns[EVENT_TIME] = pa.array(micros).cast(pa.timestamp("us", "UTC"))
+            time_us = start + np.arange(first, first + count) * 1_000_000 // EVENTS_PER_S
+            columns[EVENT_TIME] = pa.array(time_us).cast(pa.timestamp("us", "UTC"))
         return pa.table(columns)
 
     def updates(self, count: int, rows: I64, rng: np.random.Generator) -> tuple[I64, I64]:
@@ -160,37 +160,37 @@ def subscription_ids(count: int) -> list[str]:
 # -- conditions and their texts ---------------------------------------------------------------
 
 
-def _window_params(windows: Sequence[Condition], count: int) -> Column:
+def _window_params(windows: Sequence[AttributeRange], count: int) -> EventColumn:
     low, high = np.empty(count), np.empty(count)
     for each in windows:
         low[each.rows], high[each.rows] = each.low, each.high
     return pa.StructArray.from_arrays([pa.array(low), pa.array(high)], list(WINDOW))
 
 
-def _is_name(attribute: str, rows: I64, codes: I64, names: Sequence[str]) -> Condition:
+def _is_name(attribute: str, rows: I64, codes: I64, names: Sequence[str]) -> AttributeRange:
     def texts() -> list[str]:
         return [f"{attribute} = '{names[code]}'" for code in codes.tolist()]
 
     bound = codes.astype(np.float64)
-    return Condition(attribute, rows, bound, bound, texts, names)
+    return AttributeRange(attribute, rows, bound, bound, texts, names)
 
 
-def _is_number(attribute: str, rows: I64, numbers: I64) -> Condition:
+def _is_number(attribute: str, rows: I64, numbers: I64) -> AttributeRange:
     def texts() -> list[str]:
         return [f"{attribute} = {number}" for number in numbers.tolist()]
 
     bound = numbers.astype(np.float64)
-    return Condition(attribute, rows, bound, bound, texts)
+    return AttributeRange(attribute, rows, bound, bound, texts)
 
 
 def _between(
     attribute: str, rows: I64, low: F64, high: F64, *, is_window: bool = False
-) -> Condition:
+) -> AttributeRange:
     def texts() -> list[str]:
         bounds = _bounds(low, high, is_window)
         return [f"{attribute} >= {lo} and {attribute} <= {hi}" for lo, hi in bounds]
 
-    return Condition(attribute, rows, low, high, texts, is_window=is_window)
+    return AttributeRange(attribute, rows, low, high, texts, is_window=is_window)
 
 
 def _bounds(low: F64, high: F64, is_window: bool) -> Iterable[tuple[object, object]]:
@@ -202,7 +202,7 @@ def _bounds(low: F64, high: F64, is_window: bool) -> Iterable[tuple[object, obje
 
 def _drifting(
     attribute: str, rows: I64, low: F64, high: F64, rate: F64, *, is_window: bool = False
-) -> Condition:
+) -> AttributeRange:
     """A range that moves at a steady rate."""
 
     def texts() -> list[str]:
@@ -213,7 +213,7 @@ def _drifting(
         ]
 
     motion = Motion(rate, np.zeros(len(rows)), np.ones(len(rows)))
-    return Condition(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
+    return AttributeRange(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
 
 
 def _swinging(
@@ -225,7 +225,7 @@ def _swinging(
     period_s: F64,
     *,
     is_window: bool = False,
-) -> Condition:
+) -> AttributeRange:
     """A range that moves to and fro."""
 
     def texts() -> list[str]:
@@ -237,10 +237,10 @@ def _swinging(
         ]
 
     motion = Motion(np.zeros(len(rows)), amplitude, period_s)
-    return Condition(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
+    return AttributeRange(attribute, rows, low, high, texts, motion=motion, is_window=is_window)
 
 
-def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) -> Condition:
+def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) -> AttributeRange:
     """More than a bound, of an attribute that has whole numbers."""
 
     def texts() -> list[str]:
@@ -249,7 +249,9 @@ def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) 
         return [f"{attribute} > {bound}" for bound in least.tolist()]
 
     low = (least + 1).astype(np.float64)
-    return Condition(attribute, rows, low, np.full(len(rows), np.inf), texts, parameter=parameter)
+    return AttributeRange(
+        attribute, rows, low, np.full(len(rows), np.inf), texts, parameter=parameter
+    )
 
 
 # -- values -----------------------------------------------------------------------------------
@@ -280,11 +282,11 @@ def _least_volumes(rng: np.random.Generator, count: int) -> I64:
     return rng.integers(0, 1_000_001, count)
 
 
-def _names(names: Sequence[str], codes: I64) -> Column:
+def _names(names: Sequence[str], codes: I64) -> EventColumn:
     return pa.array(names).take(codes)
 
 
-def _symbol_in_most(rng: np.random.Generator, count: int) -> Condition:
+def _symbol_in_most(rng: np.random.Generator, count: int) -> AttributeRange:
     """A symbol in four of five subscriptions."""
     rows = np.flatnonzero(rng.random(count) < 0.8)
     return _is_name("symbol", rows, _zipf(rng, len(SYMBOLS), len(rows)), SYMBOLS)
@@ -301,7 +303,7 @@ def _one_or_two_of(rng: np.random.Generator, values: int, count: int) -> list[I6
 # -- market and moving ------------------------------------------------------------------------
 
 
-def _draw_market(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_market(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     everyone = np.arange(count)
     symbol = _symbol_in_most(rng, count)
     price = _between("price", everyone, *_range(rng, 1000, 50, 100, count))
@@ -309,7 +311,7 @@ def _draw_market(rng: np.random.Generator, count: int) -> list[Condition]:
     return [symbol, price, volume, *_draw_factors(rng, count)]
 
 
-def _draw_moving(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_moving(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     symbol = _symbol_in_most(rng, count)
     low, high = _range(rng, 1000, 50, 100, count)
     way = rng.choice(3, count, p=[0.5, 0.25, 0.25])
@@ -327,7 +329,7 @@ def _draw_moving(rng: np.random.Generator, count: int) -> list[Condition]:
     ]
 
 
-def _draw_evolving(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_evolving(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     symbol = _symbol_in_most(rng, count)
     low, high = _range(rng, 1000, 50, 100, count)
     drift = rng.random(count) < 0.5
@@ -345,11 +347,11 @@ def _draw_evolving(rng: np.random.Generator, count: int) -> list[Condition]:
     ]
 
 
-def _draw_still(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_still(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     return [_held(each) for each in _draw_evolving(rng, count)]
 
 
-def _held(condition: Condition) -> Condition:
+def _held(condition: AttributeRange) -> AttributeRange:
     """A condition that stays where it is after some seconds."""
     if condition.motion is None:
         return condition
@@ -358,14 +360,14 @@ def _held(condition: Condition) -> Condition:
     return _between(condition.attribute, condition.rows, low, high, is_window=True)
 
 
-def _draw_factors(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_factors(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     return [
         _between(f"f{index}", rows, *_range(rng, 1, 0.3, 10_000, len(rows)))
         for index, rows in enumerate(_one_or_two_of(rng, 6, count))
     ]
 
 
-def _draw_quotes(rng: np.random.Generator, count: int) -> dict[str, Column]:
+def _draw_quotes(rng: np.random.Generator, count: int) -> dict[str, EventColumn]:
     return {
         "symbol": _names(SYMBOLS, _zipf(rng, len(SYMBOLS), count)),
         "exchange": _names(EXCHANGES, rng.integers(0, len(EXCHANGES), count)),
@@ -378,7 +380,7 @@ def _draw_quotes(rng: np.random.Generator, count: int) -> dict[str, Column]:
 # -- ranges -----------------------------------------------------------------------------------
 
 
-def _draw_ranges(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_ranges(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     chosen = np.argsort(rng.random((count, 10)), axis=1)[:, :5]
     conditions = []
     for index in range(10):
@@ -387,14 +389,14 @@ def _draw_ranges(rng: np.random.Generator, count: int) -> list[Condition]:
     return conditions
 
 
-def _draw_points(rng: np.random.Generator, count: int) -> dict[str, Column]:
+def _draw_points(rng: np.random.Generator, count: int) -> dict[str, EventColumn]:
     return {f"x{index}": pa.array(rng.random(count)) for index in range(10)}
 
 
 # -- equalities -------------------------------------------------------------------------------
 
 
-def _draw_equalities(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_equalities(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     exchanges = rng.integers(0, len(EXCHANGES), count)
     return [
         _symbol_in_most(rng, count),
@@ -406,7 +408,7 @@ def _draw_equalities(rng: np.random.Generator, count: int) -> list[Condition]:
     ]
 
 
-def _draw_labels(rng: np.random.Generator, count: int) -> dict[str, Column]:
+def _draw_labels(rng: np.random.Generator, count: int) -> dict[str, EventColumn]:
     return {
         "symbol": _names(SYMBOLS, _zipf(rng, len(SYMBOLS), count)),
         "exchange": _names(EXCHANGES, rng.integers(0, len(EXCHANGES), count)),
@@ -417,7 +419,7 @@ def _draw_labels(rng: np.random.Generator, count: int) -> dict[str, Column]:
 # -- wide -------------------------------------------------------------------------------------
 
 
-def _draw_wide(rng: np.random.Generator, count: int) -> list[Condition]:
+def _draw_wide(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     """Even attributes are numbers 0..49 to be equal to, odd ones lie in 0..1 and have ranges."""
     chosen = _distinct(rng, WIDE_ATTRIBUTES, 5, count)
     chosen[:, 3:][np.arange(3, 5) >= rng.integers(3, 6, count)[:, None]] = -1
@@ -444,7 +446,7 @@ def _distinct(rng: np.random.Generator, values: int, size: int, count: int) -> I
         drawn[again] = rng.integers(0, values, (len(again), size))
 
 
-def _draw_wide_events(rng: np.random.Generator, count: int) -> dict[str, Column]:
+def _draw_wide_events(rng: np.random.Generator, count: int) -> dict[str, EventColumn]:
     return {
         f"w{index}": pa.array(rng.random(count) if index % 2 else rng.integers(0, 50, count))
         for index in range(WIDE_ATTRIBUTES)

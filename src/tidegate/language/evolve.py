@@ -38,7 +38,7 @@ class Periodic:
         _check_seconds("the interval of Periodic", self.interval)
 
     @property
-    def micros(self) -> int:
+    def interval_us(self) -> int:
         """The interval in microseconds, which is how finely times are told."""
         return timedelta(seconds=self.interval) // _MICROSECOND
 
@@ -56,7 +56,7 @@ class Cached:
         _check_seconds("the threshold of Cached", self.threshold)
 
     @property
-    def micros(self) -> int:
+    def threshold_us(self) -> int:
         """The threshold in microseconds."""
         return timedelta(seconds=self.threshold) // _MICROSECOND
 
@@ -109,9 +109,9 @@ def number_of_evolve(evolve: Evolve | None) -> int:
         case Lazy():
             return _LAZY
         case Periodic():
-            return evolve.micros
+            return evolve.interval_us
         case Cached():
-            return -evolve.micros
+            return -evolve.threshold_us
 
 
 def evolve_of_number(number: int) -> Evolve | None:

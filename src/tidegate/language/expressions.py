@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tidegate.language.values import Value, format_value, from_micros, to_micros
+from tidegate.language.values import Value, format_value, from_us, to_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ParameterRef:
     """`:name`, a value that the subscriber sets and changes."""
 
     name: str
@@ -99,7 +99,7 @@ class Call:
     arguments: tuple[Expression, ...]
 
 
-Expression = Constant | Parameter | Variable | Elapsed | Now | Slot | Negated | Arithmetic | Call
+Expression = Constant | ParameterRef | Variable | Elapsed | Now | Slot | Negated | Arithmetic | Call
 
 
 def evaluate(expression: Expression, environment: Environment) -> Value | None:
@@ -111,7 +111,7 @@ def evaluate(expression: Expression, environment: Environment) -> Value | None:
     match expression:
         case Constant(value):
             return value
-        case Parameter(name):
+        case ParameterRef(name):
             return environment.parameters.get(name)
         case Variable(name):
             return environment.variables.get(name)
@@ -163,7 +163,7 @@ def combine_floats(operator: str, a: float, b: float) -> float:
 
 def _combine_times(operator: str, left: Value | None, right: Value | None) -> Value | None:
     if isinstance(left, datetime) and isinstance(right, datetime):
-        return (to_micros(left) - to_micros(right)) / 1e6 if operator == "-" else None
+        return (to_us(left) - to_us(right)) / 1e6 if operator == "-" else None
     time, other = (left, right) if isinstance(left, datetime) else (right, left)
     seconds = as_float(other)
     if seconds is None or not isinstance(time, datetime):
@@ -172,8 +172,8 @@ def _combine_times(operator: str, left: Value | None, right: Value | None) -> Va
         seconds = -seconds
     elif operator != "+":
         return None
-    micros = seconds * 1e6
-    return from_micros(to_micros(time) + round(micros)) if math.isfinite(micros) else None
+    time_us = seconds * 1e6
+    return from_us(to_us(time) + round(time_us)) if math.isfinite(time_us) else None
 
 
 def _defined(number: float) -> float | None:
@@ -267,7 +267,7 @@ def format_expression(expression: Expression) -> str:
     match expression:
         case Constant(value):
             return format_value(value)
-        case Parameter(name):
+        case ParameterRef(name):
             return f":{name}"
         case Variable(name):
             return f"@{name}"

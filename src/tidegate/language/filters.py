@@ -15,7 +15,7 @@ from functools import cached_property
 from tidegate.errors import BadValueError, NeverMatchesWarning, UnresolvedError
 from tidegate.language.algebra import evolution, relations
 from tidegate.language.algebra.normal_form import Conjunction, NormalForm, disjuncts, plainly
-from tidegate.language.algebra.ranges import Stretch
+from tidegate.language.algebra.ranges import ElapsedRange
 from tidegate.language.algebra.value_sets import ValueSet
 from tidegate.language.events import Event
 from tidegate.language.expressions import (
@@ -24,7 +24,7 @@ from tidegate.language.expressions import (
     Environment,
     Expression,
     Now,
-    Parameter,
+    ParameterRef,
     Variable,
     evaluate,
     format_expression,
@@ -110,7 +110,7 @@ class Filter:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of its parameters, in the order of the text."""
-        found = [leaf.name for leaf in self._leaves if isinstance(leaf, Parameter)]
+        found = [leaf.name for leaf in self._leaves if isinstance(leaf, ParameterRef)]
         return tuple(dict.fromkeys(found))
 
     @cached_property
@@ -204,7 +204,7 @@ class Filter:
         values = _values("parameter :", parameters)
 
         def known(leaf: Expression) -> Expression:
-            if isinstance(leaf, Parameter) and leaf.name in values:
+            if isinstance(leaf, ParameterRef) and leaf.name in values:
                 return Constant(values[leaf.name])
             return leaf
 
@@ -236,7 +236,7 @@ class Filter:
         >>> print(parse("x between :a and 9 and y < @limit").relaxed())
         x is not null and x <= 9 and y is not null
         """
-        unknown = Variable if keep_parameters else Parameter | Variable
+        unknown = Variable if keep_parameters else ParameterRef | Variable
         return Filter(evolution.relaxed(self.node, unknown))
 
     def with_cells(self, cells: Mapping[int, Value]) -> Filter:
@@ -319,7 +319,7 @@ class Filter:
                     f"`{filter}` depends on :{filter.parameters[0]}: "
                     "bind its parameters with .bind(...)"
                 )
-        stretch = Stretch(float(start), float(end))
+        stretch = ElapsedRange(float(start), float(end))
         return evolution.covers_during(self.node, other.node, stretch, lead)
 
     def over_estimate(self, start: float, end: float) -> Filter:
@@ -328,11 +328,11 @@ class Filter:
         >>> print(parse("x between -3 + t and 3 + t").over_estimate(0, 10))
         x >= -3.0 and x <= 13.0
         """
-        return Filter(evolution.over_estimate(self.node, Stretch(float(start), float(end))))
+        return Filter(evolution.over_estimate(self.node, ElapsedRange(float(start), float(end))))
 
     def under_estimate(self, start: float, end: float) -> Filter:
         """A filter of constants that matches only what this one matches all through it."""
-        return Filter(evolution.under_estimate(self.node, Stretch(float(start), float(end))))
+        return Filter(evolution.under_estimate(self.node, ElapsedRange(float(start), float(end))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,11 +374,11 @@ def environment_of(
     )
 
 
-def _longest(cell: Value | Parameter) -> int:
+def _longest(cell: Value | ParameterRef) -> int:
     """How long the text of a cell is, at most."""
     if type(cell) is float or type(cell) is int:
         return _NUMBER_CHARS_MAX
-    return len(format_value(cell)) if not isinstance(cell, Parameter) else 1 + len(cell.name)
+    return len(format_value(cell)) if not isinstance(cell, ParameterRef) else 1 + len(cell.name)
 
 
 def _seconds(t: float) -> float:

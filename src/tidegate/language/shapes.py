@@ -17,7 +17,7 @@ from tidegate.language.algebra.normal_form import disjuncts
 from tidegate.language.expressions import (
     Constant,
     Expression,
-    Parameter,
+    ParameterRef,
     Slot,
     format_expression,
     leaves,
@@ -27,7 +27,7 @@ from tidegate.language.parsing.parser import Size, size_of
 from tidegate.language.syntax import Node, Operator, Predicate, all_of, any_of, map_leaves
 from tidegate.language.values import Value
 
-Row = tuple[Value | Parameter, ...]
+Row = tuple[Value | ParameterRef, ...]
 """The values of a subscription, in the order of the shape's slots."""
 
 
@@ -95,7 +95,7 @@ class Shape:
             if not isinstance(leaf, Slot):
                 return leaf
             held = row[leaf.index]
-            return held if isinstance(held, Parameter) else Constant(held)
+            return held if isinstance(held, ParameterRef) else Constant(held)
 
         return map_leaves(self.to_node(), value)
 
@@ -114,7 +114,7 @@ def _leaves(predicate: Predicate) -> list[Expression]:
     return [leaf for operand in predicate.operands for leaf in leaves(operand)]
 
 
-def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
+def split(node: Node) -> tuple[Shape, list[Constant | ParameterRef]]:
     """The shape of a filter's tree, and the leaves of the tree that fill its slots.
 
     Neither the shape nor the order of the leaves depends on the values.
@@ -124,10 +124,10 @@ def split(node: Node) -> tuple[Shape, list[Constant | Parameter]]:
         for conjunction in disjuncts(node)
     ]
     keyed.sort(key=lambda conjunction: [key for key, _ in conjunction])
-    filled: list[Constant | Parameter] = []
+    filled: list[Constant | ParameterRef] = []
 
     def slot(leaf: Expression) -> Expression:
-        if not isinstance(leaf, (Constant, Parameter)):
+        if not isinstance(leaf, (Constant, ParameterRef)):
             return leaf
         filled.append(leaf)
         return Slot(len(filled) - 1)
@@ -156,7 +156,7 @@ def shifted(predicate: Predicate, by: int) -> Predicate:
     return _shared(predicate.attribute, predicate.operator, operands)
 
 
-def row_of(filled: list[Constant | Parameter]) -> Row:
+def row_of(filled: list[Constant | ParameterRef]) -> Row:
     """The row that a list of leaves makes."""
     return tuple(leaf.value if isinstance(leaf, Constant) else leaf for leaf in filled)
 
@@ -168,4 +168,4 @@ def order(predicate: Predicate) -> tuple[str, str, list[str]]:
 
 
 def _hidden(leaf: Expression) -> Expression:
-    return Slot(0) if isinstance(leaf, (Constant, Parameter)) else leaf
+    return Slot(0) if isinstance(leaf, (Constant, ParameterRef)) else leaf

@@ -166,15 +166,15 @@ def parse_timestamp(text: str) -> datetime:
         ) from None
 
 
-def to_micros(time: datetime) -> int:
+def to_us(time: datetime) -> int:
     """Microseconds since 1970, exactly."""
     return (time - _EPOCH) // _MICROSECOND
 
 
-def from_micros(micros: int) -> datetime | None:
+def from_us(time_us: int) -> datetime | None:
     """The timestamp at so many microseconds since 1970; None outside the years 1 to 9999."""
     try:
-        return _EPOCH + timedelta(microseconds=micros)
+        return _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:
         return None
 

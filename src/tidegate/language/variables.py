@@ -15,29 +15,29 @@ from datetime import datetime
 
 from tidegate.errors import BadValueError, VariableError
 from tidegate.language.filters import check_values
-from tidegate.language.values import Value, from_micros, to_value
+from tidegate.language.values import Value, from_us, to_value
 
-DAY_MICROS = 86_400_000_000
+DAY_US = 86_400_000_000
 
 Provider = Callable[[datetime | None], object]
 """Gives the value of a variable at a time, None where it has none. The time is that of an event,
 None where events have no times."""
 
 
-def _time_of_day(micros: int | None) -> float | None:
-    return None if micros is None else micros % DAY_MICROS / 1e6
+def _time_of_day(time_us: int | None) -> float | None:
+    return None if time_us is None else time_us % DAY_US / 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CheckedProvider:
     """A provider of a user, whose failures and odd values become errors that name the variable."""
 
     name: str
     provider: Provider
 
-    def __call__(self, micros: int | None) -> Value | None:
+    def __call__(self, time_us: int | None) -> Value | None:
         try:
-            raw = self.provider(None if micros is None else from_micros(micros))
+            raw = self.provider(None if time_us is None else from_us(time_us))
         except Exception as error:
             raise VariableError(
                 f"variable @{self.name}: its provider failed with {type(error).__name__}: {error}"
@@ -56,7 +56,7 @@ BUILT_IN: Mapping[str, Source] = {"time_of_day": _time_of_day}
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class VariableState:
     """All variables as they stand: values, and where others come from.
 
     >>> Known({"load": 0.5}).at(3_600_000_000)["time_of_day"]
@@ -70,19 +70,19 @@ class Known:
         """Whether the value of a variable depends on when it is asked for."""
         return name in self.sources and name not in self.values
 
-    def at(self, micros: int | None) -> Mapping[str, Value]:
+    def at(self, time_us: int | None) -> Mapping[str, Value]:
         """What filters see at a time; a provider is asked when its variable is looked up."""
-        return _Seen(self, micros)
+        return _VariablesAt(self, time_us)
 
 
-class _Seen(Mapping[str, Value]):
+class _VariablesAt(Mapping[str, Value]):
     """The variables at one time. A provider is asked once."""
 
-    __slots__ = ("_found", "_known", "_micros")
+    __slots__ = ("_found", "_known", "_time_us")
 
-    def __init__(self, known: Known, micros: int | None) -> None:
+    def __init__(self, known: VariableState, time_us: int | None) -> None:
         self._known = known
-        self._micros = micros
+        self._time_us = time_us
         self._found: dict[str, Value | None] = {}
 
     def __getitem__(self, name: str) -> Value:
@@ -90,7 +90,7 @@ class _Seen(Mapping[str, Value]):
         if value is not None:
             return value
         if name not in self._found:
-            self._found[name] = self._known.sources[name](self._micros)
+            self._found[name] = self._known.sources[name](self._time_us)
         value = self._found[name]
         if value is None:
             raise KeyError(name)
@@ -116,10 +116,10 @@ class Variables:
     """
 
     def __init__(self) -> None:
-        self._known = Known()
+        self._known = VariableState()
 
     @property
-    def known(self) -> Known:
+    def known(self) -> VariableState:
         """All of them as they stand; later changes leave what was given out alone."""
         return self._known
 
@@ -127,19 +127,19 @@ class Variables:
         """Set values; None takes one away."""
         values = {**self._known.values, **check_values("variable @", variables)}
         kept = {name: value for name, value in values.items() if value is not None}
-        self._known = Known(kept, self._known.sources)
+        self._known = VariableState(kept, self._known.sources)
 
     def provide(self, name: str, provider: Provider | None) -> None:
         """Have a function asked for the value of a variable; None takes the function away."""
         sources = {**self._known.sources}
         if provider is not None:
-            sources[name] = _Asked(name, provider)
+            sources[name] = _CheckedProvider(name, provider)
         elif name in BUILT_IN:
             sources[name] = BUILT_IN[name]
         else:
             sources.pop(name, None)
-        self._known = Known(self._known.values, sources)
+        self._known = VariableState(self._known.values, sources)
 
-    def at(self, micros: int | None) -> Mapping[str, Value]:
+    def at(self, time_us: int | None) -> Mapping[str, Value]:
         """What filters see at a time, in microseconds since 1970, or without one."""
-        return self._known.at(micros)
+        return self._known.at(time_us)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from tidegate.errors import EventError
 from tidegate.language.events import Event
-from tidegate.language.values import Value, to_micros, to_value
-from tidegate.language.variables import Known
+from tidegate.language.values import Value, to_us, to_value
+from tidegate.language.variables import VariableState
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.subscription import Moment
 
@@ -75,7 +75,7 @@ class VersionMatches:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Events in columns. ``micros`` has the time at which each is judged, or is None.
+    """Events in columns. ``times_us`` has the time at which each is judged, or is None.
 
     An attribute that changes its kind from event to event has a column for each kind, with nulls
     where it is of another.
@@ -83,8 +83,8 @@ class EventBatch:
 
     length: int
     columns: Sequence[tuple[str, Column]]
-    micros: npt.NDArray[np.int64] | None = None
-    known: Known = field(default_factory=Known)
+    times_us: npt.NDArray[np.int64] | None = None
+    known: VariableState = field(default_factory=VariableState)
     _seen: dict[int | None, Mapping[str, Value]] = field(default_factory=dict, init=False)
 
     @classmethod
@@ -115,22 +115,22 @@ class EventBatch:
         """The same events, all judged at one time."""
         if time is None:
             return self
-        return self.judged_at(np.full(self.length, to_micros(time)))
+        return self.judged_at(np.full(self.length, to_us(time)))
 
-    def judged_at(self, micros: npt.NDArray[np.int64]) -> EventBatch:
+    def judged_at(self, times_us: npt.NDArray[np.int64]) -> EventBatch:
         """The same events, each judged at its time."""
-        return replace(self, micros=micros)
+        return replace(self, times_us=times_us)
 
-    def knowing(self, variables: Mapping[str, Value] | Known) -> EventBatch:
+    def knowing(self, variables: Mapping[str, Value] | VariableState) -> EventBatch:
         """The same events, with these variables of the broker."""
-        known = variables if isinstance(variables, Known) else Known(variables)
+        known = variables if isinstance(variables, VariableState) else VariableState(variables)
         return replace(self, known=known)
 
     def part(self, begin: int, end: int) -> EventBatch:
         """The events from one place to before another."""
         columns = [(name, column.slice(begin, end - begin)) for name, column in self.columns]
-        micros = None if self.micros is None else self.micros[begin:end]
-        return replace(self, length=end - begin, columns=columns, micros=micros)
+        times_us = None if self.times_us is None else self.times_us[begin:end]
+        return replace(self, length=end - begin, columns=columns, times_us=times_us)
 
     def column(self, name: str) -> Column | None:
         """The column of an attribute that has just one."""
@@ -139,20 +139,20 @@ class EventBatch:
 
     def moment(self, index: int) -> Moment:
         """The moment at which an event is judged."""
-        micros = self.time(index)
-        return Moment(micros, self.variables_at(micros))
+        time_us = self.time(index)
+        return Moment(time_us, self.variables_at(time_us))
 
-    def variables_at(self, micros: int | None) -> Mapping[str, Value]:
+    def variables_at(self, time_us: int | None) -> Mapping[str, Value]:
         """What filters see as variables at a time; a provider is asked once for each."""
-        seen = self._seen.get(micros)
+        seen = self._seen.get(time_us)
         if seen is None:
-            seen = self._seen[micros] = self.known.at(micros)
+            seen = self._seen[time_us] = self.known.at(time_us)
         return seen
 
     def time(self, index: int) -> int | None:
         """The time at which an event is judged, if it has one."""
-        micros = NO_TIME if self.micros is None else self.micros[index]
-        return None if micros == NO_TIME else int(micros)
+        time_us = NO_TIME if self.times_us is None else self.times_us[index]
+        return None if time_us == NO_TIME else int(time_us)
 
     def present(self, name: str) -> npt.NDArray[np.bool_]:
         """Which events have an attribute."""
@@ -183,8 +183,8 @@ def presence(column: Column) -> npt.NDArray[np.bool_]:
     return present
 
 
-_FIRST_MICROS = to_micros(datetime.min.replace(tzinfo=UTC))
-_LAST_MICROS = to_micros(datetime.max.replace(tzinfo=UTC))
+_FIRST_US = to_us(datetime.min.replace(tzinfo=UTC))
+_LAST_US = to_us(datetime.max.replace(tzinfo=UTC))
 
 _ARROW_TYPES: dict[type, pa.DataType] = {
     bool: pa.bool_(),
@@ -234,7 +234,7 @@ def as_value_array(name: str, array: Column) -> Column:
             return pa.DictionaryArray.from_arrays(array.indices, values)
         return as_value_array(name, array.dictionary_decode())
     if types.is_timestamp(kind):
-        return _as_micros(name, array)
+        return _as_us(name, array)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         raise EventError(f"column {name!r}: a list is not a value")
     raise EventError(
@@ -243,19 +243,19 @@ def as_value_array(name: str, array: Column) -> Column:
     )
 
 
-def _as_micros(name: str, array: Column) -> Column:
+def _as_us(name: str, array: Column) -> Column:
     """A column of timestamps in microseconds, UTC; those that Python's do not reach are refused."""
     in_utc = pa.timestamp("us", "UTC")
     reason = "a timestamp must lie in the years 1 to 9999 in UTC"
     if array.type.unit == "ns":
         whole = pc.floor_temporal(array, unit="microsecond")
-        micros = whole.cast(pa.timestamp("us", array.type.tz)).cast(in_utc)
+        time_us = whole.cast(pa.timestamp("us", array.type.tz)).cast(in_utc)
     else:
-        micros = _cast(name, array, in_utc, reason)
-    numbers = micros.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
-    if len(numbers) and (numbers.min() < _FIRST_MICROS or numbers.max() > _LAST_MICROS):
+        time_us = _cast(name, array, in_utc, reason)
+    numbers = time_us.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
+    if len(numbers) and (numbers.min() < _FIRST_US or numbers.max() > _LAST_US):
         raise EventError(f"column {name!r}: {reason}")
-    return micros
+    return time_us
 
 
 def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:
@@ -265,7 +265,7 @@ def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:
         raise EventError(f"column {name!r}: {reason}") from None
 
 
-def micros_of(array: Column, name: str) -> npt.NDArray[np.int64]:
+def times_us_of(array: Column, name: str) -> npt.NDArray[np.int64]:
     """A column of timestamps as microseconds since 1970; every event must have one."""
     if not pa.types.is_timestamp(array.type):
         raise EventError(f"column {name!r} holds the time of events and must be of timestamps")

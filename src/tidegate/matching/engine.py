@@ -22,16 +22,16 @@ from tidegate.language.events import Event
 from tidegate.language.evolve import Evolve, check_evolve
 from tidegate.language.filters import Filter, check_values, parse
 from tidegate.language.parsing.bulk import BulkParser
-from tidegate.language.values import to_micros, to_value
+from tidegate.language.values import to_us, to_value
 from tidegate.language.variables import Provider, Variables
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.batches import EventBatch, micros_of, wall_clock
+from tidegate.matching.batches import EventBatch, times_us_of, wall_clock
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.evolving.cached import CachedMatcher
 from tidegate.matching.evolving.lazy import LazyMatcher
 from tidegate.matching.evolving.periodic import PeriodicMatcher
 from tidegate.matching.explain import Explanation, explain
-from tidegate.matching.matcher import HoldingMatcher
+from tidegate.matching.matcher import PinningMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset.matcher import PosetMatcher
 from tidegate.matching.records import (
@@ -43,7 +43,7 @@ from tidegate.matching.records import (
 from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-MATCHERS: dict[str, Callable[[], HoldingMatcher]] = {
+MATCHERS: dict[str, Callable[[], PinningMatcher]] = {
     "columnar": ColumnarMatcher,
     "naive": NaiveMatcher,
     "poset": lambda: PeriodicMatcher(LazyMatcher(PosetMatcher())),
@@ -193,7 +193,7 @@ class Engine:
 
     def _since(self, since: datetime | None) -> int | None:
         time = to_value(since) if since is not None else self._clock()
-        return to_micros(time) if isinstance(time, datetime) else None
+        return to_us(time) if isinstance(time, datetime) else None
 
     def get(self, id: str) -> Subscription:
         """A subscription as it stands: its filter, parameters, beginning and subscriber."""
@@ -314,7 +314,7 @@ class Engine:
             taken = [Event.of(each) for each in events]
             batch = self._timed(EventBatch.of_events(taken), event_time)
             if event_time is None and any(each.time is not None for each in taken):
-                moments = [self.moment(each).micros for each in taken]
+                moments = [self.moment(each).time_us for each in taken]
                 known = [NO_TIME if each is None else each for each in moments]
                 batch = batch.judged_at(np.array(known, np.int64))
         return self._matcher.match_batch(batch.knowing(self._variables.known)).to_table()
@@ -325,13 +325,13 @@ class Engine:
         column = batch.column(event_time)
         if column is None:
             raise EventError(f"the events have no column {event_time!r} with their time")
-        return batch.judged_at(micros_of(column, event_time))
+        return batch.judged_at(times_us_of(column, event_time))
 
     def moment(self, event: Event | None = None) -> Moment:
         """When an event is judged, at its own time or now, with the variables as they are."""
         time = (None if event is None else event.time) or self._clock()
-        micros = None if time is None else to_micros(time)
-        return Moment(micros, self._variables.at(micros))
+        time_us = None if time is None else to_us(time)
+        return Moment(time_us, self._variables.at(time_us))
 
     def explain(
         self, id: str, event: Event | Mapping[str, object], *, time: datetime | None = None

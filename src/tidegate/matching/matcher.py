@@ -61,10 +61,10 @@ def match_each(match: Callable[[Event, Moment], list[str]], batch: EventBatch) -
     return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))
 
 
-class HoldingMatcher(Matcher, Protocol):
+class PinningMatcher(Matcher, Protocol):
     """A matcher that filters may ask to be judged as of another time than that of the event."""
 
-    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
         """Have filters that are `Cached` go by their version of a time; None if they have none.
 
         An event of an earlier time is judged at its own. Raises KeyError for one that is not there.

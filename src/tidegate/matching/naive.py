@@ -37,10 +37,10 @@ class NaiveMatcher:
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         self._subscriptions[id] = self._subscriptions[id].updated(parameters)
 
-    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
         """Have filters that are `Cached` go by their version of a time; None if they have none."""
         for id in ids:
-            self._subscriptions[id] = replace(self._subscriptions[id], held=micros)
+            self._subscriptions[id] = replace(self._subscriptions[id], held=time_us)
 
     def get(self, id: str) -> Subscription:
         return self._subscriptions[id]

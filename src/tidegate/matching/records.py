@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from tidegate.errors import BadValueError, SubscriptionError, TidegateError
 from tidegate.language.evolve import Evolve, parse_evolve
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.filters import Filter, check_values
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.parsing.parser import parse_filter
-from tidegate.language.values import INT_MAX, Value, parse_timestamp, to_micros, to_value
+from tidegate.language.values import INT_MAX, Value, parse_timestamp, to_us, to_value
 from tidegate.matching.subscription import Subscription
 
 ROWS_AT_A_TIME = 4_096
@@ -65,7 +65,7 @@ def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Su
         else:
             filter = Filter.of_shape(*parser.read(record.filter))
         _, row = filter.shape_and_row
-        names = [each.name for each in row if isinstance(each, Parameter)]
+        names = [each.name for each in row if isinstance(each, ParameterRef)]
         values = checked_parameters(names, record.params)
     except TidegateError as error:
         raise SubscriptionError(f"subscription {record.id!r}: {error}") from error
@@ -73,10 +73,10 @@ def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Su
         record.id,
         filter,
         {name: value for name, value in values.items() if value is not None},
-        None if record.since is None else to_micros(record.since),
+        None if record.since is None else to_us(record.since),
         record.subscriber,
-        None if record.until is None else to_micros(record.until),
-        None if record.origin is None else to_micros(record.origin),
+        None if record.until is None else to_us(record.until),
+        None if record.origin is None else to_us(record.origin),
         record.evolve,
     )
 

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import ahocorasick
 import numpy as np
 
-from tidegate.language.algebra.like import ANY_CHAR, ANY_RUN, Glob, Token
+from tidegate.language.algebra.like import ANY_CHAR, ANY_RUN, Glob, GlobToken
 from tidegate.language.semantics import compares
 from tidegate.language.syntax import Operator
 from tidegate.matching.arrays import I32
@@ -40,7 +40,7 @@ LAST = -1
 """Stands behind the last pattern of an anchor."""
 
 
-class Place(Enum):
+class AnchorPlace(Enum):
     """Where in a text an anchor stands."""
 
     START = auto()
@@ -56,7 +56,7 @@ class Anchor:
     If it is ``exact``, every text in which it does satisfies the pattern.
     """
 
-    place: Place
+    place: AnchorPlace
     literal: str
     exact: bool
 
@@ -107,19 +107,19 @@ class Outline:
         Anchor(place=<Place.ANYWHERE: 3>, literal='long', exact=False)
         """
         if len(self.literals) == 1:
-            return Anchor(Place.WHOLE, self.literals[0], exact=True)
+            return Anchor(AnchorPlace.WHOLE, self.literals[0], exact=True)
         options = [
-            (Place.START, self.literals[0][:ANCHOR_CHARS_MAX]),
-            (Place.END, self.literals[-1][-ANCHOR_CHARS_MAX:]),
+            (AnchorPlace.START, self.literals[0][:ANCHOR_CHARS_MAX]),
+            (AnchorPlace.END, self.literals[-1][-ANCHOR_CHARS_MAX:]),
         ]
-        options += [(Place.ANYWHERE, each[:ANCHOR_CHARS_MAX]) for each in self.literals[1:-1]]
+        options += [(AnchorPlace.ANYWHERE, each[:ANCHOR_CHARS_MAX]) for each in self.literals[1:-1]]
         # the first of the longest: a literal with a fixed place is preferred
         place, literal = max(options, key=lambda option: len(option[1]))
         is_all = sum(map(len, self.literals)) == len(literal)
         return Anchor(place, literal, exact=self.complete and is_all)
 
 
-def _runs(tokens: tuple[Token, ...]) -> tuple[str, ...]:
+def _runs(tokens: tuple[GlobToken, ...]) -> tuple[str, ...]:
     """The literals before, between and behind the wildcards of a glob."""
     runs: list[list[str]] = [[]]
     for token in tokens:
@@ -130,7 +130,7 @@ def _runs(tokens: tuple[Token, ...]) -> tuple[str, ...]:
     return tuple(map("".join, runs))
 
 
-class TextPatterns:
+class StringPatterns:
     """The string patterns that the filters on one attribute use, and which of them hold for a text.
 
     Any number of threads may ask at once while none adds patterns.
@@ -144,11 +144,11 @@ class TextPatterns:
 
     def __init__(self) -> None:
         self._substrings = Substrings()
-        self._literals: dict[Place, _Literals] = {
-            Place.START: _Affixes(at_end=False),
-            Place.END: _Affixes(at_end=True),
-            Place.ANYWHERE: self._substrings,
-            Place.WHOLE: _Wholes(),
+        self._literals: dict[AnchorPlace, _Literals] = {
+            AnchorPlace.START: _Affixes(at_end=False),
+            AnchorPlace.END: _Affixes(at_end=True),
+            AnchorPlace.ANYWHERE: self._substrings,
+            AnchorPlace.WHOLE: _Wholes(),
         }
         self._numbers: dict[tuple[Operator, str], int] = {}
         self._patterns: list[tuple[Operator, str]] = []

@@ -10,31 +10,31 @@ from tidegate.errors import UnresolvedError
 from tidegate.language.evolve import Cached, Evolve, Periodic
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
-from tidegate.language.values import Value, from_micros, to_micros
+from tidegate.language.values import Value, from_us, to_us
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """When an event is judged, and what the broker's variables are then.
 
-    ``micros`` is the time since 1970; None where events and subscriptions have no times, and then
+    ``time_us`` is the time since 1970; None where events and subscriptions have no times, and then
     `t` is 0 and `now()` undefined.
     """
 
-    micros: int | None = None
+    time_us: int | None = None
     variables: Mapping[str, Value] = field(default_factory=dict)
 
     @classmethod
     def at(cls, time: datetime | None, variables: Mapping[str, Value] | None = None) -> Moment:
         """The moment at a time."""
-        return cls(None if time is None else to_micros(time), variables or {})
+        return cls(None if time is None else to_us(time), variables or {})
 
     def environment(
         self, origin: int | None, parameters: Mapping[str, Value] | None = None
     ) -> Environment:
         """What expressions see at this moment, if `t` counts from ``origin``."""
-        t = 0.0 if self.micros is None or origin is None else (self.micros - origin) / 1e6
-        now = None if self.micros is None else from_micros(self.micros)
+        t = 0.0 if self.time_us is None or origin is None else (self.time_us - origin) / 1e6
+        now = None if self.time_us is None else from_us(self.time_us)
         return Environment(parameters or {}, self.variables, t, now)
 
 
@@ -61,17 +61,17 @@ class Subscription:
 
     def lives(self, moment: Moment) -> bool:
         """Whether the subscription is there at a moment; without times it always is."""
-        if moment.micros is None:
+        if moment.time_us is None:
             return True
-        begun = self.since is None or self.since <= moment.micros
-        return begun and (self.until is None or moment.micros < self.until)
+        begun = self.since is None or self.since <= moment.time_us
+        return begun and (self.until is None or moment.time_us < self.until)
 
     @property
     def counts_from(self) -> int | None:
         """The time from which `t` counts; None where that is not known, and then `t` is 0."""
         return self.since if self.origin is None else self.origin
 
-    def judged_at(self, micros: int) -> int:
+    def judged_at(self, time_us: int) -> int:
         """The time for which the filter is evaluated when an event comes at a time.
 
         A `Periodic` filter stands still for an interval at a time, counted from its beginning. A
@@ -79,15 +79,15 @@ class Subscription:
         """
         match self.evolve:
             case Periodic() as every:
-                return micros - (micros - (self.counts_from or 0)) % every.micros
+                return time_us - (time_us - (self.counts_from or 0)) % every.interval_us
             case Cached() as cached if self.held is not None:
-                return self.held if 0 <= micros - self.held <= cached.micros else micros
-        return micros
+                return self.held if 0 <= time_us - self.held <= cached.threshold_us else time_us
+        return time_us
 
     def environment(self, moment: Moment) -> Environment:
         """What the filter's expressions see at a moment."""
-        if moment.micros is not None and isinstance(self.evolve, Periodic | Cached):
-            moment = replace(moment, micros=self.judged_at(moment.micros))
+        if moment.time_us is not None and isinstance(self.evolve, Periodic | Cached):
+            moment = replace(moment, time_us=self.judged_at(moment.time_us))
         return self.true_environment(moment)
 
     def true_environment(self, moment: Moment) -> Environment:

@@ -26,11 +26,11 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns.pattern import Pattern
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.language.variables import Variables
 from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS
-from tidegate.matching.poset.moving import Standing, widest
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.wanted_filter import WantedFilter, widest
 from tidegate.routing import messages as m
 from tidegate.routing.cell_updates import altered, differing_cells, structure
 from tidegate.routing.checks import (
@@ -42,16 +42,16 @@ from tidegate.routing.checks import (
     checked_subscription,
 )
 from tidegate.routing.clients.moves import Moves
-from tidegate.routing.clients.named_subscriptions import Claims
+from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
-from tidegate.routing.forwarding import Claim, Forwarding, Watcher
-from tidegate.routing.merging import Groups
+from tidegate.routing.forwarding import Forwarding, MonitorAsker, NamedAsker
+from tidegate.routing.merging import MergedFilters
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
-from tidegate.routing.outbox import Label, OneByOne
+from tidegate.routing.outbox import Destination, OneFilterEach
 from tidegate.routing.overlay.domains import Domain
 from tidegate.routing.overlay.neighbours import Neighbours
 from tidegate.routing.patterns.delegation import Patterns
-from tidegate.routing.strategies import Arrival, Strategy, Surroundings, asked_for
+from tidegate.routing.strategies import Arrival, BrokerDomains, Strategy, asked_for
 from tidegate.routing.substrates import substrate as make_substrate
 from tidegate.routing.waves import Waves
 
@@ -93,22 +93,22 @@ class Broker:
     ) -> None:
         self.name = name
         self.strategy = strategy
-        self.around = Surroundings()
+        self.around = BrokerDomains()
         self.only_advertised = (
             strategy.needs_advertisements if only_advertised is None else only_advertised
         )
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.offers: Forwarding[Advertisement] = Forwarding(ADVERTISEMENTS, self._wanted_offers)
-        self.subscriptions: Forwarding[Standing] = Forwarding(
+        self.subscriptions: Forwarding[WantedFilter] = Forwarding(
             FILTERS,
             self._wanted_filters,
-            self._merged if merging else OneByOne,
+            self._merged if merging else OneFilterEach,
             structure=structure,
             by_item=strategy.needs_advertisements,
         )
         self.substrate = make_substrate(substrate)(self.subscriptions.poset)
         self.subscriptions.listener = self.substrate
-        self.claims = Claims(self)
+        self.claims = NamedSubscriptions(self)
         self.variables = Variables()
         """What the subscriptions of own clients see as `@name`."""
         self.variables.set(mode="standard")
@@ -129,8 +129,8 @@ class Broker:
         for peer in domain.neighbours:
             self.around.domain_of[peer] = domain
 
-    def _merged(self) -> Groups:
-        return Groups(self.limits.filters)
+    def _merged(self) -> MergedFilters:
+        return MergedFilters(self.limits.filters)
 
     # -- what comes in ------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Broker:
                 return self._subscribe_by_name(message, client)
             case m.Update(name, version, confirm=confirm):
                 self.claims.update(client, message)
-                return self._confirmed(Claim(client, name), version) if confirm else []
+                return self._confirmed(NamedAsker(client, name), version) if confirm else []
             case m.Cancel(name):
                 self.claims.cancel(client, name)
             case m.Unsubscribe(wanted):
@@ -222,7 +222,7 @@ class Broker:
             case m.Seek():
                 self._check_tree(message.tree, peer)
                 return self.moves.sought(message, peer)
-            case m.Found():
+            case m.SeekReply():
                 return self.moves.found(message, peer)
             case m.Release():
                 return self.moves.released(message, peer)
@@ -250,16 +250,16 @@ class Broker:
     def _subscribe_by_name(self, message: m.Subscribe, client: Client) -> Outgoing:
         named = checked_named(message, self.now_us, self.limits.filters)
         self.enter(named, client)
-        claim = Claim(client, named.subscription.id)
+        claim = NamedAsker(client, named.subscription.id)
         return self._confirmed(claim, named.version) if message.confirm else []
 
-    def enter(self, named: m.Named, client: Client) -> None:
+    def enter(self, named: m.NamedSubscription, client: Client) -> None:
         """Enter what a client asks for by a name."""
         self._check_room(self._subscribed(client), "subscriptions", client)
         self.sessions.begin(client)
         self.claims.subscribe(client, named)
 
-    def _confirmed(self, claim: Claim, version: int) -> Outgoing:
+    def _confirmed(self, claim: NamedAsker, version: int) -> Outgoing:
         if not self.strategy.sends_subscriptions:
             return [(claim.client, m.InForce(claim.name, version))]
         return self.claims.confirm(claim, version)
@@ -291,7 +291,7 @@ class Broker:
         ):
             raise RoutingError(f"{client.identity!r} has not advertised such an event")
         if event.time is None:
-            event = Event(event.attributes, from_micros(self.now_us))
+            event = Event(event.attributes, from_us(self.now_us))
         self._published += 1
         stamp = m.Stamp(self.name, self._begun_us, self._published)
         publication = m.Publication(event, stamp, client.identity)
@@ -332,25 +332,27 @@ class Broker:
     def _route(self, arrival: Arrival) -> Outgoing:
         """Deliver an event here and send it on."""
         for_others = arrival.destinations is not None and self.name not in arrival.destinations
-        matched: list[Node[Standing]] = []
+        matched: list[PosetNode[WantedFilter]] = []
         if not for_others:
             matched = self.substrate.matching(arrival.publication.event)
         sent = self._deliver(arrival.publication, matched)
         sent += self.strategy.hops(arrival, asked_for(matched, self.around), self.around)
         return sent
 
-    def _deliver(self, publication: m.Publication, matched: Iterable[Node[Standing]]) -> Outgoing:
+    def _deliver(
+        self, publication: m.Publication, matched: Iterable[PosetNode[WantedFilter]]
+    ) -> Outgoing:
         """Give an event to all here who ask for what it matches."""
-        matches: dict[Client, list[m.Match]] = {}
+        matches: dict[Client, list[m.MatchedVersion]] = {}
         unnamed: dict[Client, None] = {}
         for asker in dict.fromkeys(asker for node in matched for asker in node.subscribers):
             if isinstance(asker, Client):
                 unnamed[asker] = None
-            elif isinstance(asker, Claim):
+            elif isinstance(asker, NamedAsker):
                 match = self.claims.judge(asker, publication.event)
                 if match is not None:
                     matches.setdefault(asker.client, []).append(match)
-            elif isinstance(asker, Watcher):
+            elif isinstance(asker, MonitorAsker):
                 self.patterns.heard(asker, publication)
         sent: Outgoing = []
         for client in {**unnamed, **dict.fromkeys(matches)}:
@@ -413,10 +415,10 @@ class Broker:
                 self.subscriptions.mark(node)
         return self.patterns.factor_anew()
 
-    def _wanted_filters(self, node: Node[Standing]) -> Iterable[Label]:
+    def _wanted_filters(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
         return self.strategy.wanted(node, self.around, self.offers)
 
-    def _wanted_offers(self, node: Node[Advertisement]) -> Iterable[Label]:
+    def _wanted_offers(self, node: PosetNode[Advertisement]) -> Iterable[Destination]:
         if not self.strategy.needs_advertisements:
             return ()
         return self.around.away_from(node.subscribers)

@@ -11,23 +11,23 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from tidegate.errors import BadValueError, RoutingError
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.values import Value, to_value
-from tidegate.matching.poset.moving import Moving, Standing, filter_of
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
 
 Cell = tuple[int, Value]
 """A value, and its place in a row."""
 
 
-def structure(standing: Standing) -> Hashable:
+def structure(standing: WantedFilter) -> Hashable:
     """All but the cells; things of equal structure differ in cells only."""
     if isinstance(standing, Filter):
         return standing.shape_and_row[0]
     return standing.filter.shape_and_row[0], standing.origin_us, standing.evolve
 
 
-def differing_cells(old: Standing, new: Standing) -> tuple[Cell, ...]:
+def differing_cells(old: WantedFilter, new: WantedFilter) -> tuple[Cell, ...]:
     """The cells in which something differs from another of the same structure.
 
     >>> from tidegate.language.filters import parse
@@ -44,7 +44,7 @@ def differing_cells(old: Standing, new: Standing) -> tuple[Cell, ...]:
     )
 
 
-def altered(standing: Standing, cells: Iterable[Cell]) -> Standing:
+def altered(standing: WantedFilter, cells: Iterable[Cell]) -> WantedFilter:
     """The same with other values in some cells.
 
     >>> from tidegate.language.filters import parse
@@ -60,14 +60,14 @@ def altered(standing: Standing, cells: Iterable[Cell]) -> Standing:
             )
         values[index] = _checked(value)
     filter = filter_of(standing).with_cells(values)
-    if isinstance(standing, Moving):
-        return Moving(filter, standing.origin_us, standing.evolve)
+    if isinstance(standing, EvolvingFilter):
+        return EvolvingFilter(filter, standing.origin_us, standing.evolve)
     return filter
 
 
-def _row(standing: Standing) -> tuple[Value, ...]:
+def _row(standing: WantedFilter) -> tuple[Value, ...]:
     _, row = filter_of(standing).shape_and_row
-    return tuple([each for each in row if not isinstance(each, Parameter)])
+    return tuple([each for each in row if not isinstance(each, ParameterRef)])
 
 
 def _checked(value: object) -> Value:

@@ -12,11 +12,11 @@ from tidegate.language.filters import Filter, check_values
 from tidegate.language.limits import Limits
 from tidegate.language.parsing.parser import over_limit, parse_filter, size_of
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
-from tidegate.language.values import from_micros
-from tidegate.matching.poset.moving import Moving, filter_of
+from tidegate.language.values import from_us
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, filter_of
 from tidegate.matching.records import checked_parameters
 from tidegate.matching.subscription import Subscription
-from tidegate.routing.messages import Named, Publication, Subscribe, Update
+from tidegate.routing.messages import NamedSubscription, Publication, Subscribe, Update
 
 NAME_CHARS_MAX = 200
 
@@ -88,12 +88,12 @@ def too_large(item: Filter | Advertisement, limits: Limits) -> str | None:
 
 def check_standing(wanted: object, limits: Limits) -> None:
     """See that something can stand in the tables of brokers: all but the time is known."""
-    if isinstance(wanted, Moving) and isinstance(wanted.filter, Filter):
+    if isinstance(wanted, EvolvingFilter) and isinstance(wanted.filter, Filter):
         if wanted.filter.parameters or wanted.filter.variables:
             raise RoutingError(
                 f"`{wanted.filter}` has parameters or variables, which no other broker knows"
             )
-        if not is_micros(wanted.origin_us) or not isinstance(wanted.evolve, Evolve | None):
+        if not is_time_us(wanted.origin_us) or not isinstance(wanted.evolve, Evolve | None):
             raise RoutingError(f"`{wanted.filter}` does not say since when and how it moves")
     elif not isinstance(wanted, Filter) or wanted.parameters or wanted.evolves:
         raise RoutingError(
@@ -102,7 +102,7 @@ def check_standing(wanted: object, limits: Limits) -> None:
     _check_size(filter_of(wanted), limits)
 
 
-def checked_named(message: Subscribe, now_us: int, limits: Limits) -> Named:
+def checked_named(message: Subscribe, now_us: int, limits: Limits) -> NamedSubscription:
     """A subscription that a client gives a name."""
     name, wanted = message.name, message.wanted
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
@@ -114,18 +114,18 @@ def checked_named(message: Subscribe, now_us: int, limits: Limits) -> Named:
     if not isinstance(message.evolve, Evolve | None):
         raise RoutingError(f"{message.evolve!r} does not say when a filter evolves")
     origin_us = now_us if message.origin_us is None else message.origin_us
-    if not is_micros(origin_us):
+    if not is_time_us(origin_us):
         raise RoutingError(f"{origin_us!r} is no time in microseconds")
     since = origin_us if filter.evolves else None
     subscription = Subscription(
         name, filter, known, since=since, origin=origin_us, evolve=message.evolve
     )
-    return Named(subscription, message.version)
+    return NamedSubscription(subscription, message.version)
 
 
-def is_micros(time_us: object) -> bool:
+def is_time_us(time_us: object) -> bool:
     """Whether something is a time in microseconds, in the years 1 to 9999."""
-    return isinstance(time_us, int) and from_micros(time_us) is not None
+    return isinstance(time_us, int) and from_us(time_us) is not None
 
 
 def check_version(version: object) -> None:

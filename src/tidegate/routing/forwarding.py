@@ -28,57 +28,64 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from tidegate.matching.poset.coverage import Order
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.coverage import Coverage
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.routing.messages import Client, Key, Peer
-from tidegate.routing.outbox import Change, Label, OneByOne, Outbox, Packing, Sent
+from tidegate.routing.outbox import (
+    Destination,
+    DestinationChange,
+    NeighbourDelta,
+    OneFilterEach,
+    Outbox,
+    WireForm,
+)
 
 T = TypeVar("T")
 
 
-class Entry(NamedTuple):
+class NeighbourAsker(NamedTuple):
     """A neighbour as the one who asked, and by which name."""
 
     peer: Peer
     key: Key
 
 
-class Watcher(NamedTuple):
+class MonitorAsker(NamedTuple):
     """A monitor of this broker that asks for events like a client."""
 
     number: int
 
 
-class Claim(NamedTuple):
+class NamedAsker(NamedTuple):
     """A subscription that a client has given a name, to change it later."""
 
     client: Client
     name: str
 
 
-Local = Client | Watcher | Claim
-Asker = Local | Entry
+Local = Client | MonitorAsker | NamedAsker
+Asker = Local | NeighbourAsker
 
 
-Wanted = Callable[[Node[T]], Iterable[Label]]
+Wanted = Callable[[PosetNode[T]], Iterable[Destination]]
 """Where something should be sent, were nothing covering it."""
 
-_NOWHERE: frozenset[Label] = frozenset()
+_NOWHERE: frozenset[Destination] = frozenset()
 
 
-class Listener(Protocol[T]):
+class NodeListener(Protocol[T]):
     """Is told which nodes there are."""
 
-    def add(self, node: Node[T]) -> None:
+    def add(self, node: PosetNode[T]) -> None:
         """Take a node in."""
         ...
 
-    def remove(self, node: Node[T]) -> None:
+    def remove(self, node: PosetNode[T]) -> None:
         """Forget a node."""
         ...
 
-    def change(self, node: Node[T]) -> None:
+    def change(self, node: PosetNode[T]) -> None:
         """Take note that a node has another item."""
         ...
 
@@ -88,34 +95,34 @@ class Forwarding(Generic[T]):
 
     def __init__(
         self,
-        order: Order[T],
+        order: Coverage[T],
         wanted: Wanted[T],
-        packing: Callable[[], Packing[T]] = OneByOne,
+        packing: Callable[[], WireForm[T]] = OneFilterEach,
         *,
         structure: Callable[[T], Hashable] = id,
         by_item: bool = True,
     ) -> None:
         self.poset: Poset[T] = Poset(order)
-        self.listener: Listener[T] | None = None
+        self.listener: NodeListener[T] | None = None
         self._covers = order.covers
         self.wanted = wanted
         self._by_item = by_item
         """Whether it depends on what something is where it is wanted, not only on who asks."""
-        self._of_client: dict[Local, dict[Node[T], T]] = {}
+        self._of_client: dict[Local, dict[PosetNode[T], T]] = {}
         """The nodes of what a client asks for, and how it has said it."""
-        self._of_peer: dict[Peer, dict[Key, tuple[Node[T], T]]] = {}
+        self._of_peer: dict[Peer, dict[Key, tuple[PosetNode[T], T]]] = {}
         """The node of what a neighbour asks for, and how it has said it."""
-        self._reach: dict[Node[T], frozenset[Label]] = {}
+        self._reach: dict[PosetNode[T], frozenset[Destination]] = {}
         """Where a node or one that covers it was sent."""
-        self._marked: dict[Node[T], None] = {}
-        self._gone: list[Node[T]] = []
-        self._altered: dict[Node[T], None] = {}
+        self._marked: dict[PosetNode[T], None] = {}
+        self._gone: list[PosetNode[T]] = []
+        self._altered: dict[PosetNode[T], None] = {}
         """The nodes that have another item since things were settled."""
         self._outbox = Outbox(packing, structure)
 
     # -- clients ------------------------------------------------------------------------------
 
-    def held(self, client: Local) -> list[Node[T]]:
+    def held(self, client: Local) -> list[PosetNode[T]]:
         """What a client has asked for."""
         return list(self._of_client.get(client, ()))
 
@@ -132,7 +139,7 @@ class Forwarding(Generic[T]):
         self._hold(client, self._enter(client, item), item)
         return True
 
-    def claim(self, claim: Claim, item: T) -> None:
+    def claim(self, claim: NamedAsker, item: T) -> None:
         """Enter what a client asks for by a name, in place of what that was before.
 
         It is nobody else's business: nothing of the client replaces it, and it replaces nothing.
@@ -143,12 +150,12 @@ class Forwarding(Generic[T]):
         else:
             self._hold(claim, self._shift(claim, next(iter(held)), item), item)
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: NamedAsker) -> None:
         """Cancel what a client has asked for by a name."""
         for node in self.held(claim):
             self._release(claim, node)
 
-    def _hold(self, client: Local, node: Node[T], item: T) -> None:
+    def _hold(self, client: Local, node: PosetNode[T], item: T) -> None:
         self._of_client.setdefault(client, {})[node] = item
 
     def cancel(self, client: Local, item: T) -> int:
@@ -159,7 +166,7 @@ class Forwarding(Generic[T]):
             self._release(client, node)
         return len(covered)
 
-    def _release(self, client: Local, node: Node[T]) -> None:
+    def _release(self, client: Local, node: PosetNode[T]) -> None:
         held = self._of_client[client]
         del held[node]
         if not held:
@@ -172,9 +179,9 @@ class Forwarding(Generic[T]):
         """Enter what a neighbour asks for, in place of what it asked for by the same name."""
         held = self._of_peer.setdefault(peer, {})
         if key in held:
-            node = self._shift(Entry(peer, key), held[key][0], item)
+            node = self._shift(NeighbourAsker(peer, key), held[key][0], item)
         else:
-            node = self._enter(Entry(peer, key), item)
+            node = self._enter(NeighbourAsker(peer, key), item)
         held[key] = node, item
 
     def take_back(self, peer: Peer, keys: Iterable[Key]) -> None:
@@ -183,13 +190,13 @@ class Forwarding(Generic[T]):
         for key in keys:
             found = held.pop(key, None)
             if found is not None:
-                self._let_go(Entry(peer, key), found[0])
+                self._let_go(NeighbourAsker(peer, key), found[0])
 
     def holds(self, peer: Peer, key: Key) -> bool:
         """Whether a neighbour has asked for something by this name."""
         return key in self._of_peer.get(peer, ())
 
-    def held_by(self, peer: Peer) -> list[Node[T]]:
+    def held_by(self, peer: Peer) -> list[PosetNode[T]]:
         """What a neighbour has asked for."""
         return [node for node, _ in self._of_peer.get(peer, {}).values()]
 
@@ -209,7 +216,7 @@ class Forwarding(Generic[T]):
 
     # -- what to send -------------------------------------------------------------------------
 
-    def mark(self, node: Node[T]) -> None:
+    def mark(self, node: PosetNode[T]) -> None:
         """See where a node is to be sent when things settle."""
         self._marked[node] = None
 
@@ -217,27 +224,27 @@ class Forwarding(Generic[T]):
         """See where everything is to be sent when things settle."""
         self._marked.update(dict.fromkeys(self.poset))
 
-    def settle(self) -> dict[Peer, Sent[T]]:
+    def settle(self) -> dict[Peer, NeighbourDelta[T]]:
         """Bring what was sent up to date; gives what to send to each neighbour."""
         if not self._marked and not self._gone and not self._altered:
             return {}
-        changes: dict[Label, Change[T]] = {}
+        changes: dict[Destination, DestinationChange[T]] = {}
         looked_at = self._settle_nodes()
         for node, before in looked_at.items():
             here = node in self.poset
             now = [_label(each) for each in node.forwards] if here else []
             for label in before:
                 if label not in now:
-                    changes.setdefault(label, Change()).gone.append(node)
+                    changes.setdefault(label, DestinationChange()).gone.append(node)
             for label in now:
                 if label not in before:
-                    changes.setdefault(label, Change()).new.append(node)
+                    changes.setdefault(label, DestinationChange()).new.append(node)
                 elif node in self._altered:
-                    changes.setdefault(label, Change()).altered.append(node)
+                    changes.setdefault(label, DestinationChange()).altered.append(node)
         for node in self._altered:
             if node not in looked_at:
                 for each in node.forwards:
-                    changes.setdefault(_label(each), Change()).altered.append(node)
+                    changes.setdefault(_label(each), DestinationChange()).altered.append(node)
         self._altered.clear()
         return self._outbox.change(changes)
 
@@ -245,12 +252,12 @@ class Forwarding(Generic[T]):
         """What a neighbour was sent and has, by name."""
         return self._outbox.sent(peer)
 
-    def _settle_nodes(self) -> dict[Node[T], list[Label]]:
+    def _settle_nodes(self) -> dict[PosetNode[T], list[Destination]]:
         """Compute where the marked nodes, and those below that it matters for, are to be sent.
 
         Gives where each that was looked at had been sent before.
         """
-        before: dict[Node[T], list[Label]] = {
+        before: dict[PosetNode[T], list[Destination]] = {
             node: [_label(each) for each in node.forwards] for node in self._gone
         }
         self._gone.clear()
@@ -279,7 +286,7 @@ class Forwarding(Generic[T]):
                         waiting.append(child)
         return before
 
-    def _enter(self, asker: Asker, item: T) -> Node[T]:
+    def _enter(self, asker: Asker, item: T) -> PosetNode[T]:
         """Have somebody ask for something."""
         node = self.poset.insert(item)
         if self.listener is not None and not node.subscribers:
@@ -288,7 +295,7 @@ class Forwarding(Generic[T]):
         self.mark(node)
         return node
 
-    def _shift(self, asker: Asker, node: Node[T], item: T) -> Node[T]:
+    def _shift(self, asker: Asker, node: PosetNode[T], item: T) -> PosetNode[T]:
         """Have somebody ask for something else than before; gives the node of that."""
         if len(node.subscribers) > 1:
             self._let_go(asker, node)
@@ -309,7 +316,7 @@ class Forwarding(Generic[T]):
             self.listener.change(node)
         return node
 
-    def _let_go(self, asker: Asker, node: Node[T]) -> None:
+    def _let_go(self, asker: Asker, node: PosetNode[T]) -> None:
         """Have somebody no longer ask for something."""
         node.subscribers.discard(asker)
         if node.subscribers:
@@ -319,7 +326,7 @@ class Forwarding(Generic[T]):
         self.poset.remove(node)
         self._drop(node, children)
 
-    def _drop(self, node: Node[T], children: list[Node[T]]) -> None:
+    def _drop(self, node: PosetNode[T], children: list[PosetNode[T]]) -> None:
         """Forget a node that is no longer in the poset, and see to what was below it."""
         if self.listener is not None:
             self.listener.remove(node)
@@ -329,6 +336,6 @@ class Forwarding(Generic[T]):
         self._gone.append(node)
 
 
-def _label(each: Hashable) -> Label:
-    assert isinstance(each, Label)
+def _label(each: Hashable) -> Destination:
+    assert isinstance(each, Destination)
     return each

@@ -16,40 +16,40 @@ from dataclasses import dataclass
 
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.matching.poset.moving import Standing
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.checks import too_large
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _MergedFilter:
     """Filters, and one that matches what any of them does."""
 
-    merged: Standing
-    members: tuple[Node[Standing], ...]
+    merged: WantedFilter
+    members: tuple[PosetNode[WantedFilter], ...]
 
     @property
     def attributes(self) -> tuple[str, ...]:
         return tuple(sorted(self.merged.attributes))
 
 
-class Groups:
+class MergedFilters:
     """The filters that go to one place."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._groups: dict[int, _Group] = {}
-        self._group_of: dict[Node[Standing], int] = {}
+        self._groups: dict[int, _MergedFilter] = {}
+        self._group_of: dict[PosetNode[WantedFilter], int] = {}
         self._alike: dict[tuple[str, ...], dict[int, None]] = {}
         """The groups by the attributes that they constrain: only such can be merged."""
         self._made = 0
 
     def change(
         self,
-        gone: Iterable[Node[Standing]],
-        new: Iterable[Node[Standing]],
-        altered: Iterable[Node[Standing]],
-    ) -> tuple[list[int], list[tuple[int, Standing]]]:
+        gone: Iterable[PosetNode[WantedFilter]],
+        new: Iterable[PosetNode[WantedFilter]],
+        altered: Iterable[PosetNode[WantedFilter]],
+    ) -> tuple[list[int], list[tuple[int, WantedFilter]]]:
         """Take filters out and in; gives the groups that are no more, and those that are new."""
         before = set(self._groups)
         to_place = dict.fromkeys(new)
@@ -63,25 +63,25 @@ class Groups:
                 to_place.update(dict.fromkeys(self._give_up(number).members))
             to_place.pop(node, None)
         for node in to_place:
-            self._place(_Group(node.item, (node,)))
+            self._place(_MergedFilter(node.item, (node,)))
         dropped = [number for number in before if number not in self._groups]
         added = [
             (number, group.merged) for number, group in self._groups.items() if number not in before
         ]
         return sorted(dropped), added
 
-    def _place(self, group: _Group) -> None:
+    def _place(self, group: _MergedFilter) -> None:
         """Merge a group with all that it can be merged with."""
         while (found := self._mergeable(group)) is not None:
             number, merged = found
-            group = _Group(merged, self._give_up(number).members + group.members)
+            group = _MergedFilter(merged, self._give_up(number).members + group.members)
         self._made += 1
         self._groups[self._made] = group
         self._alike.setdefault(group.attributes, {})[self._made] = None
         for node in group.members:
             self._group_of[node] = self._made
 
-    def _mergeable(self, group: _Group) -> tuple[int, Filter] | None:
+    def _mergeable(self, group: _MergedFilter) -> tuple[int, Filter] | None:
         if not isinstance(group.merged, Filter):
             return None  # what moves is sent as it is
         for number in self._alike.get(group.attributes, ()):
@@ -93,7 +93,7 @@ class Groups:
                 return number, merged.filter
         return None
 
-    def _give_up(self, number: int) -> _Group:
+    def _give_up(self, number: int) -> _MergedFilter:
         group = self._groups.pop(number)
         alike = self._alike[group.attributes]
         del alike[number]

@@ -19,7 +19,7 @@ from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.values import Value
-from tidegate.matching.poset.moving import Standing
+from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.cell_updates import Cell
 from tidegate.routing.overlay.graph import Announcement
@@ -128,7 +128,7 @@ class Depart:
 # -- to clients ---------------------------------------------------------------------------------
 
 
-class Named(NamedTuple):
+class NamedSubscription(NamedTuple):
     """A subscription that has a name, its id, as it stands."""
 
     subscription: Subscription
@@ -153,7 +153,7 @@ class Publication:
     publisher: str
 
 
-class Match(NamedTuple):
+class MatchedVersion(NamedTuple):
     """A subscription that has a name, and which version of it an event matches."""
 
     name: str
@@ -165,7 +165,7 @@ class Deliver:
     """An event for a client, which has a subscription that it matches."""
 
     publication: Publication
-    matches: tuple[Match, ...] = ()
+    matches: tuple[MatchedVersion, ...] = ()
     """Its subscriptions with a name that the event matches."""
     unnamed: bool = True
     """Whether it has a subscription without a name that the event matches."""
@@ -218,7 +218,7 @@ class Interests:
     """What a broker wants from now on, and no longer wants, from a neighbour; takes hold at once,
     so that nothing is missed when something wide is replaced by something narrow."""
 
-    wanted: tuple[tuple[Key, Standing], ...] = ()
+    wanted: tuple[tuple[Key, WantedFilter], ...] = ()
     unwanted: tuple[Key, ...] = ()
     altered: tuple[tuple[Key, tuple[Cell, ...]], ...] = ()
     """What was sent before, and is the same but for some values."""
@@ -330,7 +330,7 @@ class Seek:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SeekReply:
     """Whether a client was at this broker or further down, and what it had asked for."""
 
     origin: Peer
@@ -338,7 +338,7 @@ class Found:
     is_here: bool
     wanted: tuple[Filter | Pattern, ...] = ()
     offered: tuple[Advertisement, ...] = ()
-    named: tuple[Named, ...] = ()
+    named: tuple[NamedSubscription, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ ClientRequest = (
 )  # fmt: skip
 PeerMessage = (
     Interests | Offers | Notify | Connect | Accept | Disconnect | Announce
-    | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | Found | Release | HandOver
+    | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | SeekReply | Release | HandOver
 )  # fmt: skip
 Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | InForce | Missed | Refused
 Outgoing = list[tuple[Address, Message]]

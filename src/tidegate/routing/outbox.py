@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.routing.messages import Key, Peer
 
 T = TypeVar("T")
 
 
-class Label(NamedTuple):
+class Destination(NamedTuple):
     """Where something is sent: to a neighbour, down a tree."""
 
     peer: Peer
     tree: Peer | None
 
 
-class Sent(Generic[T]):
+class NeighbourDelta(Generic[T]):
     """What is to be sent to a neighbour, and to be taken back."""
 
     __slots__ = ("added", "altered", "dropped")
@@ -39,22 +39,25 @@ class Sent(Generic[T]):
         return bool(self.added or self.altered or self.dropped)
 
 
-class Change(Generic[T]):
+class DestinationChange(Generic[T]):
     """What is different for a place."""
 
     __slots__ = ("altered", "gone", "new")
 
     def __init__(self) -> None:
-        self.gone: list[Node[T]] = []
-        self.new: list[Node[T]] = []
-        self.altered: list[Node[T]] = []
+        self.gone: list[PosetNode[T]] = []
+        self.new: list[PosetNode[T]] = []
+        self.altered: list[PosetNode[T]] = []
 
 
-class Packing(Protocol[T]):
+class WireForm(Protocol[T]):
     """Decides as what the things are sent that go to one place."""
 
     def change(
-        self, gone: Iterable[Node[T]], new: Iterable[Node[T]], altered: Iterable[Node[T]]
+        self,
+        gone: Iterable[PosetNode[T]],
+        new: Iterable[PosetNode[T]],
+        altered: Iterable[PosetNode[T]],
     ) -> tuple[list[int], list[tuple[int, T]]]:
         """Take things out and in, and others again that are not what they were.
 
@@ -63,23 +66,26 @@ class Packing(Protocol[T]):
         ...
 
 
-class OneByOne(Generic[T]):
+class OneFilterEach(Generic[T]):
     """Sends each thing as it is."""
 
     def change(
-        self, gone: Iterable[Node[T]], new: Iterable[Node[T]], altered: Iterable[Node[T]]
+        self,
+        gone: Iterable[PosetNode[T]],
+        new: Iterable[PosetNode[T]],
+        altered: Iterable[PosetNode[T]],
     ) -> tuple[list[int], list[tuple[int, T]]]:
         """What goes and comes, by the numbers of the nodes."""
         there = [(node.number, node.item) for each in (altered, new) for node in each]
         return [node.number for node in gone], there
 
 
-class _Packed(Generic[T]):
+class _SentTo(Generic[T]):
     """What was sent to a place: how it is packed, and which name each number of that has there."""
 
     __slots__ = ("names", "packing")
 
-    def __init__(self, packing: Packing[T]) -> None:
+    def __init__(self, packing: WireForm[T]) -> None:
         self.packing = packing
         self.names: dict[int, int] = {}
 
@@ -91,11 +97,11 @@ class Outbox(Generic[T]):
     """
 
     def __init__(
-        self, packing: Callable[[], Packing[T]], structure: Callable[[T], Hashable]
+        self, packing: Callable[[], WireForm[T]], structure: Callable[[T], Hashable]
     ) -> None:
         self._packing = packing
         self._structure = structure
-        self._packed: dict[Label, _Packed[T]] = {}
+        self._packed: dict[Destination, _SentTo[T]] = {}
         self._sent: dict[Peer, dict[Key, T]] = {}
         self._named = 0
 
@@ -109,18 +115,22 @@ class Outbox(Generic[T]):
         for label in [each for each in self._packed if each.peer == peer]:
             del self._packed[label]
 
-    def change(self, changes: Mapping[Label, Change[T]]) -> dict[Peer, Sent[T]]:
+    def change(
+        self, changes: Mapping[Destination, DestinationChange[T]]
+    ) -> dict[Peer, NeighbourDelta[T]]:
         """Gives what to send to each neighbour."""
-        sent: dict[Peer, Sent[T]] = {}
+        sent: dict[Peer, NeighbourDelta[T]] = {}
         for label, change in changes.items():
-            self._pack(label, change, sent.setdefault(label.peer, Sent()))
+            self._pack(label, change, sent.setdefault(label.peer, NeighbourDelta()))
         return {peer: each for peer, each in sent.items() if each}
 
-    def _pack(self, label: Label, change: Change[T], sent: Sent[T]) -> None:
+    def _pack(
+        self, label: Destination, change: DestinationChange[T], sent: NeighbourDelta[T]
+    ) -> None:
         """Say what changes for a place; what goes gives its name to what comes in its place."""
         packed = self._packed.get(label)
         if packed is None:
-            packed = self._packed[label] = _Packed(self._packing())
+            packed = self._packed[label] = _SentTo(self._packing())
         known = self._sent.setdefault(label.peer, {})
         dropped, there = packed.packing.change(change.gone, change.new, change.altered)
         names = packed.names
@@ -143,7 +153,7 @@ class Outbox(Generic[T]):
                 sent.dropped.append(key)
                 del known[key]
 
-    def _say(self, key: Key, item: T, known: dict[Key, T], sent: Sent[T]) -> None:
+    def _say(self, key: Key, item: T, known: dict[Key, T], sent: NeighbourDelta[T]) -> None:
         old = known.get(key)
         known[key] = item
         if old == item:

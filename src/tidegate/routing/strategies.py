@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 
 from tidegate.errors import RoutingError
 from tidegate.language.algebra.advertisements import Advertisement
-from tidegate.matching.poset.moving import Standing, widest
-from tidegate.matching.poset.nodes import Node
-from tidegate.routing.forwarding import Asker, Claim, Entry, Forwarding, Watcher
+from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.wanted_filter import WantedFilter, widest
+from tidegate.routing.forwarding import Asker, Forwarding, MonitorAsker, NamedAsker, NeighbourAsker
 from tidegate.routing.messages import Client, Notify, Peer, Publication
-from tidegate.routing.outbox import Label
+from tidegate.routing.outbox import Destination
 from tidegate.routing.overlay.domains import Domain
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BrokerDomains:
     """The domains of a broker, and which neighbour is in which."""
 
     domains: dict[str, Domain] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Surroundings:
 
     def ways(self, asker: Asker) -> Iterator[tuple[Domain, Peer | None, Peer | None]]:
         """For each domain the tree, and the sender on it, for what someone asks for."""
-        if isinstance(asker, Entry):
+        if isinstance(asker, NeighbourAsker):
             return self.ways_of(asker.peer, asker.key.tree)
         return self.ways_of(None, None)
 
@@ -48,18 +48,18 @@ class Surroundings:
             else:
                 yield domain, domain.own_tree, None
 
-    def spread(self, asker: Asker) -> Iterator[Label]:
+    def spread(self, asker: Asker) -> Iterator[Destination]:
         """All neighbours away from someone who asks."""
         for domain, tree, sender in self.ways(asker):
             peers = domain.upward(sender) if domain.only_upward else domain.onward(tree, sender)
             for peer in peers:
-                yield Label(peer, tree)
+                yield Destination(peer, tree)
 
-    def away_from(self, askers: Iterable[Hashable]) -> Iterable[Label]:
+    def away_from(self, askers: Iterable[Hashable]) -> Iterable[Destination]:
         """All neighbours away from any of those who ask."""
-        labels: dict[Label, None] = {}
+        labels: dict[Destination, None] = {}
         for asker in askers:
-            assert isinstance(asker, Client | Watcher | Claim | Entry)
+            assert isinstance(asker, Client | MonitorAsker | NamedAsker | NeighbourAsker)
             labels.update(dict.fromkeys(self.spread(asker)))
         return labels
 
@@ -75,9 +75,9 @@ class Arrival:
     destinations: frozenset[Peer] | None
 
 
-Asked = Mapping[str, list[Entry]]
+AskersByDomain = Mapping[str, list[NeighbourAsker]]
 """Which neighbours, by domain, have asked for something that an event matches."""
-Hops = Callable[[Arrival, Asked, Surroundings], list[tuple[Peer, Notify]]]
+Hops = Callable[[Arrival, AskersByDomain, BrokerDomains], list[tuple[Peer, Notify]]]
 """To which neighbours an event goes on."""
 
 
@@ -92,8 +92,11 @@ class Strategy:
     """Whether subscriptions go only to where an advertisement that overlaps came from."""
 
     def wanted(
-        self, node: Node[Standing], around: Surroundings, offers: Forwarding[Advertisement]
-    ) -> Iterable[Label]:
+        self,
+        node: PosetNode[WantedFilter],
+        around: BrokerDomains,
+        offers: Forwarding[Advertisement],
+    ) -> Iterable[Destination]:
         """Where a filter should be sent, were nothing covering it."""
         if not self.sends_subscriptions:
             return ()
@@ -104,18 +107,18 @@ class Strategy:
 
 
 def _to_sources(
-    wanted: Standing,
-    labels: Iterable[Label],
-    around: Surroundings,
+    wanted: WantedFilter,
+    labels: Iterable[Destination],
+    around: BrokerDomains,
     offers: Forwarding[Advertisement],
-) -> Iterator[Label]:
+) -> Iterator[Destination]:
     """Those neighbours through which events can come that match."""
-    sources: dict[Peer, list[Entry]] = {}
+    sources: dict[Peer, list[NeighbourAsker]] = {}
     still = widest(wanted)
     for offer in offers.poset:
         if offer.item.overlaps(still):
             for asker in offer.subscribers:
-                if isinstance(asker, Entry):
+                if isinstance(asker, NeighbourAsker):
                     sources.setdefault(asker.peer, []).append(asker)
     for label in labels:
         domain = around.domain_of[label.peer]
@@ -126,17 +129,19 @@ def _to_sources(
             yield label
 
 
-def asked_for(matched: Iterable[Node[Standing]], around: Surroundings) -> Asked:
+def asked_for(matched: Iterable[PosetNode[WantedFilter]], around: BrokerDomains) -> AskersByDomain:
     """Which neighbours have asked for something that an event matches."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[NeighbourAsker]] = {}
     for node in matched:
         for asker in node.subscribers:
-            if isinstance(asker, Entry):
+            if isinstance(asker, NeighbourAsker):
                 found.setdefault(around.domain_of[asker.peer].name, []).append(asker)
     return found
 
 
-def _everywhere(arrival: Arrival, _asked: Asked, around: Surroundings) -> list[tuple[Peer, Notify]]:
+def _everywhere(
+    arrival: Arrival, _asked: AskersByDomain, around: BrokerDomains
+) -> list[tuple[Peer, Notify]]:
     return [
         (peer, Notify(arrival.publication, tree))
         for domain, tree, sender in around.ways_of(arrival.peer, arrival.tree)
@@ -145,7 +150,7 @@ def _everywhere(arrival: Arrival, _asked: Asked, around: Surroundings) -> list[t
 
 
 def _to_destinations(
-    arrival: Arrival, asked: Asked, around: Surroundings
+    arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
 ) -> list[tuple[Peer, Notify]]:
     """The first broker of a domain finds the destinations; the others divide them up."""
     sent: list[tuple[Peer, Notify]] = []
@@ -167,7 +172,9 @@ def _to_destinations(
     return sent
 
 
-def _to_askers(arrival: Arrival, asked: Asked, around: Surroundings) -> list[tuple[Peer, Notify]]:
+def _to_askers(
+    arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
+) -> list[tuple[Peer, Notify]]:
     sent: list[tuple[Peer, Notify]] = []
     for domain, tree, sender in around.ways_of(arrival.peer, arrival.tree):
         entries = asked.get(domain.name, ())

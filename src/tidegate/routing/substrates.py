@@ -13,20 +13,20 @@ from typing import Protocol
 
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
-from tidegate.language.expressions import Call, Constant, Elapsed, Expression, Parameter
+from tidegate.language.expressions import Call, Constant, Elapsed, Expression, ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
 from tidegate.matching.engine import MATCHERS
 from tidegate.matching.matcher import Matcher
-from tidegate.matching.poset.moving import Moving, Standing, event_us, filter_of
-from tidegate.matching.poset.moving_filters import MovingFilters
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.evolving_index import EvolvingIndex
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, event_us, filter_of
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing.cell_updates import differing_cells, structure
 
-StandingNode = Node[Standing]
+StandingNode = PosetNode[WantedFilter]
 
 
 class Substrate(Protocol):
@@ -52,12 +52,12 @@ class Substrate(Protocol):
 class PosetSubstrate:
     """The poset itself, and filters that move beside it."""
 
-    def __init__(self, poset: Poset[Standing]) -> None:
+    def __init__(self, poset: Poset[WantedFilter]) -> None:
         self._poset = poset
-        self._moving: MovingFilters[StandingNode] = MovingFilters()
+        self._moving: EvolvingIndex[StandingNode] = EvolvingIndex()
 
     def add(self, node: StandingNode) -> None:
-        if isinstance(node.item, Moving):
+        if isinstance(node.item, EvolvingFilter):
             self._moving.add(node, node.item)
 
     def remove(self, node: StandingNode) -> None:
@@ -78,13 +78,13 @@ class MatcherSubstrate:
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
-        self._nodes: dict[str, tuple[StandingNode, Standing]] = {}
+        self._nodes: dict[str, tuple[StandingNode, WantedFilter]] = {}
         """The nodes by id, and what the matcher has of each."""
 
     def add(self, node: StandingNode) -> None:
         id = str(node.number)
         filter, values = _lifted(node.item)
-        origin_us = node.item.origin_us if isinstance(node.item, Moving) else None
+        origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
         self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
         self._nodes[id] = node, node.item
 
@@ -109,12 +109,12 @@ class MatcherSubstrate:
         return sorted((self._nodes[id][0] for id in ids), key=lambda node: node.number)
 
 
-def _lifted(item: Standing) -> tuple[Filter, dict[str, Value]]:
+def _lifted(item: WantedFilter) -> tuple[Filter, dict[str, Value]]:
     """A filter with parameters for all its values, and these."""
     shape, row = filter_of(item).shape_and_row
-    values = {f"c{i}": each for i, each in enumerate(row) if not isinstance(each, Parameter)}
-    filter = Filter.of_shape(shape, tuple(Parameter(name) for name in values))
-    if isinstance(item, Moving):
+    values = {f"c{i}": each for i, each in enumerate(row) if not isinstance(each, ParameterRef)}
+    filter = Filter.of_shape(shape, tuple(ParameterRef(name) for name in values))
+    if isinstance(item, EvolvingFilter):
         filter = Filter(map_leaves(filter.node, _since_it_began))
     return filter, values
 
@@ -127,7 +127,7 @@ def _since_it_began(leaf: Expression) -> Expression:
 SUBSTRATES = ("poset", *(name for name in MATCHERS if name != "poset"))
 
 
-def substrate(name: str) -> Callable[[Poset[Standing]], Substrate]:
+def substrate(name: str) -> Callable[[Poset[WantedFilter]], Substrate]:
     """What makes a substrate of a name, for a poset."""
     if name == "poset":
         return PosetSubstrate

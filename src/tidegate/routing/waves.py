@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.routing.messages import Echo, Outgoing, Peer, Probe
-from tidegate.routing.strategies import Surroundings
+from tidegate.routing.strategies import BrokerDomains
 
-Action = Callable[[], Outgoing]
-Result = tuple[Outgoing, list[Action]]
+AfterWave = Callable[[], Outgoing]
+Result = tuple[Outgoing, list[AfterWave]]
 """What to send, and what to do now that a wave is back."""
 
 
@@ -25,13 +25,13 @@ class _Wave:
 
     sender: Peer | None
     pending: set[Peer]
-    done: Action | None
+    done: AfterWave | None
 
 
 class Waves:
     """The waves that pass a broker."""
 
-    def __init__(self, me: Peer, around: Surroundings) -> None:
+    def __init__(self, me: Peer, around: BrokerDomains) -> None:
         self._me = me
         self._around = around
         self._started = 0
@@ -40,7 +40,7 @@ class Waves:
     def __len__(self) -> int:
         return len(self._waves)
 
-    def start(self, done: Action) -> Result:
+    def start(self, done: AfterWave) -> Result:
         """Start a wave."""
         self._started += 1
         return self._pass_on(Probe(self._me, self._started), None, done)
@@ -56,7 +56,7 @@ class Waves:
     def lost(self, peer: Peer) -> Result:
         """Wait no longer for a neighbour that is gone."""
         sent: Outgoing = []
-        actions: list[Action] = []
+        actions: list[AfterWave] = []
         for (origin, number), wave in list(self._waves.items()):
             if wave.sender == peer:
                 del self._waves[origin, number]
@@ -66,7 +66,7 @@ class Waves:
                 actions += done
         return sent, actions
 
-    def _pass_on(self, probe: Probe, sender: Peer | None, done: Action | None) -> Result:
+    def _pass_on(self, probe: Probe, sender: Peer | None, done: AfterWave | None) -> Result:
         if (probe.origin, probe.number) in self._waves and sender is not None:
             return [(sender, Echo(probe.origin, probe.number))], []  # it came on another way too
         sent: Outgoing = []

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.routing import messages as m
 from tidegate.routing.clients.client_state import ClientState
@@ -42,7 +42,7 @@ NAME = "wanted"
 """What a subscriber calls a subscription that it updates."""
 
 
-class Publisher:
+class SimulatedPublisher:
     """Publishes by its plan."""
 
     def __init__(self, plan: PublisherPlan, world: World, tally: Tally) -> None:
@@ -68,7 +68,7 @@ class Publisher:
         _request(self._world, self.plan, m.Publish(event), self._tally)
 
 
-class Subscriber:
+class SimulatedSubscriber:
     """Subscribes by its plan; takes ``service_us`` for each delivery, one after the other."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Subscriber:
         event = message.publication.event
         tally.spurious += not self._filter.matches(event)
         assert event.time is not None  # publishers say it
-        tally.delays_us.append(self._work(now_us) - to_micros(event.time))
+        tally.delays_us.append(self._work(now_us) - to_us(event.time))
 
     def _work(self, now_us: int) -> int:
         """Queue a delivery; gives when it will be done."""
@@ -154,7 +154,7 @@ class Interest:
 
     def __init__(self) -> None:
         self._poset: Poset[Filter] = Poset(FILTERS)
-        self._counts: dict[Node[Filter], int] = {}
+        self._counts: dict[PosetNode[Filter], int] = {}
 
     def add(self, wanted: Filter) -> None:
         """One more wants it."""

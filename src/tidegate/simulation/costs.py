@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tidegate.language.filters import Filter
-from tidegate.matching.poset.moving import Moving, Standing, filter_of
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
 from tidegate.routing import messages as m
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import Message
@@ -74,9 +74,9 @@ def unshared(message: Message) -> Message:
     return replace(message, wanted=tuple((key, _anew(each)) for key, each in message.wanted))
 
 
-def _anew(standing: Standing) -> Standing:
+def _anew(standing: WantedFilter) -> WantedFilter:
     filter = Filter.of_shape(*filter_of(standing).shape_and_row)
-    return replace(standing, filter=filter) if isinstance(standing, Moving) else filter
+    return replace(standing, filter=filter) if isinstance(standing, EvolvingFilter) else filter
 
 
 FREE = Costs()

@@ -18,7 +18,7 @@ MENDED_AGAIN_US = (0, 500_000, 1_000_000)
 """A connection may be refused while news of another one is on its way, so it is tried again."""
 
 
-class Step(Enum):
+class FaultStep(Enum):
     """What is done to a broker or a link."""
 
     CRASH = "crash"
@@ -29,14 +29,14 @@ class Step(Enum):
     def apply(self, world: World, names: tuple[Peer, ...]) -> None:
         """Do it."""
         match self:
-            case Step.CRASH:
+            case FaultStep.CRASH:
                 if world.sites[names[0]].is_up:
                     world.crash(names[0])
-            case Step.RESTART:
+            case FaultStep.RESTART:
                 world.restart(names[0])
-            case Step.CUT:
+            case FaultStep.CUT:
                 world.cut(*names)
-            case Step.MEND:
+            case FaultStep.MEND:
                 world.mend(*names)
 
 
@@ -49,20 +49,20 @@ class Fault:
     begin_us: int
     end_us: int | None = None
 
-    def steps(self, topology: Topology) -> Iterator[tuple[int, Step, tuple[Peer, ...]]]:
+    def steps(self, topology: Topology) -> Iterator[tuple[int, FaultStep, tuple[Peer, ...]]]:
         """What happens when, counted from the beginning."""
         is_link = len(self.names) == 2
-        yield self.begin_us, Step.CUT if is_link else Step.CRASH, self.names
+        yield self.begin_us, FaultStep.CUT if is_link else FaultStep.CRASH, self.names
         if self.end_us is None:
             return
         if not is_link:
-            yield self.end_us, Step.RESTART, self.names
+            yield self.end_us, FaultStep.RESTART, self.names
         for wait_us in MENDED_AGAIN_US:
             if is_link:
-                yield self.end_us + wait_us, Step.MEND, self.names
+                yield self.end_us + wait_us, FaultStep.MEND, self.names
             elif wait_us:
                 for peer in topology.neighbours(self.names[0]):
-                    yield self.end_us + wait_us, Step.MEND, (self.names[0], peer)
+                    yield self.end_us + wait_us, FaultStep.MEND, (self.names[0], peer)
 
 
 def parse_crash(text: str, topology: Topology) -> Fault:
@@ -112,8 +112,8 @@ def _parts(text: str, example: str) -> tuple[str, int, int | None]:
     if not sign or not name:
         raise SimulationError(f"{text!r} does not say when; write it as {example}")
     try:
-        begin_us = _micros(begin)
-        end_us = _micros(end) if end else None
+        begin_us = _time_us(begin)
+        end_us = _time_us(end) if end else None
     except BadValueError as error:
         raise SimulationError(f"{text!r}: {error}") from None
     if end_us is not None and end_us <= begin_us:
@@ -121,5 +121,5 @@ def _parts(text: str, example: str) -> tuple[str, int, int | None]:
     return name, begin_us, end_us
 
 
-def _micros(text: str) -> int:
+def _time_us(text: str) -> int:
     return round(parse_duration(text).total_seconds() * 1e6)

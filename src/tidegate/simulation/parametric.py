@@ -28,8 +28,8 @@ from statistics import median
 from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
-from tidegate.language.values import Value, from_micros
-from tidegate.matching.poset.moving import event_us
+from tidegate.language.values import Value, from_us
+from tidegate.matching.poset.wanted_filter import event_us
 from tidegate.matching.subscription import Subscription
 from tidegate.routing import messages as m
 from tidegate.routing.clients.client_state import ClientState, wants
@@ -47,7 +47,7 @@ AROUND_US = 2_000_000
 """What was asked for so long before and after an event may be what it is judged by."""
 
 
-class Way(Enum):
+class ChangeMethod(Enum):
     """How a subscriber changes what it asks for.
 
     It does not get to know when a new subscription has come to all brokers. So whoever subscribes
@@ -83,7 +83,7 @@ class Application:
         """What a publisher publishes."""
         topic = random.randrange(self.topics)
         point = zip(self.axes, self.point(random), strict=True)
-        return Event({"topic": topic, **dict(point)}, from_micros(now_us))
+        return Event({"topic": topic, **dict(point)}, from_us(now_us))
 
     def point(self, random: Random) -> tuple[float, ...]:
         """Any point."""
@@ -132,7 +132,7 @@ class Adaptation:
     """How many changes there are at each broker that has subscribers."""
     events_per_s: float
     """Of all publishers together."""
-    way: Way = Way.UPDATE
+    way: ChangeMethod = ChangeMethod.UPDATE
     routing: str = "subscription"
     substrate: str = "poset"
     duration_s: float = 5.0
@@ -141,7 +141,7 @@ class Adaptation:
 
 
 @dataclass(slots=True)
-class Tally:
+class ParametricTally:
     """What all subscribers have seen."""
 
     changes: int = 0
@@ -175,7 +175,7 @@ class Outcome:
 class Changer:
     """A subscriber that changes what it asks for."""
 
-    def __init__(self, run: Run, number: int, broker: Peer) -> None:
+    def __init__(self, run: ParametricRun, number: int, broker: Peer) -> None:
         adaptation = run.adaptation
         self._run = run
         self._random = Random(f"changer {number} of {adaptation.seed}")
@@ -213,12 +213,12 @@ class Changer:
         self._run.tally.changes += self._run.counts(self._changed_us)
         old = self._name
         match self._run.adaptation.way:
-            case Way.UPDATE:
+            case ChangeMethod.UPDATE:
                 self._send(self._state.update(old, self._application.bounds(self._point)))
-            case Way.CANCEL_FIRST:
+            case ChangeMethod.CANCEL_FIRST:
                 self._send(self._state.cancel(old))
                 self._send(self._subscribe())
-            case Way.SUBSCRIBE_FIRST:
+            case ChangeMethod.SUBSCRIBE_FIRST:
                 self._name = str(int(old) + 1)
                 self._outdated.append(old)
                 self._send(self._subscribe())
@@ -276,12 +276,12 @@ class Changer:
         return all(wants(each, event) for _, each in around)
 
 
-class Run:
+class ParametricRun:
     """Subscribers, publishers and brokers, and what is seen of them."""
 
     def __init__(self, adaptation: Adaptation, stopwatch: Stopwatch | None = None) -> None:
         self.adaptation = adaptation
-        self.tally = Tally()
+        self.tally = ParametricTally()
         self.filter = adaptation.application.filter()
         self.world = World(
             adaptation.topology,

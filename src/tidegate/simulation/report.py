@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from tidegate.simulation.clients import Tally
-from tidegate.simulation.script import Happening
+from tidegate.simulation.script import ScriptOutput
 from tidegate.simulation.world import World
 
 SHOWN = 5
@@ -78,7 +78,7 @@ class Report:
     """Of simulated messages in a second of the computer that simulates."""
     is_scripted: bool = False
     """Whether clients followed a script; what they want is not counted then."""
-    happenings: Sequence[Happening] = ()
+    happenings: Sequence[ScriptOutput] = ()
     """What clients of a script were told."""
 
     def lines(self) -> Iterator[str]:

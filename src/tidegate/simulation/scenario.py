@@ -17,14 +17,14 @@ from time import perf_counter
 from tidegate.errors import RoutingError
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.routing.strategies import STRATEGIES
-from tidegate.simulation.clients import Interest, Publisher, Subscriber, Tally
+from tidegate.simulation.clients import Interest, SimulatedPublisher, SimulatedSubscriber, Tally
 from tidegate.simulation.costs import Costs
-from tidegate.simulation.faults import Fault, Step
+from tidegate.simulation.faults import Fault, FaultStep
 from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.report import Report, broker_loads, delays_of, link_loads
-from tidegate.simulation.script import Cast, Script
+from tidegate.simulation.script import Script, ScriptClients
 from tidegate.simulation.trace import Trace
-from tidegate.simulation.workloads import Demand, Plan, workload
+from tidegate.simulation.workloads import ClientPlan, Demand, workload
 from tidegate.simulation.world import Weather, World
 
 HIERARCHY = "hierarchy"
@@ -36,7 +36,7 @@ SLICES = 200
 """Into so many parts the time of a run is divided to show progress."""
 YOUNG_OBJECTS = 200_000
 
-Advance = Callable[[int], object]
+OnAdvance = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +129,22 @@ class Simulation:
         )
         self.tally = Tally()
         self._interest = Interest()
-        plan = Plan(workload(scenario.workload), scenario.demand, scenario.topology, scenario.seed)
-        self._publishers = [Publisher(each, self.world, self.tally) for each in plan.publishers()]
-        self.cast = Cast(scenario.script or Script(()), self.world, self.tally, trace)
+        plan = ClientPlan(
+            workload(scenario.workload), scenario.demand, scenario.topology, scenario.seed
+        )
+        self._publishers = [
+            SimulatedPublisher(each, self.world, self.tally) for each in plan.publishers()
+        ]
+        self.cast = ScriptClients(scenario.script or Script(()), self.world, self.tally, trace)
         slow = scenario.slow or Slowness(0, 0)
         self._subscribers = [
-            Subscriber(
+            SimulatedSubscriber(
                 each, self.world, self.tally, slow.service_us if number < slow.subscribers else 0
             )
             for number, each in enumerate(plan.subscribers())
         ]
 
-    def run(self, advance: Advance = id) -> Report:
+    def run(self, advance: OnAdvance = id) -> Report:
         """Run it all; ``advance`` is told of progress, `SLICES` steps in all."""
         begun_s = perf_counter()
         with _rare_collections():
@@ -150,9 +154,12 @@ class Simulation:
 
     # -- phases -------------------------------------------------------------------------------
 
-    def _introduce(self, advance: Advance) -> None:
+    def _introduce(self, advance: OnAdvance) -> None:
         world, trace = self.world, self._trace
-        clients: list[Publisher | Subscriber] = [*self._publishers, *self._subscribers]
+        clients: list[SimulatedPublisher | SimulatedSubscriber] = [
+            *self._publishers,
+            *self._subscribers,
+        ]
         for each in clients:
             world.admit(each.plan.client, each, each.plan.broker)
             if trace is not None:
@@ -167,7 +174,7 @@ class Simulation:
             subscriber.introduce()
         self._settle(advance)
 
-    def _settle(self, advance: Advance) -> None:
+    def _settle(self, advance: OnAdvance) -> None:
         """Let everything come to rest; nobody knows how long that takes, only that it goes on."""
         while (next_us := self.world.next_us) is not None:
             self.world.run(next_us)
@@ -177,7 +184,7 @@ class Simulation:
     def _needs_advertisements(self) -> bool:
         return bool(self.world.only_advertised)
 
-    def _go_on(self, advance: Advance) -> None:
+    def _go_on(self, advance: OnAdvance) -> None:
         """Publish, change subscriptions and let things fail, until the time is over."""
         world = self.world
         begin_us = world.now_us
@@ -216,13 +223,13 @@ class Simulation:
 
         schedule()
 
-    def _fault(self, step: Step, names: tuple[str, ...]) -> Callable[[], None]:
+    def _fault(self, step: FaultStep, names: tuple[str, ...]) -> Callable[[], None]:
         def happen() -> None:
             was_up = self.world.sites[names[0]].is_up
             if self._trace is not None:
                 self._trace.happened(self.world.now_us, step, names)
             step.apply(self.world, names)
-            if step is Step.RESTART and not was_up:
+            if step is FaultStep.RESTART and not was_up:
                 self._introduce_again(names[0])
 
         return happen

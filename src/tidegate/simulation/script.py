@@ -30,7 +30,7 @@ from typing import Any
 
 from tidegate.errors import BadValueError, SimulationError, TidegateError
 from tidegate.language.durations import parse_duration
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.json_lines import decode_line
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Message, Peer
@@ -50,7 +50,7 @@ _MORE_FIELDS = {"subscribe": {"name", "params", "evolve"}, "update": {"params", 
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class ScriptAction:
     """What a client does at a time, and where it is then."""
 
     at_us: int
@@ -63,7 +63,7 @@ class Act:
 class Script:
     """What clients do, in order."""
 
-    acts: tuple[Act, ...]
+    acts: tuple[ScriptAction, ...]
 
     @property
     def clients(self) -> dict[Client, Peer]:
@@ -92,7 +92,7 @@ def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Scrip
         except TidegateError as error:
             raise SimulationError(f"line {number}: {error}") from None
     reading = _Reading(topology)
-    acts: list[Act] = []
+    acts: list[ScriptAction] = []
     for at_us, number, record in sorted(timed, key=lambda each: each[:2]):
         try:
             acts.append(reading.act(at_us, record))
@@ -117,7 +117,7 @@ class _Reading:
         self._moves: dict[Client, int] = {}
         self._versions: dict[tuple[Client, str], int] = {}
 
-    def act(self, at_us: int, record: Mapping[str, Any]) -> Act:
+    def act(self, at_us: int, record: Mapping[str, Any]) -> ScriptAction:
         """What a line says."""
         _check_fields(record)
         client, do = Client(record["client"]), record["do"]
@@ -130,13 +130,13 @@ class _Reading:
         self._topology.links_of(broker)  # raises if there is no such broker
         self._homes[client] = broker
         if home in (None, broker):
-            return Act(at_us, client, broker, self._request(client, record))
+            return ScriptAction(at_us, client, broker, self._request(client, record))
         if do != "resume":
             raise SimulationError(
                 f"{client.identity!r} is at {home!r}; it moves to {broker!r} when it resumes there"
             )
         self._moves[client] = self._moves.get(client, 0) + 1
-        return Act(at_us, client, broker, m.Resume(home, self._moves[client]))
+        return ScriptAction(at_us, client, broker, m.Resume(home, self._moves[client]))
 
     def _request(self, client: Client, record: Mapping[str, Any]) -> Message:
         filled = {"time_us": None, "origin_us": None, "confirm": True, **record}
@@ -170,7 +170,7 @@ def _check_fields(record: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ScriptOutput:
     """What a client was told, and when."""
 
     us: int
@@ -192,10 +192,10 @@ class Happening:
         return f"{self.us / 1e6:8.3f} s  {self.client} at {self.broker}: {shown}"
 
 
-class _Listener:
+class _ScriptClient:
     """A client of a script."""
 
-    def __init__(self, client: Client, cast: Cast) -> None:
+    def __init__(self, client: Client, cast: ScriptClients) -> None:
         self._client = client
         self._cast = cast
 
@@ -217,7 +217,7 @@ class _Listener:
 
     def _tell(self, what: str, content: object, now_us: int) -> None:
         broker = self._cast.world.home[self._client]
-        told = Happening(now_us, self._client.identity, broker, what, content)
+        told = ScriptOutput(now_us, self._client.identity, broker, what, content)
         self._cast.happenings.append(told)
 
 
@@ -225,13 +225,13 @@ def _shown(publication: m.Publication) -> dict[str, Any]:
     return dict(publication.event.attributes)
 
 
-class Cast:
+class ScriptClients:
     """All clients of a script, in a world."""
 
     def __init__(self, script: Script, world: World, tally: Tally, trace: Trace | None) -> None:
         self.world = world
         self.tally = tally
-        self.happenings: list[Happening] = []
+        self.happenings: list[ScriptOutput] = []
         """What they were told, in order."""
         self._script = script
         self._trace = trace
@@ -239,7 +239,7 @@ class Cast:
     def enter(self) -> None:
         """Have all of them at their brokers."""
         for client, broker in self._script.clients.items():
-            self.world.admit(client, _Listener(client, self), broker)
+            self.world.admit(client, _ScriptClient(client, self), broker)
             if self._trace is not None:
                 self._trace.admitted(client, broker)
 
@@ -248,7 +248,7 @@ class Cast:
         for act in self._script.acts:
             self.world.at(begin_us + act.at_us, partial(self._do, act))
 
-    def _do(self, act: Act) -> None:
+    def _do(self, act: ScriptAction) -> None:
         world = self.world
         if world.home[act.client] != act.broker:
             world.home[act.client] = act.broker
@@ -262,4 +262,4 @@ class Cast:
         """Take note of how long an event took."""
         time = publication.event.time
         assert time is not None  # brokers give one to each event
-        self.tally.delays_us.append(now_us - to_micros(time))
+        self.tally.delays_us.append(now_us - to_us(time))

@@ -16,7 +16,7 @@ from random import Random
 from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import Value, from_us
 
 LEVELS = 100
 AT_LEAST = parse("topic = :topic and level >= :level")
@@ -84,4 +84,4 @@ class Portfolio:
             "level": random.randrange(LEVELS),
             "region": self.region,
         }
-        return Event(attributes, from_micros(now_us))
+        return Event(attributes, from_us(now_us))

@@ -19,11 +19,11 @@ from zlib import crc32
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.events import Event
 from tidegate.language.evolve import parse_evolve
-from tidegate.language.values import Value, from_micros, to_micros
+from tidegate.language.values import Value, from_us, to_us
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.costs import Costs
-from tidegate.simulation.faults import Step
+from tidegate.simulation.faults import FaultStep
 from tidegate.simulation.overlays.json_file import from_json, to_json
 from tidegate.simulation.world import Weather, World
 
@@ -63,7 +63,7 @@ class Trace:
         """Take note of a client that goes to another broker."""
         self._put({"us": now_us, "move": client.identity, "broker": broker})
 
-    def happened(self, now_us: int, step: Step, names: Iterable[Peer]) -> None:
+    def happened(self, now_us: int, step: FaultStep, names: Iterable[Peer]) -> None:
         """Take note of a fault."""
         self._put({"us": now_us, "fault": step.value, "names": list(names)})
 
@@ -143,7 +143,7 @@ def _key(key: m.Key) -> str:
 def _request_to_json(message: Message) -> _Record:
     match message:
         case m.Publish(event):
-            time_us = None if event.time is None else to_micros(event.time)
+            time_us = None if event.time is None else to_us(event.time)
             return {"do": "publish", "event": _to_json(event.attributes), "time_us": time_us}
         case m.Subscribe(wanted, name=None):
             return {"do": "subscribe", "filter": str(wanted)}
@@ -176,9 +176,7 @@ def request_of(record: _Record) -> Message:
         case "publish":
             time_us = record["time_us"]
             return m.Publish(
-                Event.of(
-                    _of_json(record["event"]), None if time_us is None else from_micros(time_us)
-                )
+                Event.of(_of_json(record["event"]), None if time_us is None else from_us(time_us))
             )
         case "subscribe" if "name" not in record:
             return m.Subscribe(record["filter"])
@@ -209,7 +207,7 @@ def request_of(record: _Record) -> Message:
 def _to_json(values: Mapping[str, Value | None]) -> _Record:
     """Values by name; JSON has no timestamps, so those are objects with microseconds."""
     return {
-        name: {"us": to_micros(value)} if isinstance(value, datetime) else value
+        name: {"us": to_us(value)} if isinstance(value, datetime) else value
         for name, value in values.items()
     }
 
@@ -219,7 +217,7 @@ def _of_json(values: Any) -> Any:
     if not isinstance(values, dict):
         return values
     return {
-        name: from_micros(each["us"]) if isinstance(each, dict) and set(each) == {"us"} else each
+        name: from_us(each["us"]) if isinstance(each, dict) and set(each) == {"us"} else each
         for name, each in values.items()
     }
 
@@ -252,7 +250,7 @@ def _named_of(record: _Record) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TraceDifference:
     """The first message that is another one."""
 
     line: int
@@ -267,7 +265,7 @@ class Replay:
     """How a run that was traced went this time."""
 
     messages: int
-    difference: Difference | None
+    difference: TraceDifference | None
 
 
 class _Nobody:
@@ -281,13 +279,13 @@ class _DifferenceFound(Exception):  # noqa: N818 - no error, a way out of the ru
     pass
 
 
-class _Comparison:
+class _TraceComparison:
     """Compares messages with the lines of a trace, as the `Watcher` of the new run."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = enumerate(lines, 1)
         self.same = 0
-        self.difference: Difference | None = None
+        self.difference: TraceDifference | None = None
 
     def __call__(self, now_us: int, sender: Address, receiver: Address, message: Message) -> None:
         if isinstance(sender, Client):
@@ -295,7 +293,7 @@ class _Comparison:
         number, traced = self.next_message()
         now = _message_line(now_us, sender, receiver, message)
         if traced != now:
-            self.difference = Difference(number, traced, now)
+            self.difference = TraceDifference(number, traced, now)
             raise _DifferenceFound
         self.same += 1
 
@@ -320,14 +318,14 @@ def replay(file: IO[str]) -> Replay:
             with _said_of_line(number):
                 _schedule(world, record)
     file.seek(0)
-    comparison = _Comparison(file)
+    comparison = _TraceComparison(file)
     world.watcher = comparison
     try:
         world.run()
     except _DifferenceFound:
         return Replay(comparison.same, comparison.difference)
     number, traced = comparison.next_message()
-    left = None if traced is None else Difference(number, traced, None)
+    left = None if traced is None else TraceDifference(number, traced, None)
     return Replay(comparison.same, left)
 
 
@@ -358,7 +356,7 @@ def _schedule(world: World, record: _Record) -> None:
         client, broker = Client(record["move"]), record["broker"]
         world.at(time_us, lambda: world.home.update({client: broker}))
     elif "fault" in record:
-        step, names = Step(record["fault"]), tuple(record["names"])
+        step, names = FaultStep(record["fault"]), tuple(record["names"])
         world.at(time_us, lambda: step.apply(world, names))
     else:
         client, request = Client(record["client"]), request_of(record)

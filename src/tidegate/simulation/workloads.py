@@ -25,7 +25,7 @@ TOPICS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class ClientWorkload:
     """How clients behave."""
 
     summary: str
@@ -40,13 +40,15 @@ class Workload:
     """Whether it does so by changing parameters, and not by subscribing anew."""
 
 
-WORKLOADS: Mapping[str, Workload] = {
-    "steady": Workload("Poisson arrivals, all topics equally popular"),
-    "bursts": Workload("publishers that are silent nine tenths of the time", bursts=Bursts()),
-    "zipf": Workload("a few topics are popular, most are not", skew=1.0),
-    "regional": Workload("as zipf, with other topics in each region", skew=1.0, is_regional=True),
-    "churn": Workload("as zipf, with subscriptions that change", skew=1.0, churn_per_s=0.5),
-    "updates": Workload(
+WORKLOADS: Mapping[str, ClientWorkload] = {
+    "steady": ClientWorkload("Poisson arrivals, all topics equally popular"),
+    "bursts": ClientWorkload("publishers that are silent nine tenths of the time", bursts=Bursts()),
+    "zipf": ClientWorkload("a few topics are popular, most are not", skew=1.0),
+    "regional": ClientWorkload(
+        "as zipf, with other topics in each region", skew=1.0, is_regional=True
+    ),
+    "churn": ClientWorkload("as zipf, with subscriptions that change", skew=1.0, churn_per_s=0.5),
+    "updates": ClientWorkload(
         "as churn, by changes of parameters", skew=1.0, churn_per_s=0.5, by_updates=True
     ),
 }
@@ -103,7 +105,7 @@ class SubscriberPlan:
         return self.topics.values(self.random)
 
 
-class Plan:
+class ClientPlan:
     """What all clients do in an overlay.
 
     >>> from tidegate.simulation.overlays.generators import generate
@@ -112,7 +114,9 @@ class Plan:
     [('s0', 'b1'), ('s1', 'b0'), ('s2', 'b1')]
     """
 
-    def __init__(self, workload: Workload, demand: Demand, topology: Topology, seed: int) -> None:
+    def __init__(
+        self, workload: ClientWorkload, demand: Demand, topology: Topology, seed: int
+    ) -> None:
         if workload.is_regional and not topology.regions:
             raise SimulationError(
                 f"the overlay {topology.name!r} has no regions, which this workload needs"
@@ -159,7 +163,7 @@ class Plan:
             yield broker
 
 
-def workload(name: str) -> Workload:
+def workload(name: str) -> ClientWorkload:
     """The workload of a name."""
     if name not in WORKLOADS:
         raise SimulationError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")

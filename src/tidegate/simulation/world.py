@@ -25,7 +25,7 @@ from typing import Protocol
 from tidegate.errors import SimulationError, TopologyError
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import Address, Client, Message, Notify, Outgoing, Peer
-from tidegate.routing.overlay.domains import Architecture, Domain, Plan
+from tidegate.routing.overlay.domains import Architecture, Domain, DomainPlan
 from tidegate.routing.overlay.graph import Announcement, Graph
 from tidegate.routing.strategies import Strategy, strategy
 from tidegate.simulation.costs import FREE, Costs, unshared
@@ -62,7 +62,7 @@ class Stopwatch(Protocol):
 
 
 @dataclass(slots=True)
-class Line:
+class LinkDirection:
     """One direction of a link."""
 
     delay_us: int
@@ -125,7 +125,7 @@ class World:
     """What finds the filters that an event matches, in brokers."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
-    lines: dict[tuple[Peer, Peer], Line] = field(default_factory=dict, init=False)
+    lines: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
     clients: dict[Client, Receiver] = field(default_factory=dict, init=False)
     home: dict[Client, Peer] = field(default_factory=dict, init=False)
     """The broker at which each client is."""
@@ -145,19 +145,19 @@ class World:
         for link in self.topology.links:
             self._lay(link)
 
-    def _plan(self, domain: str) -> Plan:
+    def _plan(self, domain: str) -> DomainPlan:
         near: dict[Peer, dict[Peer, int]] = {}
         for link in self.topology.links:
             if link.domain == domain:
-                near.setdefault(link.a, {})[link.b] = _micros(link)
-                near.setdefault(link.b, {})[link.a] = _micros(link)
+                near.setdefault(link.a, {})[link.b] = _time_us(link)
+                near.setdefault(link.b, {})[link.a] = _time_us(link)
         said = {
             broker: Announcement(broker, 0, tuple(sorted(costs.items())))
             for broker, costs in near.items()
         }
-        return Plan(said, Graph(near))
+        return DomainPlan(said, Graph(near))
 
-    def _broker(self, name: Peer, plans: dict[str, Plan]) -> Broker:
+    def _broker(self, name: Peer, plans: dict[str, DomainPlan]) -> Broker:
         broker = Broker(
             name,
             self._strategy,
@@ -199,10 +199,10 @@ class World:
         """Have a link, both ways, as the plan says."""
         in_hierarchy = self.topology.domains[link.domain] is Architecture.HIERARCHICAL
         for one, other in ((link.a, link.b), (link.b, link.a)):
-            self.lines[one, other] = Line(_micros(link), link.bandwidth_bytes_per_s)
+            self.lines[one, other] = LinkDirection(_time_us(link), link.bandwidth_bytes_per_s)
             broker = self.sites[one].broker
             domain = broker.around.domains[link.domain]
-            domain.link(other, _micros(link), is_master=in_hierarchy and one == link.b)
+            domain.link(other, _time_us(link), is_master=in_hierarchy and one == link.b)
             broker.around.domain_of[other] = domain
 
     # -- time ---------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class World:
         if site.broker.knows(link.a):
             return
         in_hierarchy = self.topology.domains[link.domain] is Architecture.HIERARCHICAL
-        request = site.broker.join(link.a, link.domain, _micros(link), as_client=in_hierarchy)
+        request = site.broker.join(link.a, link.domain, _time_us(link), as_client=in_hierarchy)
         self._send(link.b, request)
 
     def crash(self, broker: Peer) -> None:
@@ -409,12 +409,12 @@ class World:
         for peer in self.topology.neighbours(broker):
             self.mend(broker, peer)
 
-    def _line(self, a: Peer, b: Peer) -> Line:
+    def _line(self, a: Peer, b: Peer) -> LinkDirection:
         line = self.lines.get((a, b))
         if line is None:
             raise TopologyError(f"there is no link from {a!r} to {b!r}")
         return line
 
 
-def _micros(link: Link) -> int:
+def _time_us(link: Link) -> int:
     return round(link.delay_s * 1e6)

@@ -37,7 +37,7 @@ from tidegate.spark.subscriptions import (
     read_versions,
     without_bad,
 )
-from tidegate.spark.worker import Layout, MatchTask
+from tidegate.spark.worker import DeliveryLayout, MatchTask
 
 AUTOMATIC = "auto"
 
@@ -77,7 +77,7 @@ def match(
     versions = read_versions(
         collected(subscriptions), timeless=event_time is None, skip_bad=skip_bad
     )
-    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables))
+    layout = DeliveryLayout(event_time, tuple(kept), grouped, checked_variables(variables))
     schema = result_schema(events, kept, grouped=grouped)
     attribute = _partitioning(events, versions, partition_by)
     if attribute is not None:
@@ -102,7 +102,7 @@ def _match_partitioned(
     events: DataFrame,
     versions: list[Version],
     attribute: str,
-    layout: Layout,
+    layout: DeliveryLayout,
     schema: StructType,
     skip_bad: bool,
 ) -> DataFrame:

@@ -21,13 +21,13 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tidegate.errors import BadValueError, EventError, SubscriptionError, TidegateError
-from tidegate.language.expressions import Parameter, Slot
+from tidegate.language.expressions import ParameterRef, Slot
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.shapes import Row
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.language.values import to_value
 from tidegate.matching.history.versions import Version
-from tidegate.spark.worker import Layout, OpensIndex
+from tidegate.spark.worker import DeliveryLayout, OpensIndex
 
 BYTES_PER_SUBSCRIPTION = 450
 INDEX_BYTES_MAX = 2**30
@@ -82,7 +82,7 @@ def _asks(predicate: Predicate) -> bool:
 
 
 def _value(held: object, params: Mapping[str, object]) -> object:
-    return to_value(params.get(held.name)) if isinstance(held, Parameter) else held
+    return to_value(params.get(held.name)) if isinstance(held, ParameterRef) else held
 
 
 def most_used(versions: Sequence[Version], events: DataFrame) -> str | None:
@@ -161,7 +161,7 @@ class PartitionedTask:
 
     rest: OpensIndex
     buckets: Sequence[OpensIndex]
-    layout: Layout
+    layout: DeliveryLayout
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for all_events in batches:

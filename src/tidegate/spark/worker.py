@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.language.values import Value
-from tidegate.matching.batches import EventBatch, VersionMatches, micros_of
+from tidegate.matching.batches import EventBatch, VersionMatches, times_us_of
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.spark.delivery_rows import grouped_rows, plain, single_rows
 
@@ -31,7 +31,7 @@ class OpensIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DeliveryLayout:
     """How events come in and deliveries go out."""
 
     event_time: str | None
@@ -48,15 +48,15 @@ class Layout:
     def taken(self, events: pa.RecordBatch) -> EventBatch:
         """Events of Spark, judged at their times."""
         batch = EventBatch.of(events).knowing(self.variables)
-        micros = None
+        time_us = None
         if self.event_time is not None:
             column: Any = dict(batch.columns)[self.event_time]
-            micros = micros_of(column, self.event_time)
+            time_us = times_us_of(column, self.event_time)
         if self.attributes is not None:
             named = self.attributes
             columns = [(named[name], each) for name, each in batch.columns if name in named]
             batch = replace(batch, columns=columns)
-        return batch if micros is None else batch.judged_at(micros)
+        return batch if time_us is None else batch.judged_at(time_us)
 
     def rows(
         self, events: pa.RecordBatch, found: VersionMatches, operation: str | None
@@ -76,7 +76,7 @@ class MatchTask:
     """Matches the events of a partition; for `mapInArrow`."""
 
     index: OpensIndex
-    layout: Layout
+    layout: DeliveryLayout
     operation: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,7 +105,7 @@ class CorrectionTask:
 
     before: OpensIndex
     after: OpensIndex
-    layout: Layout
+    layout: DeliveryLayout
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matchers = self.before.open(), self.after.open()

@@ -16,7 +16,7 @@ from tidegate.language.events import Event
 from tidegate.language.expressions import as_float
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
-from tidegate.subscribers.connection import ALWAYS, Connection, Handle, Request, Span
+from tidegate.subscribers.connection import ALWAYS, Connection, Handle, Request, TimeSpan
 from tidegate.subscribers.dead_reckoning import Track
 from tidegate.subscribers.mailbox import Delivery, Mailbox, running_loop
 from tidegate.subscribers.subscriber import Subscriber
@@ -184,7 +184,7 @@ def _same(a: Value | None, b: Value | None) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _common(spans: Iterator[Span]) -> Span:
+def _common(spans: Iterator[TimeSpan]) -> TimeSpan:
     low, high = ALWAYS
     for span in spans:
         low, high = max(low, span[0]), min(high, span[1])

@@ -20,10 +20,10 @@ from tidegate.language.filters import Filter
 from tidegate.language.values import Value
 from tidegate.subscribers.mailbox import Mailbox
 
-Span = tuple[float, float]
+TimeSpan = tuple[float, float]
 """The values of `t` from one to another, both included."""
 
-ALWAYS: Span = (-math.inf, math.inf)
+ALWAYS: TimeSpan = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Request:
     evolve: Evolve | None = None
 
 
-class Receiver(Protocol):
+class SubscriberEnd(Protocol):
     """The subscriber's side of a connection."""
 
     @property
@@ -54,7 +54,7 @@ class Handle(Protocol):
         """The seconds since they began, by the clock that judges events."""
         ...
 
-    def update(self, values: Mapping[str, Value | None], span: Span = ALWAYS) -> None:
+    def update(self, values: Mapping[str, Value | None], span: TimeSpan = ALWAYS) -> None:
         """Change parameters, all at once; None takes a value away. Does not wait.
 
         What was sent holds for events of that ``span``. Before an event of another time is judged,
@@ -71,7 +71,10 @@ class Connection(Protocol):
     """Takes subscriptions, and sees to it that events are delivered."""
 
     def subscribe(
-        self, requests: Sequence[Request], values: Mapping[str, Value | None], receiver: Receiver
+        self,
+        requests: Sequence[Request],
+        values: Mapping[str, Value | None],
+        receiver: SubscriberEnd,
     ) -> Handle:
         """Subscribe for all handlers of a subscriber, which share their parameters and their `t`.
 

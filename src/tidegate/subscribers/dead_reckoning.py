@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tidegate.subscribers.connection import ALWAYS, Span
+from tidegate.subscribers.connection import ALWAYS, TimeSpan
 
 REPORTS_MAX = 32
 _T_MAX = 1e12  # seconds
@@ -48,7 +48,7 @@ class Band:
         moved = self.rate * t
         return self.low + moved <= value <= self.high + moved
 
-    def stretch(self, value: float, t: float) -> Span:
+    def stretch(self, value: float, t: float) -> TimeSpan:
         """A stretch of time around ``t`` in which the band holds a value that it holds then.
 
         Rounding keeps order, so what is true at both ends is true in between.
@@ -79,7 +79,7 @@ class Track:
         self._span = ALWAYS
 
     @property
-    def span(self) -> Span:
+    def span(self) -> TimeSpan:
         """From when to when the band holds the value, if no other is reported."""
         return self._span
 

@@ -14,10 +14,10 @@ from typing import Any
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached, Periodic
 from tidegate.language.expressions import Environment
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import Value, from_us
 from tidegate.matching.engine import Engine, EngineSubscription
 from tidegate.matching.subscription import Moment
-from tidegate.subscribers.connection import ALWAYS, Receiver, Request, Span
+from tidegate.subscribers.connection import ALWAYS, Request, SubscriberEnd, TimeSpan
 from tidegate.subscribers.mailbox import Delivery, Mailbox
 
 
@@ -33,16 +33,19 @@ class EngineConnection:
         """How many updates were handed over."""
         self._engine = engine
         self._lock = threading.Lock()
-        self._seats: dict[str, tuple[Seat, int]] = {}
-        self._changed: dict[int, Seat] = {}
-        self._moving: dict[int, Seat] = {}
+        self._seats: dict[str, tuple[EngineHandle, int]] = {}
+        self._changed: dict[int, EngineHandle] = {}
+        self._moving: dict[int, EngineHandle] = {}
 
     def subscribe(
-        self, requests: Sequence[Request], values: Mapping[str, Value | None], receiver: Receiver
-    ) -> Seat:
+        self,
+        requests: Sequence[Request],
+        values: Mapping[str, Value | None],
+        receiver: SubscriberEnd,
+    ) -> EngineHandle:
         """Subscribe for all handlers of a subscriber."""
-        since = self._engine.moment().micros
-        seat = Seat(self, receiver, since)
+        since = self._engine.moment().time_us
+        seat = EngineHandle(self, receiver, since)
         try:
             for request in requests:
                 seat.subscriptions.append(self._subscription(request, values, since))
@@ -60,7 +63,7 @@ class EngineConnection:
     ) -> EngineSubscription:
         asked = {name: values.get(name) for name in request.filter.parameters}
         evolve: dict[str, Any] = {} if request.evolve is None else {"evolve": request.evolve}
-        time = None if since is None else from_micros(since)
+        time = None if since is None else from_us(since)
         return self._engine.subscribe(request.filter, since=time, parameters=asked, **evolve)
 
     # -- changes ------------------------------------------------------------------------------
@@ -69,7 +72,9 @@ class EngineConnection:
         """The seconds since then, by the clock of the engine."""
         return _elapsed(self._engine.moment(), since)
 
-    def change(self, seat: Seat, values: Mapping[str, Value | None], span: Span) -> None:
+    def change(
+        self, seat: EngineHandle, values: Mapping[str, Value | None], span: TimeSpan
+    ) -> None:
         """Keep values until the next event."""
         with self._lock:
             seat.span = span
@@ -82,7 +87,7 @@ class EngineConnection:
                 seat.waiting.update(values)
                 self._changed[id(seat)] = seat
 
-    def remove(self, seat: Seat) -> None:
+    def remove(self, seat: EngineHandle) -> None:
         """Forget a subscriber."""
         with self._lock:
             self._changed.pop(id(seat), None)
@@ -97,9 +102,9 @@ class EngineConnection:
         """Into which mailboxes an event goes, and for which handlers, in order."""
         moment = self._engine.moment(event)
         self._write_changes(moment)
-        if event.time is None and moment.micros is not None:
-            event = Event(event.attributes, from_micros(moment.micros))
-        found: dict[int, tuple[Seat, list[int]]] = {}
+        if event.time is None and moment.time_us is not None:
+            event = Event(event.attributes, from_us(moment.time_us))
+        found: dict[int, tuple[EngineHandle, list[int]]] = {}
         for id_ in self._engine.match_at(event, moment):
             if id_ in self._seats:
                 seat, index = self._seats[id_]
@@ -109,7 +114,9 @@ class EngineConnection:
             for seat, indexes in found.values()
         ]
 
-    def _delivery(self, event: Event, moment: Moment, seat: Seat, indexes: list[int]) -> Delivery:
+    def _delivery(
+        self, event: Event, moment: Moment, seat: EngineHandle, indexes: list[int]
+    ) -> Delivery:
         seen = _seen(moment, seat.since)
         versions = (
             self._version(seat.subscriptions[index], moment) if seat.is_held[index] else seen
@@ -128,7 +135,7 @@ class EngineConnection:
             for seat in late:
                 seat.receiver.renew(_elapsed(moment, seat.since))
 
-    def _late(self, moment: Moment) -> list[Seat]:
+    def _late(self, moment: Moment) -> list[EngineHandle]:
         """Those whose bands do not hold at a moment; if there are none, changes are written."""
         with self._lock:
             late = [
@@ -151,23 +158,23 @@ class EngineConnection:
 
 
 @dataclass(eq=False)
-class Seat:
+class EngineHandle:
     """The place of a subscriber at the engine."""
 
     connection: EngineConnection
-    receiver: Receiver
+    receiver: SubscriberEnd
     since: int | None
     subscriptions: list[EngineSubscription] = field(default_factory=list)
     names: list[frozenset[str]] = field(default_factory=list)
     is_held: list[bool] = field(default_factory=list)
     waiting: dict[str, Value | None] = field(default_factory=dict)
-    span: Span = ALWAYS
+    span: TimeSpan = ALWAYS
 
     def t(self) -> float:
         """The seconds since the subscriptions began."""
         return self.connection.now(self.since)
 
-    def update(self, values: Mapping[str, Value | None], span: Span = ALWAYS) -> None:
+    def update(self, values: Mapping[str, Value | None], span: TimeSpan = ALWAYS) -> None:
         """Change parameters, for the next event."""
         self.connection.change(self, values, span)
 
@@ -177,11 +184,11 @@ class Seat:
 
 
 def _elapsed(moment: Moment, since: int | None) -> float:
-    return 0.0 if moment.micros is None or since is None else (moment.micros - since) / 1e6
+    return 0.0 if moment.time_us is None or since is None else (moment.time_us - since) / 1e6
 
 
 def _seen(moment: Moment, since: int | None) -> Environment:
-    now = None if moment.micros is None else from_micros(moment.micros)
+    now = None if moment.time_us is None else from_us(moment.time_us)
     return Environment({}, moment.variables, _elapsed(moment, since), now)
 
 

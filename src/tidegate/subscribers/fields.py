@@ -26,7 +26,7 @@ class Check(Protocol):
         ...
 
 
-class Listener(Protocol):
+class FieldListener(Protocol):
     """Whoever is to know of changes."""
 
     def changed(self, values: Mapping[str, Value | None]) -> None:
@@ -46,7 +46,7 @@ class Fields:
         self.values: Mapping[str, Value] = _without_none(
             {name: check.initial for name, check in checks.items()}
         )
-        self.listener: Listener | None = None
+        self.listener: FieldListener | None = None
         self._owner = owner
         self._checks = checks
 

@@ -25,8 +25,8 @@ from typing import Protocol
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
 
-_Place = tuple[int, asyncio.Task[object] | None]
-_handling: ContextVar[_Place | None] = ContextVar("handling", default=None)
+_RunningIn = tuple[int, asyncio.Task[object] | None]
+_handling: ContextVar[_RunningIn | None] = ContextVar("handling", default=None)
 
 
 def is_handling() -> bool:
@@ -42,7 +42,7 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _place() -> _Place:
+def _place() -> _RunningIn:
     return threading.get_ident(), asyncio.current_task() if running_loop() else None
 
 
@@ -67,7 +67,7 @@ class Delivery:
     seen: tuple[Environment, ...]
 
 
-class Work(Protocol):
+class DeliveryWork(Protocol):
     """What is to be done with a delivery."""
 
     def handle(self, delivery: Delivery) -> None:
@@ -88,7 +88,7 @@ class Mailbox:
     def __init__(
         self,
         owner: str,
-        work: Work,
+        work: DeliveryWork,
         waiting_max: int,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:

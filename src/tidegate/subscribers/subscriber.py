@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from tidegate.subscribers.fields import Fields
-from tidegate.subscribers.subscriber_plan import Plan
+from tidegate.subscribers.subscriber_plan import SubscriberPlan
 
 
 class Subscriber:
@@ -33,12 +33,12 @@ class Subscriber:
     the paper); no handler gets an event twice.
     """
 
-    _tidegate_plan: ClassVar[Plan]
+    _tidegate_plan: ClassVar[SubscriberPlan]
     _tidegate_fields: Fields
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        cls._tidegate_plan = Plan.of(cls, reserved=Subscriber)
+        cls._tidegate_plan = SubscriberPlan.of(cls, reserved=Subscriber)
 
     def __new__(cls, *_: object, **__: object) -> Self:
         subscriber = super().__new__(cls)  # fields are there before any __init__
@@ -54,4 +54,4 @@ class Subscriber:
         self._tidegate_fields.assign(values)
 
 
-Subscriber._tidegate_plan = Plan.of(Subscriber, reserved=object)
+Subscriber._tidegate_plan = SubscriberPlan.of(Subscriber, reserved=object)

@@ -18,7 +18,7 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.parsing.tokens import TokenKind, tokenize
 from tidegate.subscribers.handlers import Mark, mark_of
 from tidegate.subscribers.parameters import Parameter
-from tidegate.subscribers.widening import Bounds, widen
+from tidegate.subscribers.widening import BandNames, widen
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,16 @@ class Handler:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SubscriberPlan:
     """What a class asks for. ``bands`` has the parameters that are sent as a band."""
 
     owner: str
     parameters: Mapping[str, Parameter]
     handlers: tuple[Handler, ...]
-    bands: Mapping[str, Bounds]
+    bands: Mapping[str, BandNames]
 
     @classmethod
-    def of(cls, owner: type, reserved: type) -> Plan:
+    def of(cls, owner: type, reserved: type) -> SubscriberPlan:
         """Read a class; raises FilterError or SubscriptionError for what is wrong with it."""
         parameters = _parameters(owner, reserved)
         bands = _bands(parameters)
@@ -74,12 +74,12 @@ def _parameters(owner: type, reserved: type) -> dict[str, Parameter]:
     return found
 
 
-def _bands(parameters: Mapping[str, Parameter]) -> dict[str, Bounds]:
-    bands: dict[str, Bounds] = {}
+def _bands(parameters: Mapping[str, Parameter]) -> dict[str, BandNames]:
+    bands: dict[str, BandNames] = {}
     taken = set(parameters)
     for name, each in parameters.items():
         if each.band is not None:
-            bands[name] = bounds = Bounds.named(name, taken, moves=each.moves)
+            bands[name] = bounds = BandNames.named(name, taken, moves=each.moves)
             taken.update(bounds.names)
     return bands
 
@@ -101,7 +101,7 @@ def _handler(
     name: str,
     mark: Mark,
     parameters: Mapping[str, Parameter],
-    bands: Mapping[str, Bounds],
+    bands: Mapping[str, BandNames],
 ) -> Handler:
     label = f"{owner.__name__}.{name}"
     for parameter in mark.filter.parameters:
@@ -121,7 +121,7 @@ def _handler(
     return Handler(name, mark.filter, sent, mark.evolve, is_async)
 
 
-def _sent(label: str, mark: Mark, bands: Mapping[str, Bounds]) -> Filter:
+def _sent(label: str, mark: Mark, bands: Mapping[str, BandNames]) -> Filter:
     """The filter that is sent, which must be within the limits of all filters."""
     if not bands:
         return mark.filter

@@ -24,7 +24,7 @@ from tidegate.language.expressions import (
     Elapsed,
     Expression,
     Negated,
-    Parameter,
+    ParameterRef,
     as_float,
     format_expression,
     leaves,
@@ -44,7 +44,7 @@ _RIGHT = "Use it with + - * /, min, max, abs, floor, ceil or sqrt, or as a plain
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class BandNames:
     """The names under which the band of a parameter is sent; no rate if it never moves."""
 
     low: str
@@ -52,7 +52,7 @@ class Bounds:
     rate: str | None = None
 
     @classmethod
-    def named(cls, name: str, taken: Collection[str], *, moves: bool) -> Bounds:
+    def named(cls, name: str, taken: Collection[str], *, moves: bool) -> BandNames:
         """Names for the band of a parameter, other than those that are taken.
 
         >>> Bounds.named("x", ["x", "x_low"], moves=False)
@@ -72,20 +72,20 @@ class Bounds:
         """All of them."""
         return (self.low, self.high) if self.rate is None else (self.low, self.high, self.rate)
 
-    def expressions(self) -> Pair:
+    def expressions(self) -> ExpressionPair:
         """The bounds as functions of time."""
-        low, high = Parameter(self.low), Parameter(self.high)
+        low, high = ParameterRef(self.low), ParameterRef(self.high)
         if self.rate is None:
             return low, high
-        moved = Arithmetic("*", Parameter(self.rate), Elapsed())
+        moved = Arithmetic("*", ParameterRef(self.rate), Elapsed())
         return Arithmetic("+", low, moved), Arithmetic("+", high, moved)
 
 
-Pair = tuple[Expression, Expression]
+ExpressionPair = tuple[Expression, Expression]
 """The least and the greatest that an expression can be."""
 
 
-def widen(node: Node, bands: Mapping[str, Bounds]) -> Node:
+def widen(node: Node, bands: Mapping[str, BandNames]) -> Node:
     """The filter that matches with any values of the bands; UnresolvedError if there is none.
 
     >>> from tidegate.language.filters import parse
@@ -96,7 +96,7 @@ def widen(node: Node, bands: Mapping[str, Bounds]) -> Node:
     return map_predicates(node, lambda predicate: _widened(predicate, known))
 
 
-def _widened(predicate: Predicate, known: Mapping[str, Pair]) -> Node:
+def _widened(predicate: Predicate, known: Mapping[str, ExpressionPair]) -> Node:
     if not any(_is_known(operand, known) for operand in predicate.operands):
         return predicate
     name, operator = predicate.attribute, predicate.operator
@@ -122,7 +122,7 @@ def _widened(predicate: Predicate, known: Mapping[str, Pair]) -> Node:
             return Predicate(name, Operator.PRESENT)
 
 
-def _widened_list(predicate: Predicate, known: Mapping[str, Pair]) -> Node:
+def _widened_list(predicate: Predicate, known: Mapping[str, ExpressionPair]) -> Node:
     """`in` and `not in`: what is not known is compared by itself."""
     name, among = predicate.attribute, predicate.operator is Operator.IN
     single = Operator.EQUAL if among else Operator.NOT_EQUAL
@@ -137,16 +137,16 @@ def _widened_list(predicate: Predicate, known: Mapping[str, Pair]) -> Node:
     return any_of(parts) if among else all_of(dict.fromkeys(parts))
 
 
-def _is_known(expression: Expression, known: Mapping[str, Pair]) -> bool:
-    return any(isinstance(leaf, Parameter) and leaf.name in known for leaf in leaves(expression))
+def _is_known(expression: Expression, known: Mapping[str, ExpressionPair]) -> bool:
+    return any(isinstance(leaf, ParameterRef) and leaf.name in known for leaf in leaves(expression))
 
 
-def _pair(expression: Expression, known: Mapping[str, Pair]) -> Pair:
+def _pair(expression: Expression, known: Mapping[str, ExpressionPair]) -> ExpressionPair:
     """The least and the greatest of an expression; their sizes are bounded."""
     if not _is_known(expression, known):
         return expression, expression
     match expression:
-        case Parameter(name):
+        case ParameterRef(name):
             return known[name]
         case Negated(operand):
             low, high = _pair(operand, known)
@@ -164,7 +164,7 @@ def _pair(expression: Expression, known: Mapping[str, Pair]) -> Pair:
     return pair
 
 
-def _combined(operator: str, a: Pair, b: Pair) -> Pair | None:
+def _combined(operator: str, a: ExpressionPair, b: ExpressionPair) -> ExpressionPair | None:
     (a_low, a_high), (b_low, b_high) = a, b
     match operator:
         case "+":
@@ -178,7 +178,7 @@ def _combined(operator: str, a: Pair, b: Pair) -> Pair | None:
     return None
 
 
-def _scaled(operator: str, a: Pair, b: Pair) -> Pair:
+def _scaled(operator: str, a: ExpressionPair, b: ExpressionPair) -> ExpressionPair:
     """A product or quotient, at the corners; the sign of a constant says which is the least."""
     corners = [Arithmetic(operator, x, y) for x in dict.fromkeys(a) for y in dict.fromkeys(b)]
     for low, high in (a, b):
@@ -188,7 +188,7 @@ def _scaled(operator: str, a: Pair, b: Pair) -> Pair:
     return Call("min", tuple(corners)), Call("max", tuple(corners))
 
 
-def _called(function: str, parts: list[Pair]) -> Pair | None:
+def _called(function: str, parts: list[ExpressionPair]) -> ExpressionPair | None:
     lows, highs = tuple(low for low, _ in parts), tuple(high for _, high in parts)
     zero = Constant(0)
     match function:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tidegate.cli import cli
 from tidegate.cli.bench.command import WORKLOADS
 from tidegate.experiments import spark_matching, spark_streaming, workloads
-from tidegate.experiments.spark_matching import WaySpeed
+from tidegate.experiments.spark_matching import MethodSpeed
 from tidegate.experiments.spark_streaming import StreamSpeed
 
 
@@ -44,9 +44,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What a command measures on Spark, which would take minutes."""
     asked: list[object] = []
 
-    def tables(subscriptions: int, rounds: int, *_: object, only_ours: bool) -> list[WaySpeed]:
+    def tables(subscriptions: int, rounds: int, *_: object, only_ours: bool) -> list[MethodSpeed]:
         asked.append((subscriptions, rounds, only_ours))
-        return [WaySpeed("duckdb", subscriptions, 100, 250, 1.0, 2000.0, 1000.0, 3000.0)]
+        return [MethodSpeed("duckdb", subscriptions, 100, 250, 1.0, 2000.0, 1000.0, 3000.0)]
 
     def stream(case: object, *_: object) -> StreamSpeed:
         asked.append(case)

@@ -15,7 +15,7 @@ from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.events import EventChunk, TimeAttributes, read_events
 from tidegate.cli.files.input_file import InputFile
 from tidegate.language.events import Event
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 TEXT = "2026-01-02T12:00:00Z"
@@ -134,10 +134,10 @@ CHUNKS = [
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_events_in_the_order_of_their_times(chunk: EventChunk) -> None:
-    ordered, micros = chunk.in_time()
+    ordered, time_us = chunk.in_time()
     assert ordered.indexes.tolist() == [1, 3, 2, 0]  # those of one time in the order of the file
     assert [event.time for event in ordered.one_by_one()] == sorted(MOMENTS)
-    assert micros.tolist() == [to_micros(each) for each in sorted(MOMENTS)]
+    assert time_us.tolist() == [to_us(each) for each in sorted(MOMENTS)]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)

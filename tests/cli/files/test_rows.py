@@ -12,7 +12,7 @@ from support.command_line import Folder
 from tidegate import SubscriptionError, TidegateError
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.input_file import InputFile
-from tidegate.cli.files.rows import Layout, read_rows
+from tidegate.cli.files.rows import RowLayout, read_rows
 
 
 def even(row: Mapping[str, object]) -> int:
@@ -23,7 +23,7 @@ def even(row: Mapping[str, object]) -> int:
     return number
 
 
-LAYOUT = Layout("a row", ("n", "note"), ("n",), even)
+LAYOUT = RowLayout("a row", ("n", "note"), ("n",), even)
 
 
 def read(folder: Folder, name: str, bad: BadLines) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.strategies import functions_of_time
 from tidegate.language.algebra.extremes import tight_range_of
-from tidegate.language.algebra.ranges import Stretch, range_of
+from tidegate.language.algebra.ranges import ElapsedRange, range_of
 from tidegate.language.expressions import (
     Arithmetic,
     Call,
@@ -38,7 +38,7 @@ def value(of: Expression, t: float) -> float:
     return float(found)
 
 
-def extremes(of: Expression, stretch: Stretch, steps: int = 4000) -> tuple[float, float]:
+def extremes(of: Expression, stretch: ElapsedRange, steps: int = 4000) -> tuple[float, float]:
     """The least and the greatest of many values."""
     width = stretch.end - stretch.start
     times = [stretch.start + width * step / steps for step in range(steps)] + [stretch.end]
@@ -90,8 +90,10 @@ def extremes(of: Expression, stretch: Stretch, steps: int = 4000) -> tuple[float
         "ceil(2 * t - t + 0.5)",
     ],
 )
-@pytest.mark.parametrize("stretch", [Stretch(0, 10), Stretch(2.5, 6), Stretch(3, 3.25)])
-def test_ranges_of_simple_functions_are_tight(text: str, stretch: Stretch) -> None:
+@pytest.mark.parametrize(
+    "stretch", [ElapsedRange(0, 10), ElapsedRange(2.5, 6), ElapsedRange(3, 3.25)]
+)
+def test_ranges_of_simple_functions_are_tight(text: str, stretch: ElapsedRange) -> None:
     of = expression(text)
     found = tight_range_of(of, stretch)
     assert found is not None
@@ -115,7 +117,7 @@ def test_ranges_of_simple_functions_are_tight(text: str, stretch: Stretch) -> No
 def test_what_interval_arithmetic_says_exactly_stays_exact(
     text: str, low: float, high: float
 ) -> None:
-    found = tight_range_of(expression(text), Stretch(0, 10))
+    found = tight_range_of(expression(text), ElapsedRange(0, 10))
     assert found is not None
     assert (found.low, found.high) == (low, high)
 
@@ -124,7 +126,7 @@ def test_what_interval_arithmetic_says_exactly_stays_exact(
     ("text", "low", "high"), [("t - t * 0.5", 0.0, 5.0), ("5 + 2 * t - t", 5.0, 15.0)]
 )
 def test_lines_are_tight_up_to_rounding(text: str, low: float, high: float) -> None:
-    found = tight_range_of(expression(text), Stretch(0, 10))
+    found = tight_range_of(expression(text), ElapsedRange(0, 10))
     assert found is not None
     assert found.low == pytest.approx(low, abs=1e-13)
     assert found.high == pytest.approx(high, rel=1e-14)
@@ -145,7 +147,7 @@ def test_lines_are_tight_up_to_rounding(text: str, low: float, high: float) -> N
     ],
 )
 def test_otherwise_it_is_interval_arithmetic(text: str, start: float, end: float) -> None:
-    of, stretch = expression(text), Stretch(start, end)
+    of, stretch = expression(text), ElapsedRange(start, end)
     assert tight_range_of(of, stretch) == range_of(of, stretch)
 
 
@@ -160,7 +162,7 @@ starts = st.sampled_from([0.0, 1.0, -1.0, 5.0]) | st.floats(-1e6, 1e6)
 def test_no_value_is_outside(
     of: Expression, start: float, width: float, places: list[float]
 ) -> None:
-    stretch = Stretch(start, start + width)
+    stretch = ElapsedRange(start, start + width)
     found = tight_range_of(of, stretch)
     plain = range_of(of, stretch)
     assert (found is None) == (plain is None)
@@ -204,7 +206,7 @@ def repeated(draw: st.DrawFn) -> Expression:
 def test_no_value_of_sums_and_products_is_outside(
     of: Expression, start: float, width: float, places: list[float]
 ) -> None:
-    stretch = Stretch(start, start + width)
+    stretch = ElapsedRange(start, start + width)
     found = tight_range_of(of, stretch)
     assert found is not None
     for place in [0.0, 1.0, *places]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.strategies import EDGE_NUMBERS, neighbours, numbers, strings, times
 from tidegate.language.algebra.intervals import (
     END,
+    Endpoint,
     Intervals,
-    Point,
     is_point,
     members,
     next_prefix,
@@ -141,7 +141,7 @@ def test_next_and_previous_undo_each_other(value: Value) -> None:
         ("\0", "\x01"),
     ],
 )
-def test_next_prefix(prefix: str, following: Point) -> None:
+def test_next_prefix(prefix: str, following: Endpoint) -> None:
     assert next_prefix(prefix) == following
 
 
@@ -226,7 +226,7 @@ def test_no_number_lies_between_two_that_are_neighbours() -> None:
         ((LAST_TIME, END), [LAST_TIME]),
     ],
 )
-def test_members(span: tuple[Point, Point], values: list[Value] | None) -> None:
+def test_members(span: tuple[Endpoint, Endpoint], values: list[Value] | None) -> None:
     assert members(span) == values
     assert is_point(span) == (values is not None and len(values) == 1)
 

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from support.strategies import functions_of_time
 from tidegate.errors import BadValueError
-from tidegate.language.algebra.ranges import ANY_NUMBER, Range, Stretch, range_of, stays_at_most
+from tidegate.language.algebra.ranges import (
+    ANY_NUMBER,
+    ElapsedRange,
+    Range,
+    range_of,
+    stays_at_most,
+)
 from tidegate.language.expressions import Environment, Expression, evaluate
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import Predicate
@@ -18,9 +24,11 @@ small = st.integers(-5, 5) | st.floats(-100, 100)
 
 
 @st.composite
-def stretches(draw: st.DrawFn) -> Stretch:
+def stretches(draw: st.DrawFn) -> ElapsedRange:
     start, length = draw(st.integers(-5, 5) | st.floats(-1e6, 1e6)), draw(st.floats(0, 1e4))
-    return Stretch(float(start), float(start) + draw(st.sampled_from([0.0, 1.0, 10.0, length])))
+    return ElapsedRange(
+        float(start), float(start) + draw(st.sampled_from([0.0, 1.0, 10.0, length]))
+    )
 
 
 def function(text: str) -> Expression:
@@ -29,7 +37,7 @@ def function(text: str) -> Expression:
     return node.operands[0]
 
 
-def moments(stretch: Stretch, fractions: list[float]) -> list[float]:
+def moments(stretch: ElapsedRange, fractions: list[float]) -> list[float]:
     found = [stretch.start + (stretch.end - stretch.start) * each for each in fractions]
     return [min(each, stretch.end) for each in found]
 
@@ -86,20 +94,20 @@ def value_at(expression: Expression, t: float) -> float | None:
     ],
 )
 def test_range_over_ten_seconds(text: str, expected: Range) -> None:
-    assert range_of(function(text), Stretch(0, 10)) == expected
+    assert range_of(function(text), ElapsedRange(0, 10)) == expected
 
 
 @pytest.mark.parametrize("text", ["'a'", "true", "timestamp '2026-01-02T03:04:05Z' + t"])
 def test_what_is_no_number_has_no_range(text: str) -> None:
-    assert range_of(function(text), Stretch(0, 10)) is None
+    assert range_of(function(text), ElapsedRange(0, 10)) is None
 
 
 @given(functions_of_time(), stretches(), fractions)
-@example(function("(t - 5) * infinity"), Stretch(0, 10), [0.0, 0.5, 1.0])
-@example(function("sin(t * 1.7976931348623157e308)"), Stretch(-1, 1), [0.0, 1.0])
-@example(function("cos(-1.7976931348623157e308 + t)"), Stretch(0, 1), [0.0, 1.0])
+@example(function("(t - 5) * infinity"), ElapsedRange(0, 10), [0.0, 0.5, 1.0])
+@example(function("sin(t * 1.7976931348623157e308)"), ElapsedRange(-1, 1), [0.0, 1.0])
+@example(function("cos(-1.7976931348623157e308 + t)"), ElapsedRange(0, 1), [0.0, 1.0])
 def test_a_range_holds_every_value(
-    expression: Expression, stretch: Stretch, fractions: list[float]
+    expression: Expression, stretch: ElapsedRange, fractions: list[float]
 ) -> None:
     found = range_of(expression, stretch)
     assert found is not None
@@ -112,7 +120,7 @@ def test_a_range_holds_every_value(
 
 
 @given(small, small, stretches())
-def test_the_range_of_a_line_is_exact(a: float, b: float, stretch: Stretch) -> None:
+def test_the_range_of_a_line_is_exact(a: float, b: float, stretch: ElapsedRange) -> None:
     line = function(f"{a!r} + {b!r} * t")
     start, end = value_at(line, stretch.start), value_at(line, stretch.end)
     assert start is not None
@@ -126,7 +134,7 @@ def test_the_range_of_a_line_is_exact(a: float, b: float, stretch: Stretch) -> N
     st.floats(0, 1000),
 )
 def test_the_range_of_a_rising_function_is_tight(text: str, start: float, length: float) -> None:
-    rising, stretch = function(text), Stretch(start, start + length)
+    rising, stretch = function(text), ElapsedRange(start, start + length)
     found = range_of(rising, stretch)
     assert found is not None
     assert not found.partial
@@ -136,7 +144,7 @@ def test_the_range_of_a_rising_function_is_tight(text: str, start: float, length
 
 @given(st.sampled_from(["sin", "cos"]), st.floats(-50, 50), st.floats(0, 7))
 def test_the_range_of_a_wave_is_tight(wave: str, start: float, length: float) -> None:
-    expression, stretch = function(f"{wave}(t)"), Stretch(start, start + length)
+    expression, stretch = function(f"{wave}(t)"), ElapsedRange(start, start + length)
     found = range_of(expression, stretch)
     assert found is not None
     values = [value_at(expression, start + length * step / 100) for step in range(101)]
@@ -180,16 +188,16 @@ def test_the_range_of_a_wave_is_tight(wave: str, start: float, length: float) ->
 )
 def test_one_stays_smaller_for_good(smaller: str, greater: str) -> None:
     a, b = function(smaller), function(greater)
-    assert stays_at_most(a, b, Stretch(0, 1e6))
-    assert not stays_at_most(b, a, Stretch(0, 1e6))
-    assert stays_at_most(a, a, Stretch(0, 1e6))
+    assert stays_at_most(a, b, ElapsedRange(0, 1e6))
+    assert not stays_at_most(b, a, ElapsedRange(0, 1e6))
+    assert stays_at_most(a, a, ElapsedRange(0, 1e6))
 
 
 def test_a_stretch_may_have_no_end() -> None:
-    assert stays_at_most(function("2 + t"), function("3 + t"), Stretch(0, math.inf))
-    assert stays_at_most(function("5"), function("5 + t"), Stretch(0, math.inf))
-    assert not stays_at_most(function("t"), function("1000"), Stretch(0, math.inf))
-    assert stays_at_most(function("100 - t"), function("50 + t"), Stretch(26, math.inf))
+    assert stays_at_most(function("2 + t"), function("3 + t"), ElapsedRange(0, math.inf))
+    assert stays_at_most(function("5"), function("5 + t"), ElapsedRange(0, math.inf))
+    assert not stays_at_most(function("t"), function("1000"), ElapsedRange(0, math.inf))
+    assert stays_at_most(function("100 - t"), function("50 + t"), ElapsedRange(26, math.inf))
 
 
 @pytest.mark.parametrize(
@@ -197,42 +205,42 @@ def test_a_stretch_may_have_no_end() -> None:
 )
 def test_lines_that_cross(start: float, end: float, stays: bool) -> None:
     slow, fast = function("10 + t"), function("2 * t")  # they meet at t = 10
-    assert stays_at_most(fast, slow, Stretch(start, end)) == stays
+    assert stays_at_most(fast, slow, ElapsedRange(start, end)) == stays
 
 
 @pytest.mark.parametrize(("lead", "stays"), [(0.0, True), (2.0, True), (-2.0, False)])
 def test_a_clock_may_be_ahead(lead: float, stays: bool) -> None:
     moving = function("3 + t")
-    assert stays_at_most(moving, moving, Stretch(0, 1e6), b_lead=lead) == stays
-    assert stays_at_most(moving, moving, Stretch(0, 1e6), a_lead=-lead) == stays
+    assert stays_at_most(moving, moving, ElapsedRange(0, 1e6), b_lead=lead) == stays
+    assert stays_at_most(moving, moving, ElapsedRange(0, 1e6), a_lead=-lead) == stays
 
 
 @pytest.mark.parametrize("text", ["1 / t", ":p", "@load", "now()", "'a'", "sqrt(t - 1)"])
 def test_what_may_be_undefined_stays_below_nothing(text: str) -> None:
-    assert not stays_at_most(function(text), function("infinity"), Stretch(0, 10))
-    assert not stays_at_most(function("-infinity"), function(text), Stretch(0, 10))
+    assert not stays_at_most(function(text), function("infinity"), ElapsedRange(0, 10))
+    assert not stays_at_most(function("-infinity"), function(text), ElapsedRange(0, 10))
 
 
 def test_where_the_careful_answer_is_given() -> None:
     # lines that touch inside of the stretch
-    assert not stays_at_most(function("2 * t"), function("10 + t"), Stretch(0, 10))
+    assert not stays_at_most(function("2 * t"), function("10 + t"), ElapsedRange(0, 10))
     # sums with their terms in another grouping, over a long stretch
-    assert not stays_at_most(function("t + 1 + 1"), function("t + 3"), Stretch(0, 1e6))
-    assert stays_at_most(function("t + 1 + 1"), function("t + 3"), Stretch(0, 10))
+    assert not stays_at_most(function("t + 1 + 1"), function("t + 3"), ElapsedRange(0, 1e6))
+    assert stays_at_most(function("t + 1 + 1"), function("t + 3"), ElapsedRange(0, 10))
 
 
 def test_an_integer_is_compared_exactly() -> None:
     # 1 * (2**53 + 1) is computed in floats and comes out as 2**53
     integer, product = function("9007199254740993"), function("1 * 9007199254740993")
-    assert not stays_at_most(integer, product, Stretch(0, 1))
-    assert not stays_at_most(integer, function("9007199254740993 + 0"), Stretch(0, 1))
-    assert stays_at_most(product, integer, Stretch(0, 1))
+    assert not stays_at_most(integer, product, ElapsedRange(0, 1))
+    assert not stays_at_most(integer, function("9007199254740993 + 0"), ElapsedRange(0, 1))
+    assert stays_at_most(product, integer, ElapsedRange(0, 1))
 
 
 def test_a_great_many_terms_are_compared_in_reasonable_time() -> None:
     few, many = (" + ".join(["(t + t * t)"] * count) for count in (4, 30))
-    assert stays_at_most(function(few), function(f"{few} + 1"), Stretch(0, 1e6))
-    assert not stays_at_most(function(many), function(f"{many} + 1"), Stretch(0, 1e6))
+    assert stays_at_most(function(few), function(f"{few} + 1"), ElapsedRange(0, 1e6))
+    assert not stays_at_most(function(many), function(f"{many} + 1"), ElapsedRange(0, 1e6))
 
 
 @given(
@@ -247,7 +255,7 @@ def test_stays_at_most_is_never_refuted(
     a: Expression,
     b: Expression,
     shift: float,
-    stretch: Stretch,
+    stretch: ElapsedRange,
     fractions: list[float],
     lead: float,
 ) -> None:
@@ -269,7 +277,7 @@ def test_stays_at_most_is_never_refuted(
 )
 def test_a_stretch_starts_and_does_not_end_before(start: float, end: float) -> None:
     with pytest.raises(BadValueError, match="a stretch of time cannot go from"):
-        Stretch(start, end)
+        ElapsedRange(start, end)
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
@@ -280,6 +288,6 @@ def test_a_stretch_starts_and_does_not_end_before(start: float, end: float) -> N
 @example(1.5e-323, 2e-323)
 @example(-1e308, 1.7e308)
 def test_halves_share_their_border(a: float, b: float) -> None:
-    whole = Stretch(min(a, b), max(a, b))
+    whole = ElapsedRange(min(a, b), max(a, b))
     first, second = whole.halves()
     assert (first.start, first.end, second.end) == (whole.start, second.start, whole.end)

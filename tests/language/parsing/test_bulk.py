@@ -10,7 +10,7 @@ from support import strategies
 from tidegate.errors import FilterError, FilterLimitError
 from tidegate.experiments.parsing import market_filters
 from tidegate.experiments.workloads import WORKLOADS
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parsing import bulk
 from tidegate.language.parsing.bulk import BulkParser
@@ -299,7 +299,7 @@ def test_known_parts_are_put_together_without_parsing(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bulk, "Parser", no_parser)
     shape, row = parser.read("f >= :low + t AND symbol = 'a and b' and price between 5 and 7.5")
     assert str(shape) == "f >= ? + t and price <= ? and price >= ? and symbol = ?"
-    assert row == (Parameter("low"), 7.5, 5, "a and b")
+    assert row == (ParameterRef("low"), 7.5, 5, "a and b")
     shape, row = parser.read("symbol = 'b' and not x = -4 and seen is not null and symbol = 'a'")
     assert str(shape) == "seen is not null and symbol = ? and symbol = ? and x != ?"
     assert row == ("b", "a", -4)
@@ -370,7 +370,7 @@ def test_parameters_and_constants_that_are_no_literals_stay() -> None:
     parser.read("a = :p and b = true and c < infinity and d > 1")
     shape, row = parser.read("a = :p and b = true and c < infinity and d > 2.5")
     assert str(shape) == "a = ? and b = ? and c < ? and d > ?"
-    assert row == (Parameter("p"), True, float("inf"), 2.5)
+    assert row == (ParameterRef("p"), True, float("inf"), 2.5)
 
 
 def test_errors_are_those_of_the_parser() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidegate.language.expressions import Parameter, Slot
+from tidegate.language.expressions import ParameterRef, Slot
 from tidegate.language.parsing.parser import Parser
 from tidegate.language.parsing.templates import Template, Term, UnusualLiteralError, conjunction
 from tidegate.language.shapes import Row, split
@@ -29,7 +29,7 @@ def learn(text: str) -> Template:
         ("a = timestamp '2026-01-02'", ["'2026-01-03'"], (datetime(2026, 1, 3, tzinfo=UTC),)),
         ("b = 1 and a = 2", ["3", "4"], (4, 3)),
         ("a between 1 and 2", ["3", "4"], (4, 3)),
-        ("a in (1, :p, true, 'x')", ["3", "'y'"], (3, Parameter("p"), True, "y")),
+        ("a in (1, :p, true, 'x')", ["3", "'y'"], (3, ParameterRef("p"), True, "y")),
         ("c = 3 and (b = 2 or a = 1)", ["7", "8", "9"], (9, 7, 8, 7)),
         ("a is not null", [], ()),
     ],
@@ -60,7 +60,7 @@ def test_unusual_literals_are_left_to_the_parser(text: str, literal: str) -> Non
 def test_the_terms_of_a_conjunction() -> None:
     terms = learn("b between 1 and :p + 2 and a is not null").terms()
     assert [str(term.predicate) for term in terms] == ["a is not null", "b <= ? + ?", "b >= ?"]
-    assert [term.base for term in terms] == [(), (Parameter("p"), 2), (1,)]
+    assert [term.base for term in terms] == [(), (ParameterRef("p"), 2), (1,)]
     assert [[fill[:2] for fill in term.fills] for term in terms] == [[], [(1, 1)], [(0, 0)]]
 
 

@@ -15,7 +15,7 @@ from tidegate.language.expressions import (
     Expression,
     Negated,
     Now,
-    Parameter,
+    ParameterRef,
     Variable,
 )
 from tidegate.language.parsing.parser import Parser, parse_filter
@@ -79,10 +79,10 @@ def test_constants(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "expression"),
     [
-        (":limit", Parameter("limit")),
-        (":Limit", Parameter("Limit")),
-        (":größe_1", Parameter("größe_1")),
-        (":and", Parameter("and")),
+        (":limit", ParameterRef("limit")),
+        (":Limit", ParameterRef("Limit")),
+        (":größe_1", ParameterRef("größe_1")),
+        (":and", ParameterRef("and")),
         ("@load", Variable("load")),
         ("t", Elapsed()),
         ("T", Elapsed()),

@@ -22,8 +22,8 @@ def test_what_it_holds_leads_to_where_it_is(
     times = [sum(gap for gap, _ in stream[: index + 1]) for index in range(len(stream))]
     events = list(zip(times, [letter for _, letter in stream], strict=True))
     first = attempt_of(pattern, within)
-    for micros, letter in events[:cut]:
-        first.take(micros, letter)
+    for time_us, letter in events[:cut]:
+        first.take(time_us, letter)
     restored = attempt_of(pattern, within)
     assert [match for each in first.held() for match in restored.take(*each)] == []
     assert (restored.satisfied, restored.passed) == (first.satisfied, first.passed)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.strategies import NAMES, values
 from tidegate.language.events import Event
 from tidegate.language.syntax import Operator
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.language.variables import Variables
 from tidegate.matching.arrays import F64, NO_TIME
 from tidegate.matching.batches import EventBatch
@@ -79,7 +79,7 @@ def encoded_column(column: Any) -> list[dict[str, float]]:
         ("b", {"present": 1, "string": 1}),
         ("", {"present": 1, "string": 2}),
         ("unknown", {"present": 1, "string": -1}),
-        (NOON, {"present": 1, "time": to_micros(NOON)}),
+        (NOON, {"present": 1, "time": to_us(NOON)}),
     ],
 )
 def test_a_value_stands_in_the_channels_of_its_kind(
@@ -215,7 +215,7 @@ def test_an_attribute_that_changes_its_type() -> None:
         {"present": 1, "string": 0},
         {"present": 1, "number": 2.5},
         {"present": 1, "boolean": 1},
-        {"present": 1, "time": to_micros(NOON)},
+        {"present": 1, "time": to_us(NOON)},
         {},
     ]
 
@@ -276,13 +276,13 @@ def test_a_provided_variable_has_a_value_for_each_event() -> None:
     channels = Channels()
     for name in ("load", "time_of_day"):
         channels.variable(name)
-    micros = np.array([7_000_000, NO_TIME, 86_400_000_000, 7_000_000], np.int64)
-    batch = EventBatch(4, [], micros)
-    found = encode_variables_of(batch.knowing({"load": 0.5}), micros, channels)
+    time_us = np.array([7_000_000, NO_TIME, 86_400_000_000, 7_000_000], np.int64)
+    batch = EventBatch(4, [], time_us)
+    found = encode_variables_of(batch.knowing({"load": 0.5}), time_us, channels)
     assert found[:, 0].tolist() == [0.5] * 4
     assert found[[0, 2, 3], 1].tolist() == [7.0, 0.0, 7.0]
     assert math.isnan(found[1, 1])
-    fixed = encode_variables_of(batch.knowing({"time_of_day": 1}), micros, channels)
+    fixed = encode_variables_of(batch.knowing({"time_of_day": 1}), time_us, channels)
     assert fixed[:, 1].tolist() == [1.0]  # one row for all: what is set goes first
 
 
@@ -297,10 +297,10 @@ def test_a_provider_is_asked_once_for_each_time() -> None:
     variables.provide("load", load)
     channels = Channels()
     channels.variable("load")
-    micros = np.array([5, 6, 5], np.int64)
-    batch = EventBatch(3, [], micros).knowing(variables.known)
+    time_us = np.array([5, 6, 5], np.int64)
+    batch = EventBatch(3, [], time_us).knowing(variables.known)
     for _ in range(2):
-        assert encode_variables_of(batch, micros, channels).tolist() == [[1], [2], [1]]
+        assert encode_variables_of(batch, time_us, channels).tolist() == [[1], [2], [1]]
     assert batch.moment(1).variables["load"] == 2
     assert len(asked) == 2
 
@@ -313,8 +313,8 @@ def test_lifetimes_see_the_times_of_events() -> None:
     lifetime = channels.lifetime()
     columns = [("x", pa.array([1, 2, 3, 4])), ("", pa.array([NOON] * 4))]
     found = encode_columns(columns, 0, 4, channels, POOL)
-    micros = np.array([5, NO_TIME, -(2**55) - 1, 2**53 + 1], np.int64)
-    tell_times(found, channels, micros)
+    time_us = np.array([5, NO_TIME, -(2**55) - 1, 2**53 + 1], np.int64)
+    tell_times(found, channels, time_us)
     assert found.matrix[:, lifetime].tolist()[::2] == [5.0, -(2.0**55)]
     assert math.isnan(found.matrix[1, lifetime])
     assert found.matrix[3, lifetime] == 2.0**53

@@ -23,7 +23,7 @@ from tidegate.matching.columnar.kernels.layout import Entries, offsets
 from tidegate.matching.columnar.kernels.part import SHARED
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.columnar.time_window import NO_TIMES, Times
+from tidegate.matching.columnar.time_window import NO_TIMES, EventTimes
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -70,7 +70,7 @@ def lengths(made: Index) -> list[int]:
 
 def visited(made: Index, begin: int, end: int) -> list[int]:
     """Which parts events of some times have to look at."""
-    times = Times(begin, end, False)
+    times = EventTimes(begin, end, False)
     return [place for place, part in enumerate(made.parts) if part.may_match(times)]
 
 
@@ -120,7 +120,7 @@ def test_events_without_times_look_at_no_past_after_1970() -> None:
 
 
 def test_an_empty_part_is_never_looked_at() -> None:
-    assert not IndexPart(Index().parts[0].packed).may_match(Times(0, 1, False))
+    assert not IndexPart(Index().parts[0].packed).may_match(EventTimes(0, 1, False))
     assert visited(Index(LIFETIME), -(2**60), 2**60) == []
 
 
@@ -280,8 +280,8 @@ class Both:
                 self.naive.update(id, new)
                 self.columnar.update(id, new)
 
-    def agree(self, micros: Iterable[int]) -> bool:
-        times = np.array(list(micros), np.int64)
+    def agree(self, time_us: Iterable[int]) -> bool:
+        times = np.array(list(time_us), np.int64)
         values = [
             {"x": self.rng.randrange(-1, 6), "y": self.rng.randrange(6), "s": f"s{each % 3}"}
             for each in range(len(times))
@@ -341,18 +341,18 @@ class Visits:
         self.count = 0
         self._asked = IndexPart.may_match
 
-    def may_match(self, part: IndexPart, times: Times) -> bool:
+    def may_match(self, part: IndexPart, times: EventTimes) -> bool:
         answer = self._asked(part, times)
         self.count += answer
         return answer
 
 
-def visits(matcher: ColumnarMatcher, micros: int) -> int:
+def visits(matcher: ColumnarMatcher, time_us: int) -> int:
     counted = Visits()
     with mock.patch.object(
         IndexPart, "may_match", lambda part, times: counted.may_match(part, times)
     ):
-        matcher.match(Event.of({"x": 1}), Moment(micros))
+        matcher.match(Event.of({"x": 1}), Moment(time_us))
     return counted.count
 
 
@@ -369,10 +369,10 @@ def test_an_event_looks_at_the_parts_of_its_time_only() -> None:
     with small_parts(8):
         matcher = ColumnarMatcher()
         matcher.keep_past(mixed)
-        for micros in (0, 1234, 2000, 3999):
-            assert 1 <= visits(matcher, micros) <= 2
-            found = matcher.match(Event.of({"x": 1}), Moment(micros))
-            assert sorted(found) == sorted(each.id for each in mixed if each.lives(Moment(micros)))
+        for time_us in (0, 1234, 2000, 3999):
+            assert 1 <= visits(matcher, time_us) <= 2
+            found = matcher.match(Event.of({"x": 1}), Moment(time_us))
+            assert sorted(found) == sorted(each.id for each in mixed if each.lives(Moment(time_us)))
         assert 1 <= visits(matcher, 45_000) <= 3
         assert visits(matcher, -1) == visits(matcher, 10**6) == 0
 

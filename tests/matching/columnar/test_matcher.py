@@ -15,7 +15,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import Value, from_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar.matcher import CHUNK_EVENTS, ColumnarMatcher
 from tidegate.matching.subscription import Moment, Subscription
@@ -27,12 +27,12 @@ def version(id: str, text: str, since: int, until: int | None, **more: Value) ->
     return Subscription(id, Filter(parse_filter(text)), more, since, None, until)
 
 
-def found_at(matcher: ColumnarMatcher, *micros: int, x: float = 1) -> list[list[str]]:
+def found_at(matcher: ColumnarMatcher, *time_us: int, x: float = 1) -> list[list[str]]:
     """The ids that match `x` at each of some times, whichever way it is asked."""
-    alone = [sorted(matcher.match(Event.of({"x": x}), Moment(each))) for each in micros]
-    batch = EventBatch.of_events([Event.of({"x": x})] * len(micros))
-    found = matcher.match_batch(batch.judged_at(np.array(micros, np.int64)))
-    together: list[list[str]] = [[] for _ in micros]
+    alone = [sorted(matcher.match(Event.of({"x": x}), Moment(each))) for each in time_us]
+    batch = EventBatch.of_events([Event.of({"x": x})] * len(time_us))
+    found = matcher.match_batch(batch.judged_at(np.array(time_us, np.int64)))
+    together: list[list[str]] = [[] for _ in time_us]
     for event, id in zip(found.events.tolist(), found.subscriptions.to_pylist(), strict=True):
         together[event].append(id)
     assert [sorted(each) for each in together] == alone
@@ -113,9 +113,9 @@ def test_matches_say_which_version_it_was() -> None:
     columns = (found.columns.subscription, found.columns.subscriber, found.columns.since)
     told = [column.take(found.numbers).to_pylist() for column in columns]
     assert sorted(zip(found.events.tolist(), *told, strict=True), key=str) == [
-        (0, "a", None, from_micros(0)),
+        (0, "a", None, from_us(0)),
         (0, "b", None, None),
-        (1, "a", "me", from_micros(10)),
+        (1, "a", "me", from_us(10)),
         (1, "b", None, None),
     ]
 
@@ -206,12 +206,12 @@ def test_a_batch_of_all_times_at_once() -> None:
     rng = random.Random(9)
     versions = moving_versions(rng, 0, 60)
     events = [Event.of({"x": rng.randrange(-3, 9)}) for _ in range(60)]
-    micros = [rng.choice(FAR) + rng.choice([0, 1, 10**6]) for _ in events]
-    batch = EventBatch.of_events(events).judged_at(np.array(micros))
+    time_us = [rng.choice(FAR) + rng.choice([0, 1, 10**6]) for _ in events]
+    batch = EventBatch.of_events(events).judged_at(np.array(time_us))
     expected = [
         (index, id)
         for index, event in enumerate(events)
-        for id in naively(versions, event, Moment(micros[index]))
+        for id in naively(versions, event, Moment(time_us[index]))
     ]
     assert expected
     with small_parts(8):

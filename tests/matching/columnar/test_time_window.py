@@ -11,25 +11,27 @@ from hypothesis import strategies as st
 
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.columnar.time_window import (
-    FIRST_MICROS,
-    LEAST_MICROS,
-    MOST_MICROS,
+    FIRST_US,
+    LEAST_US,
+    MOST_US,
     NO_TIMES,
-    Foresight,
-    Stretch,
-    Times,
+    EventTimes,
+    TimeWindow,
+    WindowLength,
 )
 
 UNSET = (math.inf, -math.inf)
 """What a variable can be that has no value."""
 
 
-def stretch(begin: int, end: int, *rooms: tuple[float, float], timeless: bool = False) -> Stretch:
+def stretch(
+    begin: int, end: int, *rooms: tuple[float, float], timeless: bool = False
+) -> TimeWindow:
     """A stretch; ``rooms`` are what its variables can be."""
-    return Stretch(begin, end, timeless, np.array(rooms or [UNSET], np.float64).T)
+    return TimeWindow(begin, end, timeless, np.array(rooms or [UNSET], np.float64).T)
 
 
-def same(a: Stretch, b: Stretch) -> bool:
+def same(a: TimeWindow, b: TimeWindow) -> bool:
     return (a.begin, a.end, a.timeless) == (b.begin, b.end, b.timeless) and bool(
         np.array_equal(a.variables, b.variables)
     )
@@ -40,12 +42,12 @@ TIMELESS = stretch(0, -1, timeless=True)
 
 numbers = st.integers(-5, 5).map(float) | st.floats(-1e100, 1e100)
 rooms = st.just(UNSET) | st.tuples(numbers, numbers).map(lambda two: (min(two), max(two)))
-micros = st.integers(-(10**17), 10**17) | st.integers(-5, 5)
+time_us = st.integers(-(10**17), 10**17) | st.integers(-5, 5)
 
 
 @st.composite
-def stretches(draw: st.DrawFn) -> Stretch:
-    begin, end = sorted([draw(micros), draw(micros)])
+def stretches(draw: st.DrawFn) -> TimeWindow:
+    begin, end = sorted([draw(time_us), draw(time_us)])
     timeless = draw(st.booleans())
     if timeless and draw(st.booleans()):
         begin, end = 0, -1
@@ -57,39 +59,39 @@ def stretches(draw: st.DrawFn) -> Stretch:
 
 
 @pytest.mark.parametrize(
-    ("micros", "expected"),
+    ("time_us", "expected"),
     [
-        ([5], Times(5, 5, False)),
-        ([7, -3, 5], Times(-3, 7, False)),
-        ([NO_TIME, 5, 7], Times(5, 7, True)),
+        ([5], EventTimes(5, 5, False)),
+        ([7, -3, 5], EventTimes(-3, 7, False)),
+        ([NO_TIME, 5, 7], EventTimes(5, 7, True)),
         ([NO_TIME], NO_TIMES),
         ([], NO_TIMES),
     ],
 )
-def test_the_times_of_events(micros: list[int], expected: Times) -> None:
-    assert Times.of(np.array(micros, np.int64)) == expected
+def test_the_times_of_events(time_us: list[int], expected: EventTimes) -> None:
+    assert EventTimes.of(np.array(time_us, np.int64)) == expected
 
 
 def test_the_time_of_one_event() -> None:
-    assert Times.at(5) == Times(5, 5, False)
-    assert Times.at(None) == NO_TIMES
+    assert EventTimes.at(5) == EventTimes(5, 5, False)
+    assert EventTimes.at(None) == NO_TIMES
 
 
 def test_a_stretch_has_the_times_of_its_events() -> None:
-    found = Stretch.of(Times(5, 7, True), np.array([[math.nan]]))
+    found = TimeWindow.of(EventTimes(5, 7, True), np.array([[math.nan]]))
     assert (found.begin, found.end, found.timeless) == (5, 7, True)
     assert found.times.tolist() == [5, 7, 1]
 
 
 def test_variables_can_be_what_they_are() -> None:
     values = np.array([[2.5, math.nan, -math.inf]])
-    found = Stretch.of(Times.at(5), values)
+    found = TimeWindow.of(EventTimes.at(5), values)
     assert found.variables.T.tolist() == [[2.5, 2.5], list(UNSET), [-math.inf, -math.inf]]
 
 
 def test_variables_can_be_what_they_are_at_any_of_the_events() -> None:
     values = np.array([[2.5, math.nan, 1.0], [-1.0, math.nan, math.nan]])
-    found = Stretch.of(Times(5, 6, False), values)
+    found = TimeWindow.of(EventTimes(5, 6, False), values)
     assert found.variables.T.tolist() == [[-1.0, 2.5], list(UNSET), [1.0, 1.0]]
 
 
@@ -99,8 +101,8 @@ def test_variables_can_be_what_they_are_at_any_of_the_events() -> None:
 @given(stretches())
 @example(stretch(0, 1, (-math.inf, math.inf), UNSET))
 @example(TIMELESS)
-def test_json_gives_a_stretch_back(noted: Stretch) -> None:
-    assert same(Stretch.of_json(json.loads(json.dumps(noted.as_json()))), noted)
+def test_json_gives_a_stretch_back(noted: TimeWindow) -> None:
+    assert same(TimeWindow.of_json(json.loads(json.dumps(noted.as_json()))), noted)
 
 
 # -- includes -------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ def test_json_gives_a_stretch_back(noted: Stretch) -> None:
         (TIMELESS, False),
     ],
 )
-def test_times_are_included(other: Stretch, included: bool) -> None:
+def test_times_are_included(other: TimeWindow, included: bool) -> None:
     assert stretch(10, 20).includes(other) == included
 
 
@@ -158,12 +160,12 @@ def test_a_variable_that_is_new_is_not_included() -> None:
 
 
 @given(stretches())
-def test_a_stretch_includes_itself(each: Stretch) -> None:
+def test_a_stretch_includes_itself(each: TimeWindow) -> None:
     assert each.includes(each)
 
 
 @given(stretches(), stretches(), stretches())
-def test_inclusion_is_transitive(a: Stretch, b: Stretch, c: Stretch) -> None:
+def test_inclusion_is_transitive(a: TimeWindow, b: TimeWindow, c: TimeWindow) -> None:
     if a.includes(b) and b.includes(c):
         assert a.includes(c)
 
@@ -176,13 +178,13 @@ def test_an_extended_stretch_reaches_onward_and_back() -> None:
     assert same(TIMELESS.extended(800), TIMELESS)
 
 
-@given(stretches(), st.integers(0, MOST_MICROS))
-def test_an_extended_stretch_includes_what_it_was(each: Stretch, more: int) -> None:
+@given(stretches(), st.integers(0, MOST_US))
+def test_an_extended_stretch_includes_what_it_was(each: TimeWindow, more: int) -> None:
     assert each.extended(more).includes(each)
 
 
 @given(stretches(), stretches())
-def test_recalling_keeps_the_times_and_both_rooms(now: Stretch, before: Stretch) -> None:
+def test_recalling_keeps_the_times_and_both_rooms(now: TimeWindow, before: TimeWindow) -> None:
     found = now.recalling(before)
     assert (found.begin, found.end, found.timeless) == (now.begin, now.end, now.timeless)
     assert found.includes(now)
@@ -238,7 +240,7 @@ def test_a_huge_variable_is_recalled() -> None:
 @example(TIMELESS, stretch(3, 5))
 @example(stretch(3, 5), TIMELESS)
 @example(TIMELESS, TIMELESS)
-def test_a_joined_stretch_includes_both(a: Stretch, b: Stretch) -> None:
+def test_a_joined_stretch_includes_both(a: TimeWindow, b: TimeWindow) -> None:
     joined = a.joined(b)
     assert joined.includes(a)
     assert joined.includes(b)
@@ -259,11 +261,11 @@ def test_times_are_joined_with_no_times() -> None:
 
 def after(*rounds: tuple[float, float]) -> int:
     """How far ahead, after some rounds of evaluating and then enclosing, in seconds."""
-    foresight = Foresight()
+    foresight = WindowLength()
     for evaluating_s, enclosing_s in rounds:
         foresight.has_evaluated(evaluating_s)
         foresight.has_enclosed(enclosing_s)
-    return foresight.micros
+    return foresight.length_us
 
 
 @pytest.mark.parametrize(
@@ -280,18 +282,18 @@ def after(*rounds: tuple[float, float]) -> int:
 def test_foresight_weighs_enclosing_against_evaluating(
     evaluating_s: float, enclosing_s: float, factor: float
 ) -> None:
-    assert after((evaluating_s, enclosing_s)) == FIRST_MICROS * factor
+    assert after((evaluating_s, enclosing_s)) == FIRST_US * factor
 
 
 def test_foresight_counts_evaluating_since_it_last_enclosed() -> None:
-    assert after((10.0, 15.0), (1.0, 10.0)) == 2 * FIRST_MICROS
-    foresight = Foresight()
+    assert after((10.0, 15.0), (1.0, 10.0)) == 2 * FIRST_US
+    foresight = WindowLength()
     for _ in range(9):
         foresight.has_evaluated(0.1)
     foresight.has_enclosed(1.0)
-    assert foresight.micros == FIRST_MICROS
+    assert foresight.length_us == FIRST_US
 
 
 def test_foresight_has_limits() -> None:
-    assert after(*[(0.0, 1.0)] * 40) == MOST_MICROS
-    assert after(*[(1.0, 0.0)] * 40) == LEAST_MICROS
+    assert after(*[(0.0, 1.0)] * 40) == MOST_US
+    assert after(*[(1.0, 0.0)] * 40) == LEAST_US

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.strategies import neighbours
 from tidegate.errors import UnresolvedError
 from tidegate.language.events import Event
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.arrays import I32
@@ -367,10 +367,12 @@ def plan(text: str, names: str, **parameters: Value) -> I32:
     """The plan for a change of some parameters, of a filter whose row has these values."""
     shape, row = parse(text).shape_and_row
     pool = StringPool()
-    known = [parameters.get(e.name) if isinstance(e, Parameter) else e for e in row]
+    known = [parameters.get(e.name) if isinstance(e, ParameterRef) else e for e in row]
     kinds = [encode(value, pool)[0] for value in known]
     slots = [
-        slot for slot, e in enumerate(row) if isinstance(e, Parameter) and e.name in names.split()
+        slot
+        for slot, e in enumerate(row)
+        if isinstance(e, ParameterRef) and e.name in names.split()
     ]
     channels = Channels()
     for attribute in ("x", "y"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tidegate.matching.evolving.cached_versions import NEVER, CachedVersions, Kind
+from tidegate.matching.evolving.cached_versions import NEVER, CachedVersions, CacheGroup
 
 X, Y = frozenset([frozenset("x")]), frozenset([frozenset("y")])
 XY = frozenset([frozenset("xy")])
 
 
-def only(versions: CachedVersions) -> Kind:
+def only(versions: CachedVersions) -> CacheGroup:
     (kind,) = versions.kinds
     return kind
 

@@ -125,8 +125,8 @@ def test_a_batch_gives_what_its_events_give_one_by_one(name: str, data: st.DataO
             listed = zip(found.events.tolist(), found.subscriptions.to_pylist(), strict=True)
             wanted = [
                 (index, id)
-                for index, (each, micros) in enumerate(zip(events, times, strict=True))
-                for id in oracle.match(each, Moment(micros, known))
+                for index, (each, time_us) in enumerate(zip(events, times, strict=True))
+                for id in oracle.match(each, Moment(time_us, known))
             ]
             assert sorted(listed) == wanted
             change(data, asked, oracle, matcher)
@@ -152,7 +152,7 @@ def test_hundreds_with_churn_go_by_the_rules(name: str, seed: int) -> None:
     """Enough subscriptions for cohorts, queues, segments and bitmaps, changed all the time."""
     rng = random.Random(seed)
     oracle, matcher = Evolution(), made(name)
-    micros = 0
+    time_us = 0
 
     def add(count: int, start: int) -> None:
         new = []
@@ -163,7 +163,7 @@ def test_hundreds_with_churn_go_by_the_rules(name: str, seed: int) -> None:
             )
             filter = parse(text)
             known: dict[str, Value] = {each: rng.random() for each in filter.parameters}
-            since = rng.choice([None, micros, micros - 10, micros + SECOND // 3])
+            since = rng.choice([None, time_us, time_us - 10, time_us + SECOND // 3])
             new.append(Subscription(f"s{number}", filter, known, since, evolve=rng.choice(MODES)))
         matcher.add(new)
         for each in new:
@@ -173,11 +173,11 @@ def test_hundreds_with_churn_go_by_the_rules(name: str, seed: int) -> None:
     for step in range(6):
         events, times = [], []
         for _ in range(20):
-            micros += rng.choice([0, 10_000, 60_000, 400_000])
-            times.append(max(0, micros - rng.choice([0, 0, 0, 300_000])))
+            time_us += rng.choice([0, 10_000, 60_000, 400_000])
+            times.append(max(0, time_us - rng.choice([0, 0, 0, 300_000])))
             event: dict[str, Value] = {
                 "a": rng.randrange(3), "x": rng.random() * 2, "y": rng.random(),
-                "when": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros),
+                "when": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us),
             }  # fmt: skip
             events.append({each: value for each, value in event.items() if rng.random() < 0.8})
         batch = EventBatch.of_events([Event(each) for each in events])

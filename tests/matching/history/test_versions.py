@@ -26,14 +26,14 @@ from support.change_logs import (
     variable_values,
 )
 from tidegate.language.semantics import holds
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.versions import (
-    Difference,
     Refusal,
     Succession,
     Timelines,
     Version,
+    VersionDifference,
     versions_of,
 )
 from tidegate.matching.records import subscription_of
@@ -127,7 +127,7 @@ class Follower:
     def __init__(self) -> None:
         self.versions: Counter[str] = Counter()
 
-    def apply(self, differences: Iterable[Difference]) -> None:
+    def apply(self, differences: Iterable[VersionDifference]) -> None:
         for each in differences:
             self._forget(each.before)
             self.versions.update(map(repr, each.after))
@@ -393,4 +393,4 @@ def test_changes_at_the_ends_of_the_calendar(time: datetime) -> None:
     assert [(dict(each.params), each.since, each.until) for each in versions] == [
         ({"k": 1}, time, None)
     ]
-    assert subscription_of(versions[0], None).since == to_micros(time)
+    assert subscription_of(versions[0], None).since == to_us(time)

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.language.filters import parse
 from tidegate.matching.poset import box_groups
-from tidegate.matching.poset.box_groups import Entry, Group, Part, ValueNumbers, plan_of
+from tidegate.matching.poset.box_groups import BoxEntry, BoxGroup, BoxRole, ValueNumbers, plan_of
 from tidegate.matching.poset.boxes import Box
 from tidegate.matching.poset.coverage import FILTERS
 
@@ -16,13 +16,13 @@ def box(text: str) -> Box:
     return only
 
 
-def group_of(*texts: str) -> tuple[Group[str], dict[str, Entry[str]]]:
+def group_of(*texts: str) -> tuple[BoxGroup[str], dict[str, BoxEntry[str]]]:
     first = box(texts[0])
-    group: Group[str] = Group((first.names, first.states), Part.WHOLE, ValueNumbers())
+    group: BoxGroup[str] = BoxGroup((first.names, first.states), BoxRole.WHOLE, ValueNumbers())
     return group, {text: group.add(text, box(text)) for text in texts}
 
 
-def wider(group: Group[str], text: str, *, nearest: bool = False) -> set[str]:
+def wider(group: BoxGroup[str], text: str, *, nearest: bool = False) -> set[str]:
     asked = box(text)
     plan = plan_of(group, (asked.names, asked.states), wide=True)
     assert plan is not None

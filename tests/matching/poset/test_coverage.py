@@ -7,9 +7,9 @@ from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.parsing.parser import parse_filter
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS
-from tidegate.matching.poset.moving import Moving
+from tidegate.matching.poset.wanted_filter import EvolvingFilter
 
 
 def test_a_filter_is_its_conjunctions() -> None:
@@ -20,7 +20,7 @@ def test_a_filter_is_its_conjunctions() -> None:
 
 
 def test_what_moves_is_all_that_it_ever_is() -> None:
-    (box,) = FILTERS.boxes(Moving(parse("a < 3 - t and b = 1"), 0))
+    (box,) = FILTERS.boxes(EvolvingFilter(parse("a < 3 - t and b = 1"), 0))
     (still,) = FILTERS.boxes(parse("a < 3.0 and b = 1"))
     assert box.bounds == still.bounds
     with pytest.raises(UnresolvedError):
@@ -33,14 +33,14 @@ def test_alternatives_of_an_advertisement_within_another_are_left_out() -> None:
 
 
 def test_what_moves() -> None:
-    assert FILTERS.moves(Moving(parse("x < t"), 0))
+    assert FILTERS.moves(EvolvingFilter(parse("x < t"), 0))
     assert not FILTERS.moves(parse("x < 1"))
 
 
 def test_what_matches() -> None:
     event = Event.of({"a": 1})
     assert FILTERS.matches(parse("a = 1"), event)
-    later = Event(event.attributes, from_micros(2_000_000))
-    assert not FILTERS.matches(Moving(parse("a > t"), 0), later)
-    assert FILTERS.matches(Moving(parse("a > t"), 1_500_000), later)
+    later = Event(event.attributes, from_us(2_000_000))
+    assert not FILTERS.matches(EvolvingFilter(parse("a > t"), 0), later)
+    assert FILTERS.matches(EvolvingFilter(parse("a > t"), 1_500_000), later)
     assert not ADVERTISEMENTS.matches(parse_advertisement("b = 1"), event)

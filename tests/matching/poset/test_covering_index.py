@@ -16,10 +16,10 @@ from tidegate.language.algebra.advertisements import Advertisement, parse_advert
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.poset import box_groups
 from tidegate.matching.poset.boxes import Box
-from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Order
+from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Coverage
 from tidegate.matching.poset.covering_index import CoveringIndex
-from tidegate.matching.poset.moving import Moving, Standing
 from tidegate.matching.poset.nodes import T
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
 
 
 @pytest.fixture(params=[0, 1000], ids=["arrays", "loops"], autouse=True, scope="module")
@@ -35,11 +35,11 @@ any_filter = (
 )
 
 
-def _is_single(order: Order[T], item: T) -> bool:
+def _is_single(order: Coverage[T], item: T) -> bool:
     return len(order.boxes(item)) == 1 and not order.moves(item)
 
 
-def check(order: Order[T], items: Sequence[T], gone: int) -> None:
+def check(order: Coverage[T], items: Sequence[T], gone: int) -> None:
     """With some items removed again, ask about each; those without alternatives are left out."""
     boxes = [order.boxes(item) for item in items]
     index: CoveringIndex[int] = CoveringIndex(order.more_is_narrower)
@@ -79,14 +79,14 @@ def test_filters(items: list[Filter], gone: int) -> None:
 
 
 @given(st.lists(any_filter | related_standings().map(itemgetter(0)), max_size=8), st.integers(0, 3))
-def test_filters_some_of_which_move(items: list[Standing], gone: int) -> None:
+def test_filters_some_of_which_move(items: list[WantedFilter], gone: int) -> None:
     check(FILTERS, items, gone)
 
 
 def test_what_moves_is_never_sure_and_can_be_left_out() -> None:
     """Its box is around all that it ever is: what lies within need not be covered."""
     index: CoveringIndex[str] = CoveringIndex(more_is_narrower=True)
-    rising = Moving(parse("x < t"), 0)
+    rising = EvolvingFilter(parse("x < t"), 0)
     for name, item in (("rising", rising), ("still", parse("x < 100"))):
         boxes = FILTERS.boxes(item)
         index.add(name, boxes, moves=FILTERS.moves(item))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tidegate.matching.poset.nodes import (
-    Node,
+    PosetNode,
     children_of,
     closed,
     cut,
@@ -18,9 +18,9 @@ from tidegate.matching.poset.nodes import (
 )
 
 
-def chain(length: int) -> list[Node[str]]:
+def chain(length: int) -> list[PosetNode[str]]:
     """Nodes, each above the next one; those made later are further up."""
-    made = [Node(str(number), number, [], moves=False) for number in range(length)]
+    made = [PosetNode(str(number), number, [], moves=False) for number in range(length)]
     nodes = made[::-1]
     for parent, child in pairwise(nodes):
         link(parent, child)

@@ -28,16 +28,16 @@ from tidegate.language.algebra.advertisements import Advertisement, parse_advert
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.syntax import Operator, all_of
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.poset import box_groups
 from tidegate.matching.poset.coverage import (
     ADVERTISEMENTS,
     FILTERS,
-    Order,
+    Coverage,
 )
-from tidegate.matching.poset.moving import Moving, Standing
-from tidegate.matching.poset.nodes import Node, T
+from tidegate.matching.poset.nodes import PosetNode, T
 from tidegate.matching.poset.poset import Poset
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
 
 # -- the plain poset --------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ from tidegate.matching.poset.poset import Poset
 class PlainPoset(Generic[T]):
     """What a poset must look like: numbered items, each compared with each."""
 
-    def __init__(self, order: Order[T], items: Sequence[tuple[int, T]]) -> None:
+    def __init__(self, order: Coverage[T], items: Sequence[tuple[int, T]]) -> None:
         self.items = items
         self.pairs = {
             (a, b)
@@ -76,13 +76,13 @@ def edges(poset: Poset[T]) -> set[tuple[int, int]]:
     return downwards
 
 
-def numbers(nodes: Sequence[Node[T]]) -> list[int]:
+def numbers(nodes: Sequence[PosetNode[T]]) -> list[int]:
     found = [node.number for node in nodes]
     assert found == sorted(found)
     return found
 
 
-def check(poset: Poset[T], order: Order[T], others: Sequence[T]) -> None:
+def check(poset: Poset[T], order: Coverage[T], others: Sequence[T]) -> None:
     """That the poset is what the plain one says, where covering is transitive."""
     plain = PlainPoset(order, [(node.number, node.item) for node in listed(poset)])
     assert not {(b, a) for a, b in plain.pairs} & plain.pairs, "equal items share a node"
@@ -108,11 +108,11 @@ def check(poset: Poset[T], order: Order[T], others: Sequence[T]) -> None:
             assert equal == ([] if found is None else [found.number])
 
 
-def listed(poset: Poset[T]) -> list[Node[T]]:
+def listed(poset: Poset[T]) -> list[PosetNode[T]]:
     return sorted(poset, key=lambda node: node.number)
 
 
-def churn(data: st.DataObject, order: Order[T], items: st.SearchStrategy[T]) -> Poset[T]:
+def churn(data: st.DataObject, order: Coverage[T], items: st.SearchStrategy[T]) -> Poset[T]:
     """A poset after some insertions, removals and changes in place, checked."""
     poset = Poset(order)
     kept: dict[int, tuple[list[str], list[str]]] = {}
@@ -202,11 +202,13 @@ def test_any_filters(data: st.DataObject) -> None:
 @given(st.data())
 def test_filters_that_move(data: st.DataObject) -> None:
     moving = conjunctions(predicates(functions_of_time()) | typed_predicates(patterns=False))
-    items: st.SearchStrategy[Standing] = st.builds(standing, moving, st.sampled_from((0, 10**7)))
+    items: st.SearchStrategy[WantedFilter] = st.builds(
+        standing, moving, st.sampled_from((0, 10**7))
+    )
     poset = churn(data, FILTERS, items)
     aimed = data.draw(events_aimed_at(*(_filter(node.item).node for node in poset)))
     for time_us in (0, 5_000_000, 10_000_001):
-        event = Event(aimed, from_micros(time_us))
+        event = Event(aimed, from_us(time_us))
         assert poset.matching(event) == [
             node for node in listed(poset) if matches(node.item, event)
         ]
@@ -215,16 +217,16 @@ def test_filters_that_move(data: st.DataObject) -> None:
             assert all(matches(each.item, event) <= matches(node.item, event) for each in below)
 
 
-def standing(filter: Filter, origin_us: int) -> Standing:
-    return Moving(filter, origin_us) if filter.evolves else filter
+def standing(filter: Filter, origin_us: int) -> WantedFilter:
+    return EvolvingFilter(filter, origin_us) if filter.evolves else filter
 
 
-def matches(item: Standing, event: Event) -> bool:
+def matches(item: WantedFilter, event: Event) -> bool:
     return item.matches(event)
 
 
-def _filter(item: Standing) -> Filter:
-    return item.filter if isinstance(item, Moving) else item
+def _filter(item: WantedFilter) -> Filter:
+    return item.filter if isinstance(item, EvolvingFilter) else item
 
 
 def advertisement(filter: Filter) -> Advertisement:
@@ -242,7 +244,7 @@ def test_advertisements(data: st.DataObject) -> None:
 # -- examples ---------------------------------------------------------------------------------
 
 
-def poset_of(*texts: str) -> tuple[Poset[Standing], Callable[[str], Node[Standing]]]:
+def poset_of(*texts: str) -> tuple[Poset[WantedFilter], Callable[[str], PosetNode[WantedFilter]]]:
     poset = Poset(FILTERS)
     made = {text: poset.insert(parse(text)) for text in texts}
     return poset, made.__getitem__
@@ -317,7 +319,7 @@ def test_a_node_is_removed_once() -> None:
 def test_what_moves_may_never_match_too() -> None:
     poset = Poset(FILTERS)
     contradiction = parse("a = t").node, parse("a starts with 'x'").node
-    never = poset.insert(Moving(Filter(all_of(contradiction)), 0))
+    never = poset.insert(EvolvingFilter(Filter(all_of(contradiction)), 0))
     assert poset.insert(parse("false")) is never
 
 
@@ -332,7 +334,7 @@ def test_parameters_must_be_bound() -> None:
 def test_filters_that_move_together() -> None:
     poset = Poset(FILTERS)
     texts = ("x < 3 + t", "x < 2 + t", "x < 3 + 2 * t")
-    third, second, first = (poset.insert(Moving(parse(text), 0)) for text in texts)
+    third, second, first = (poset.insert(EvolvingFilter(parse(text), 0)) for text in texts)
     still = poset.insert(parse("x < 2"))
     assert second.children == [still]
     assert third.children == [second]
@@ -341,8 +343,8 @@ def test_filters_that_move_together() -> None:
 
 def test_filters_that_move_from_different_moments() -> None:
     poset = Poset(FILTERS)
-    early = poset.insert(Moving(parse("x < t"), 0))
-    late = poset.insert(Moving(parse("x < t"), 10_000_000))
+    early = poset.insert(EvolvingFilter(parse("x < t"), 0))
+    late = poset.insert(EvolvingFilter(parse("x < t"), 10_000_000))
     assert early.children == [late]
     still = poset.insert(parse("x < 0"))
     assert still.parents == [late]
@@ -350,7 +352,7 @@ def test_filters_that_move_from_different_moments() -> None:
 
 def test_what_only_seems_to_move_is_found() -> None:
     poset = Poset(FILTERS)
-    seeming = poset.insert(Moving(parse("y < 5 + 0 * sin(t)"), 0))
+    seeming = poset.insert(EvolvingFilter(parse("y < 5 + 0 * sin(t)"), 0))
     assert poset.find(parse("y < 5")) is seeming
     assert poset.insert(parse("y < 5")) is seeming
 
@@ -401,21 +403,21 @@ def test_an_item_written_otherwise_that_means_the_same_stays_in_its_place() -> N
 def test_a_node_begins_to_move_and_stops() -> None:
     poset, node = poset_of("x < 10", "x < 5", "x is not null")
     five, anything = node("x < 5"), node("x is not null")
-    assert poset.rebind(five, Moving(parse("x < 10 + t"), 0)) is five
+    assert poset.rebind(five, EvolvingFilter(parse("x < 10 + t"), 0)) is five
     assert five.moves
     assert five.parents == [anything]
     assert five.children == [node("x < 10")]
-    later = Event({"x": 12}, from_micros(5_000_000))
+    later = Event({"x": 12}, from_us(5_000_000))
     assert poset.matching(later) == [five, anything]
     assert poset.matching(later, moving=False) == [anything]
-    poset.rebind(five, Moving(parse("x < 10 - t"), 0))
+    poset.rebind(five, EvolvingFilter(parse("x < 10 - t"), 0))
     assert five.parents == [node("x < 10")]
     poset.rebind(five, parse("false"))
     assert [five.moves] == [False]
     assert five.parents == [node("x < 10")]
     poset.rebind(five, parse("x < 2"))
     assert five.parents == [node("x < 10")]
-    assert poset.matching(Event({"x": 1}, from_micros(0))) == [node("x < 10"), five, anything]
+    assert poset.matching(Event({"x": 1}, from_us(0))) == [node("x < 10"), five, anything]
 
 
 def test_what_cannot_be_placed_changes_nothing() -> None:

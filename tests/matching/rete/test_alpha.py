@@ -21,11 +21,18 @@ from tidegate.language.syntax import Operator, Predicate, all_of
 from tidegate.language.values import Kind
 from tidegate.matching.rete import alpha as module
 from tidegate.matching.rete.alpha import AlphaNetwork, AlphaNode, Fact
-from tidegate.matching.rete.conditions import Band, Condition, Never, Pattern, Points, steps_of
-from tidegate.matching.string_patterns import TextPatterns
+from tidegate.matching.rete.conditions import (
+    Condition,
+    NeverCondition,
+    PatternCondition,
+    Points,
+    ValueRange,
+    steps_of,
+)
+from tidegate.matching.string_patterns import StringPatterns
 from tidegate.matching.subscription import Moment
 
-CHEAP = Band("price", Kind.NUMBER, 0, 10)
+CHEAP = ValueRange("price", Kind.NUMBER, 0, 10)
 IBM = Points("symbol", frozenset({"IBM"}))
 
 
@@ -37,7 +44,7 @@ def met(network: AlphaNetwork, event: dict[str, object]) -> list[AlphaNode]:
 def test_equal_conditions_are_one_node_until_the_last_use_is_given_up() -> None:
     network = AlphaNetwork()
     node = network.take(CHEAP)
-    assert network.take(Band("price", Kind.NUMBER, 0.0, 10.0)) is node
+    assert network.take(ValueRange("price", Kind.NUMBER, 0.0, 10.0)) is node
     assert (len(network), node.uses) == (1, 2)
     network.release(node)
     assert network.find(CHEAP) is node
@@ -51,9 +58,9 @@ def test_a_node_is_changed_in_place() -> None:
     node = network.take(IBM)
     conditions: list[Condition] = [
         Points("symbol", frozenset({"MSFT", "IBM"})),
-        Pattern("symbol", Operator.ENDS_WITH, "M"),
-        Band("symbol", Kind.STRING, "I", "J"),
-        Never("symbol"),
+        PatternCondition("symbol", Operator.ENDS_WITH, "M"),
+        ValueRange("symbol", Kind.STRING, "I", "J"),
+        NeverCondition("symbol"),
         IBM,
     ]
     for condition in conditions:
@@ -61,7 +68,7 @@ def test_a_node_is_changed_in_place() -> None:
         assert network.find(condition) is node
         assert len(network) == 1
         found = met(network, {"symbol": "IBM"})
-        assert found == ([] if isinstance(condition, Never) else [node])
+        assert found == ([] if isinstance(condition, NeverCondition) else [node])
         assert met(network, {"symbol": "M$"}) == []
 
 
@@ -70,7 +77,7 @@ def test_nothing_is_left_in_the_indexes() -> None:
     nodes = [
         network.take(IBM),
         network.take(Points("symbol", frozenset({"IBM", "MSFT"}))),
-        network.take(Pattern("symbol", Operator.CONTAINS, "B")),
+        network.take(PatternCondition("symbol", Operator.CONTAINS, "B")),
     ]
     event = Event.of({"symbol": "IBM"})
     assert list(network.on_points(event.attributes)) == nodes[:2]
@@ -84,10 +91,10 @@ def test_nothing_is_left_in_the_indexes() -> None:
 
 def test_patterns_that_are_gone_do_not_stay_in_the_index_for_ever() -> None:
     network = AlphaNetwork()
-    kept = network.take(Pattern("s", Operator.CONTAINS, "kept"))
+    kept = network.take(PatternCondition("s", Operator.CONTAINS, "kept"))
     for number in range(1000):
-        network.release(network.take(Pattern("s", Operator.CONTAINS, f"gone{number}")))
-    index: TextPatterns = network._patterns["s"]._index
+        network.release(network.take(PatternCondition("s", Operator.CONTAINS, f"gone{number}")))
+    index: StringPatterns = network._patterns["s"]._index
     assert len(index) < 100
     assert list(network.on_patterns("s", "kept gone1")) == [kept]
 
@@ -98,10 +105,10 @@ def test_patterns_are_found_after_the_index_is_made_anew(texts: list[str], value
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SPARE_PATTERNS", 0)
         for text in texts[1:]:
-            network.take(Pattern("s", Operator.STARTS_WITH, text))
-        node = network.take(Pattern("s", Operator.CONTAINS, texts[0]))
+            network.take(PatternCondition("s", Operator.STARTS_WITH, text))
+        node = network.take(PatternCondition("s", Operator.CONTAINS, texts[0]))
         for text in texts[1:]:
-            found = network.find(Pattern("s", Operator.STARTS_WITH, text))
+            found = network.find(PatternCondition("s", Operator.STARTS_WITH, text))
             assert found is not None
             network.release(found)
             assert (node in network.on_patterns("s", value)) is (texts[0] in value)
@@ -109,7 +116,7 @@ def test_patterns_are_found_after_the_index_is_made_anew(texts: list[str], value
 
 def test_patterns_are_looked_for_once_for_an_event() -> None:
     network = AlphaNetwork()
-    network.take(Pattern("s", Operator.CONTAINS, "a"))
+    network.take(PatternCondition("s", Operator.CONTAINS, "a"))
     fact = Fact(Event.of({"s": "abc"}), Moment(), network)
     assert fact.on_patterns("s") is fact.on_patterns("s")
     assert list(fact.on_patterns("other")) == []

@@ -12,14 +12,14 @@ from tidegate.language.filters import parse
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Kind
 from tidegate.matching.rete.alpha import Fact
-from tidegate.matching.rete.beta import BetaNetwork, Chain
+from tidegate.matching.rete.beta import BetaNetwork, JoinChain
 from tidegate.matching.rete.conditions import (
-    Asked,
-    Band,
     Condition,
-    Never,
-    Pattern,
+    NeverCondition,
+    OtherPredicate,
+    PatternCondition,
     Points,
+    ValueRange,
     steps_of,
 )
 from tidegate.matching.subscription import Moment
@@ -29,8 +29,8 @@ def equal(attribute: str, *values: int | str) -> Points:
     return Points(attribute, frozenset(values))
 
 
-def below(attribute: str, high: float) -> Band:
-    return Band(attribute, Kind.NUMBER, 0, high)
+def below(attribute: str, high: float) -> ValueRange:
+    return ValueRange(attribute, Kind.NUMBER, 0, high)
 
 
 def reached(network: BetaNetwork, **event: object) -> set[str]:
@@ -73,7 +73,7 @@ def test_a_condition_of_one_chain_is_changed_in_place() -> None:
     assert list(network) == joins
     assert [join.alpha for join in joins] == alphas
     assert reached(network, s=1, x=8, y=1) == {"a", "b"}
-    network.change(chain, 1, Never("x"))
+    network.change(chain, 1, NeverCondition("x"))
     assert [join.alpha for join in network] == alphas
     assert reached(network, s=1, x=8, y=1) == {"b"}
 
@@ -150,8 +150,8 @@ def test_one_condition_may_stand_in_a_chain_twice() -> None:
         [equal("s", number) for number in range(20)],
         [equal("s", number, number + 1) for number in range(20)],
         [below("s", number) for number in range(1, 21)],
-        [Pattern("s", Operator.CONTAINS, f"{number}") for number in range(20)],
-        [Asked(parse(f"s != {number}").node) for number in range(20)],  # type: ignore[arg-type]
+        [PatternCondition("s", Operator.CONTAINS, f"{number}") for number in range(20)],
+        [OtherPredicate(parse(f"s != {number}").node) for number in range(20)],  # type: ignore[arg-type]
     ],
     ids=["values", "lists", "ranges", "patterns", "others"],
 )
@@ -185,8 +185,8 @@ def test_what_moves_is_not_evaluated_before_all_else_is_met() -> None:
 conditions: st.SearchStrategy[Condition] = st.one_of(
     st.builds(equal, st.just("s"), st.integers(0, 2)),
     st.builds(below, st.sampled_from("sx"), st.integers(1, 3)),
-    st.builds(Never, st.just("x")),
-    st.builds(Pattern, st.just("t"), st.just(Operator.CONTAINS), st.sampled_from("ab")),
+    st.builds(NeverCondition, st.just("x")),
+    st.builds(PatternCondition, st.just("t"), st.just(Operator.CONTAINS), st.sampled_from("ab")),
 )
 
 
@@ -198,7 +198,7 @@ def test_chains_that_change_are_as_if_woven_anew(data: st.DataObject) -> None:
 
 def change_and_weave_anew(data: st.DataObject) -> None:
     network = BetaNetwork()
-    chains: dict[Chain, list[Condition]] = {}
+    chains: dict[JoinChain, list[Condition]] = {}
     for number in range(data.draw(st.integers(1, 6))):
         drawn = data.draw(st.lists(conditions, min_size=1, max_size=4))
         chains[network.weave(f"c{number}", drawn)] = drawn

@@ -9,15 +9,15 @@ from tidegate.language.filters import parse
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Kind, Value
 from tidegate.matching.rete.conditions import (
-    Asked,
     AttributeRanks,
-    Band,
+    ChainStep,
     Condition,
-    Never,
-    Pattern,
+    NeverCondition,
+    OtherPredicate,
+    PatternCondition,
     Points,
-    Step,
-    Way,
+    StepClass,
+    ValueRange,
     point,
     steps_of,
 )
@@ -28,7 +28,7 @@ FIRST_TIME = datetime.min.replace(tzinfo=UTC)
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
-def steps(text: str) -> list[Step]:
+def steps(text: str) -> list[ChainStep]:
     (conjunction,) = disjuncts(parse(text).node)
     return steps_of(conjunction)
 
@@ -40,8 +40,8 @@ def condition(
     return step.condition(parameters or {}, origin)
 
 
-def number_band(low: float, high: float | None) -> Band:
-    return Band("x", Kind.NUMBER, low, high)
+def number_band(low: float, high: float | None) -> ValueRange:
+    return ValueRange("x", Kind.NUMBER, low, high)
 
 
 LOWEST = -float("inf")
@@ -62,19 +62,19 @@ ABOVE_ONE = 1.0000000000000002
         ("x >= 1 and x < 5 and x >= 2", number_band(2, 5)),
         ("x between 1 and 2", number_band(1, 2.0000000000000004)),
         ("x >= 1 + 1", number_band(2.0, None)),
-        ("x >= 5 and x < 5", Never("x")),
-        ("x >= 1 and x < 'a'", Never("x")),
-        ("x < -infinity", Never("x")),
-        ("x > infinity", Never("x")),
-        ("x > true", Never("x")),
-        ("x >= true", Band("x", Kind.BOOLEAN, True, None)),
-        ("x < ''", Never("x")),
-        ("x starts with 'ab'", Band("x", Kind.STRING, "ab", "ac")),
-        ("x starts with ''", Band("x", Kind.STRING, "", None)),
-        ("x starts with 'b' and x < 'ba'", Band("x", Kind.STRING, "b", "ba")),
-        ("x < timestamp '2026-01-02T12:00:00Z'", Band("x", Kind.TIME, FIRST_TIME, NOON)),
-        ("x contains 'a'", Pattern("x", Operator.CONTAINS, "a")),
-        ("x like 'a%'", Pattern("x", Operator.LIKE, "a%")),
+        ("x >= 5 and x < 5", NeverCondition("x")),
+        ("x >= 1 and x < 'a'", NeverCondition("x")),
+        ("x < -infinity", NeverCondition("x")),
+        ("x > infinity", NeverCondition("x")),
+        ("x > true", NeverCondition("x")),
+        ("x >= true", ValueRange("x", Kind.BOOLEAN, True, None)),
+        ("x < ''", NeverCondition("x")),
+        ("x starts with 'ab'", ValueRange("x", Kind.STRING, "ab", "ac")),
+        ("x starts with ''", ValueRange("x", Kind.STRING, "", None)),
+        ("x starts with 'b' and x < 'ba'", ValueRange("x", Kind.STRING, "b", "ba")),
+        ("x < timestamp '2026-01-02T12:00:00Z'", ValueRange("x", Kind.TIME, FIRST_TIME, NOON)),
+        ("x contains 'a'", PatternCondition("x", Operator.CONTAINS, "a")),
+        ("x like 'a%'", PatternCondition("x", Operator.LIKE, "a%")),
     ],
 )
 def test_conditions_of_constants(text: str, expected: Condition) -> None:
@@ -83,7 +83,7 @@ def test_conditions_of_constants(text: str, expected: Condition) -> None:
 
 @pytest.mark.parametrize("text", ["x != 1", "x not in (1, 2)", "x is not null", "x not like 'a%'"])
 def test_what_most_events_meet_is_asked(text: str) -> None:
-    assert condition(text) == Asked(parse(text).node)  # type: ignore[arg-type]
+    assert condition(text) == OtherPredicate(parse(text).node)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_what_most_events_meet_is_asked(text: str) -> None:
     ],
 )
 def test_what_has_no_value_is_never_met(text: str, parameters: dict[str, Value]) -> None:
-    assert condition(text, parameters) == Never("x")
+    assert condition(text, parameters) == NeverCondition("x")
 
 
 def test_values_that_are_known_are_enough_for_a_list() -> None:
     assert condition("x in (:p, 2)") == Points("x", frozenset({2}))
-    assert isinstance(condition("x in (:p, t)"), Asked)
+    assert isinstance(condition("x in (:p, t)"), OtherPredicate)
 
 
 def test_what_moves_has_the_values_of_its_parameters_and_its_origin() -> None:
@@ -129,11 +129,11 @@ def test_one_and_true_are_different_points() -> None:
 
 def test_all_bounds_on_an_attribute_are_one_step() -> None:
     (step,) = steps("x > :low and x < 9 and x <= :high")
-    assert (step.way, sorted(step.parameters)) == (Way.RANGE, ["high", "low"])
+    assert (step.way, sorted(step.parameters)) == (StepClass.RANGE, ["high", "low"])
     below, above = steps("x > 1 and y < 2")
-    assert (below.way, above.way) == (Way.BOUND, Way.BOUND)
+    assert (below.way, above.way) == (StepClass.BOUND, StepClass.BOUND)
     still, moving = steps("x > 1 and x < t")
-    assert (still.way, moving.way) == (Way.BOUND, Way.MOVING)
+    assert (still.way, moving.way) == (StepClass.BOUND, StepClass.MOVING)
 
 
 def test_steps_on_one_attribute_have_a_fixed_order_and_no_repetition() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.strategies import strings
 from tidegate.matching.rete import range_index as module
-from tidegate.matching.rete.range_index import Bands
+from tidegate.matching.rete.range_index import RangeIndex
 
 low_ends = st.integers(0, 8) | st.sampled_from([-float("inf"), 0.5, 2.0**53, 2**53 + 1])
 high_ends = st.none() | low_ends
@@ -33,7 +33,7 @@ def containing(known: list[tuple[float, float | None]], value: float) -> list[in
 def test_ranges_are_found_while_they_come_and_go(
     known: list[tuple[float, float | None]], rng: random.Random
 ) -> None:
-    bands = Bands[int]()
+    bands = RangeIndex[int]()
     there: set[int] = set()
     for number in rng.choices(range(len(known)), k=3 * len(known)) if known else []:
         if number in there:
@@ -49,14 +49,14 @@ def test_ranges_are_found_while_they_come_and_go(
 
 @given(st.lists(strings, unique=True), strings)
 def test_strings_have_ranges_too(texts: list[str], value: str) -> None:
-    bands = Bands[str]()
+    bands = RangeIndex[str]()
     for text in texts:
         bands.add(text, text + "b", text)
     assert sorted(bands.containing(value)) == sorted(t for t in texts if t <= value < t + "b")
 
 
 def test_what_is_not_there_is_a_key_error() -> None:
-    bands = Bands[str]()
+    bands = RangeIndex[str]()
     with pytest.raises(KeyError):
         bands.remove(1, 2)
     bands.add(1, 2, "a")
@@ -68,7 +68,7 @@ def test_what_is_not_there_is_a_key_error() -> None:
 
 def test_runs_stay_few() -> None:
     """When most ranges are gone, so are most runs."""
-    bands = Bands[int]()
+    bands = RangeIndex[int]()
     for number in range(100):
         bands.add(number, number + 1, number)
     assert len(bands._runs) >= 25
@@ -81,7 +81,7 @@ def test_runs_stay_few() -> None:
 
 def test_runs_that_do_not_reach_a_value_are_passed_by() -> None:
     """The reach of a run shrinks with what it loses and grows with what it gets."""
-    bands = Bands[str]()
+    bands = RangeIndex[str]()
     for low in range(3):
         bands.add(low, low + 1, f"{low}")
     bands.add(0, None, "open")

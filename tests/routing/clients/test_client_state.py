@@ -11,16 +11,16 @@ from tidegate.errors import FilterError, RoutingError, TidegateError
 from tidegate.language.events import Event
 from tidegate.language.evolve import Periodic
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.clients.client_state import ClientState, is_covered, wants
 from tidegate.routing.messages import (
     Cancel,
     Deliver,
     InForce,
-    Match,
+    MatchedVersion,
     Message,
-    Named,
+    NamedSubscription,
     Publication,
     Publish,
     Refused,
@@ -35,12 +35,12 @@ LINE = [("a", "b"), ("b", "c"), ("c", "d")]
 
 
 def at(second: float, **attributes: object) -> Event:
-    return Event.of(attributes, from_micros(round(second * SECOND)))
+    return Event.of(attributes, from_us(round(second * SECOND)))
 
 
 def delivery(event: Event, *matches: tuple[str, int], unnamed: bool = False) -> Deliver:
     publication = Publication(event, Stamp("b", 0, 1), "pub")
-    return Deliver(publication, tuple(Match(*each) for each in matches), unnamed)
+    return Deliver(publication, tuple(MatchedVersion(*each) for each in matches), unnamed)
 
 
 def with_cheap(limit: float = 10) -> ClientState:
@@ -130,10 +130,10 @@ def test_an_unsubscription_ends_what_it_covers() -> None:
 
 
 def test_covered_as_it_stands_and_for_good() -> None:
-    rising = Named(Subscription("s", parse("x < t"), since=0, origin=0), 1)
+    rising = NamedSubscription(Subscription("s", parse("x < t"), since=0, origin=0), 1)
     assert not is_covered(rising, parse("x < 1000000"))
     assert is_covered(rising, parse("x is not null"))
-    unknown = Named(Subscription("s", parse("x < :p")), 1)  # which nothing matches
+    unknown = NamedSubscription(Subscription("s", parse("x < :p")), 1)  # which nothing matches
     assert is_covered(unknown, parse("x = 1"))
 
 
@@ -143,11 +143,11 @@ def test_covered_as_it_stands_and_for_good() -> None:
 def test_what_no_longer_matches_is_not_taken() -> None:
     client = with_cheap()
     event = at(1, price=7)
-    assert client.taken(delivery(event, ("cheap", 1))) == (Match("cheap", 1),)
+    assert client.taken(delivery(event, ("cheap", 1))) == (MatchedVersion("cheap", 1),)
     client.update("cheap", {"limit": 5})
     assert client.taken(delivery(event, ("cheap", 1))) == ()
     assert client.stale == 1
-    assert client.taken(delivery(at(1, price=4), ("cheap", 1))) == (Match("cheap", 1),)
+    assert client.taken(delivery(at(1, price=4), ("cheap", 1))) == (MatchedVersion("cheap", 1),)
     client.cancel("cheap")
     assert client.taken(delivery(at(1, price=4), ("cheap", 2))) == ()
     assert client.stale == 2
@@ -158,7 +158,7 @@ def test_what_another_one_wants_is_not_stale() -> None:
     client.subscribe("even", "n = 2", now_us=0)
     event = at(1, price=70, n=2)
     taken = client.taken(delivery(event, ("cheap", 1), ("even", 2)))
-    assert taken == (Match("even", 2),)
+    assert taken == (MatchedVersion("even", 2),)
     assert client.taken(delivery(event, ("cheap", 1), unnamed=True)) == ()
     assert client.stale == 0
 
@@ -265,7 +265,7 @@ def test_a_broker_that_has_restarted_is_told_again() -> None:
         network.ask("a", "pub", Publish(at(second, x=x)))
     network.run()
     assert taken(network, client) == [2, 4]
-    assert network.matches("ann") == [(Match("still", 4),), (Match("rising", 2),)]
+    assert network.matches("ann") == [(MatchedVersion("still", 4),), (MatchedVersion("rising", 2),)]
     assert network.ask("d", "ann", client.update("still", {"n": 5})) == []
 
 

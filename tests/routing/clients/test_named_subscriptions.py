@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.broker_network import Network
 from tidegate.language.events import Event
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.routing.broker import BrokerLimits
 from tidegate.routing.clients.sessions import Sessions
 from tidegate.routing.messages import (
@@ -21,7 +21,7 @@ from tidegate.routing.messages import (
     Deliver,
     Depart,
     InForce,
-    Match,
+    MatchedVersion,
     Message,
     Probe,
     Publish,
@@ -288,8 +288,8 @@ def test_all_that_match_are_named_in_one_delivery() -> None:
     network.run()
     told = [each for each in network.received["ann"] if isinstance(each, Deliver)]
     assert [(set(each.matches), each.unnamed) for each in told] == [
-        ({Match("one", 1), Match("two", 2)}, False),
-        ({Match("one", 1)}, True),
+        ({MatchedVersion("one", 1), MatchedVersion("two", 2)}, False),
+        ({MatchedVersion("one", 1)}, True),
         (set(), True),
     ]
 
@@ -316,7 +316,7 @@ def test_one_with_a_name_and_one_without_do_not_replace_each_other() -> None:
     network.run()
     network.publish("a", "pub", x=1)
     network.run()
-    assert network.matches("ann") == [(Match("s", 1),)]
+    assert network.matches("ann") == [(MatchedVersion("s", 1),)]
     network.ask("d", "ann", Cancel("s"))
     network.run()
     network.publish("a", "pub", x=1)
@@ -331,7 +331,7 @@ def test_nothing_is_delivered_that_does_not_match_at_its_time() -> None:
     network.ask("d", "ann", request)
     network.run()
     for second, x in ((0, 0), (5, 0), (5, 5), (5, 5.9), (5, 6.1), (3, 3)):
-        event = Event.of({"x": x}, from_micros(second * SECOND))
+        event = Event.of({"x": x}, from_us(second * SECOND))
         network.ask("a", "pub", Publish(event))
     network.run()
     assert [event["x"] for event in network.delivered("ann")] == [0, 5, 5.9, 3]
@@ -342,8 +342,8 @@ def test_an_event_from_before_it_began_is_not_delivered() -> None:
     network.ask("d", "ann", Subscribe("x < 5 + t", "s", version=1, origin_us=10 * SECOND))
     network.run()
     for second in (9, 10):
-        network.ask("a", "pub", Publish(Event.of({"x": second}, from_micros(second * SECOND))))
-        network.ask("a", "pub", Publish(Event.of({"x": 1}, from_micros(second * SECOND))))
+        network.ask("a", "pub", Publish(Event.of({"x": second}, from_us(second * SECOND))))
+        network.ask("a", "pub", Publish(Event.of({"x": 1}, from_us(second * SECOND))))
     network.run()
     assert network.delivered("ann") == [{"x": 1}]
 
@@ -372,7 +372,7 @@ def test_an_update_does_not_restart_t() -> None:
     network.ask("d", "ann", Update("s", 3, filter="x < :n + 2 * t"))
     network.run()
     for x in (20, 22):
-        network.ask("a", "pub", Publish(Event.of({"x": x}, from_micros(10 * SECOND))))
+        network.ask("a", "pub", Publish(Event.of({"x": x}, from_us(10 * SECOND))))
     network.run()
     assert network.delivered("ann") == [{"x": 20}]
 
@@ -382,8 +382,8 @@ def test_t_counts_from_when_the_broker_gets_it_if_nothing_is_said() -> None:
     network.now_us = 7 * SECOND
     network.ask("d", "ann", named("x < t"))
     network.run()
-    network.ask("a", "pub", Publish(Event.of({"x": 1.5}, from_micros(8 * SECOND))))
-    network.ask("a", "pub", Publish(Event.of({"x": 1.5}, from_micros(9 * SECOND))))
+    network.ask("a", "pub", Publish(Event.of({"x": 1.5}, from_us(8 * SECOND))))
+    network.ask("a", "pub", Publish(Event.of({"x": 1.5}, from_us(9 * SECOND))))
     network.run()
     assert len(network.delivered("ann")) == 1
 
@@ -401,7 +401,7 @@ def test_parameters_of_a_new_filter_keep_their_values() -> None:
     network.run()
     network.publish("a", "pub", x=1, y=1)
     network.run()
-    assert network.matches("ann") == [(Match("s", 4),)]
+    assert network.matches("ann") == [(MatchedVersion("s", 4),)]
 
 
 # -- ending -------------------------------------------------------------------------------------
@@ -503,7 +503,7 @@ def test_updates_of_the_suspended_take_effect_and_keep_what_was_kept() -> None:
     assert network.delivered("ann") == []
     network.ask("d", "ann", Resume())
     assert network.delivered("ann") == [{"x": 4}, {"x": 2}]
-    assert network.matches("ann") == [(Match("s", 1),), (Match("s", 2),)]
+    assert network.matches("ann") == [(MatchedVersion("s", 1),), (MatchedVersion("s", 2),)]
 
 
 @pytest.mark.parametrize("where", WORLDS)
@@ -521,10 +521,13 @@ def test_values_versions_and_t_move_with_the_client(where: str) -> None:
     held = network.brokers["d"].claims.held(Client("ann"))
     assert [(each.subscription.id, each.version) for each in held] == [("s", 6), ("other", 5)]
     for x in (11, 13):
-        network.ask("b", "pub-b", Publish(Event.of({"x": x, "y": 0}, from_micros(10 * SECOND))))
+        network.ask("b", "pub-b", Publish(Event.of({"x": x, "y": 0}, from_us(10 * SECOND))))
     network.publish("c", "pub-c", x=99, y=7)
     network.run()
-    assert sorted(network.matches("ann")) == [(Match("other", 5),), (Match("s", 6),)]
+    assert sorted(network.matches("ann")) == [
+        (MatchedVersion("other", 5),),
+        (MatchedVersion("s", 6),),
+    ]
     assert network.ask("d", "ann", Update("s", 7, {"n": 4}, confirm=True)) == []
     network.run()
     assert network.in_force("ann") == [("s", 7)]
@@ -589,7 +592,7 @@ def test_what_is_asked_while_arriving_is_done_on_arrival() -> None:
     assert "'ann' has no subscription 'unknown'" in refused.reason
     network.publish("c", "pub-c", x=8, y=1)
     network.run()
-    assert network.matches("ann") == [(Match("s", 2), Match("other", 3))]
+    assert network.matches("ann") == [(MatchedVersion("s", 2), MatchedVersion("other", 3))]
 
 
 def test_what_could_not_be_kept_is_told() -> None:

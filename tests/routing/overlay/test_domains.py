@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.routing.overlay.domains import Architecture, Domain, Plan
+from tidegate.routing.overlay.domains import Architecture, Domain, DomainPlan
 from tidegate.routing.overlay.graph import Announcement, Graph
 
 ACYCLIC, GENERAL, HIERARCHICAL = (
@@ -58,7 +58,7 @@ def test_what_is_new_is_learned_once() -> None:
 
 
 def test_a_plan_is_known_and_may_be_outdated() -> None:
-    plan = Plan({each.broker: each for each in LINE}, Graph.of(LINE))
+    plan = DomainPlan({each.broker: each for each in LINE}, Graph.of(LINE))
     domain = Domain("d", GENERAL, "a", plan=plan)
     assert domain.known() == tuple(LINE)
     assert domain.next_hop("c") is None or domain.graph is plan.graph

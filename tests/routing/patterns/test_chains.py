@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidegate.language.events import Event
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.routing.messages import Publication, Stamp
 from tidegate.routing.patterns import chains as module
 from tidegate.routing.patterns.chains import Chain, Chains, Greedy, Position
@@ -35,14 +35,14 @@ def publications(stream: Sequence[tuple[int, int]]) -> list[Publication]:
 
 def position(publication: Publication) -> Position:
     assert publication.event.time is not None
-    return Position(to_micros(publication.event.time), publication.stamp)
+    return Position(to_us(publication.event.time), publication.stamp)
 
 
 class Finder:
     """Finds all chains for a pattern; parts of it, as the cuts say, by finders of their own."""
 
     def __init__(self, pattern: Pattern, cuts: Sequence[int], deeper: bool) -> None:
-        self.chains = Chains(len(pattern.steps), pattern.within_micros)
+        self.chains = Chains(len(pattern.steps), pattern.within_us)
         self.pattern = pattern
         ends = sorted({cut for cut in cuts if 0 < cut < len(pattern.steps)})
         bounds = list(zip([0, *ends], [*ends, len(pattern.steps)], strict=True))
@@ -116,7 +116,7 @@ def test_there_is_one_chain_for_each_begin_and_it_ends_as_early_as_can_be(
                 left = left[1:]
             chosen += left[:1]
             left = left[1:]
-        within_us = pattern.within_micros
+        within_us = pattern.within_us
         took_us = position(chosen[-1]).time_us - position(chosen[0]).time_us
         if len(chosen) == len(pattern.steps) and (within_us is None or took_us <= within_us):
             expected.append(tuple(chosen))

@@ -14,7 +14,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import (
     Client,
@@ -31,7 +31,7 @@ from tidegate.routing.messages import (
     Unsubscribe,
 )
 from tidegate.routing.overlay.domains import Architecture
-from tidegate.routing.patterns.delegation import LATENESS_US, LEVELS_MAX, Part
+from tidegate.routing.patterns.delegation import LATENESS_US, LEVELS_MAX, PatternPart
 from tidegate.routing.strategies import strategy
 
 ANN = Client("ann")
@@ -67,24 +67,27 @@ def delegated(around: Around) -> list[tuple[str, str, int]]:
 @pytest.mark.parametrize(
     ("offered", "parts"),
     [
-        ([("p", "x > 0")], [Part(0, 4, "p")]),
-        ([("p", "x > 0"), ("q", "x > 0")], [Part(i, i + 1, None) for i in range(4)]),
-        ([("p", "x < 3"), ("q", "x >= 3")], [Part(0, 2, "p"), Part(2, 4, "q")]),
+        ([("p", "x > 0")], [PatternPart(0, 4, "p")]),
+        ([("p", "x > 0"), ("q", "x > 0")], [PatternPart(i, i + 1, None) for i in range(4)]),
+        ([("p", "x < 3"), ("q", "x >= 3")], [PatternPart(0, 2, "p"), PatternPart(2, 4, "q")]),
         (
             [("p", "x in (1, 2, 4)"), ("q", "x = 3")],
-            [Part(0, 2, "p"), Part(2, 3, None), Part(3, 4, None)],
+            [PatternPart(0, 2, "p"), PatternPart(2, 3, None), PatternPart(3, 4, None)],
         ),
-        ([("p", "x in (2, 3)")], [Part(0, 1, None), Part(1, 3, "p"), Part(3, 4, None)]),
-        ([], [Part(i, i + 1, None) for i in range(4)]),
+        (
+            [("p", "x in (2, 3)")],
+            [PatternPart(0, 1, None), PatternPart(1, 3, "p"), PatternPart(3, 4, None)],
+        ),
+        ([], [PatternPart(i, i + 1, None) for i in range(4)]),
     ],
 )
 def test_parts_are_as_long_as_one_neighbour_has_all_of_them(
-    offered: list[tuple[str, str]], parts: list[Part]
+    offered: list[tuple[str, str]], parts: list[PatternPart]
 ) -> None:
     pattern = parse_pattern("x = 1 then x = 2 then x = 3 then x = 4")
     patterns = around(*offered).broker.patterns
     assert patterns.factored(pattern, levels=1) == parts
-    assert patterns.factored(pattern, levels=0) == [Part(i, i + 1, None) for i in range(4)]
+    assert patterns.factored(pattern, levels=0) == [PatternPart(i, i + 1, None) for i in range(4)]
 
 
 def test_what_a_client_here_offers_is_looked_for_here() -> None:
@@ -308,7 +311,7 @@ def test_the_matches_are_those_of_the_matcher(
         broker, attribute = publishers[publisher]
         value = random.choice([0, 1, 2] if attribute == "x" else ["a", "b"])
         network.now_us += random.choice([10_000, 60_000])  # all within the lateness
-        event = Event.of({attribute: value}, from_micros(network.now_us))
+        event = Event.of({attribute: value}, from_us(network.now_us))
         network.ask(broker, publisher, Publish(event))
         found = matcher.feed(event)
         expected += [[dict(each.attributes) for each in match] for match in found]

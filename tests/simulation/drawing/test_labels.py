@@ -5,7 +5,7 @@ from math import atan2, cos, hypot, pi, sin
 
 import pytest
 
-from tidegate.simulation.drawing.labels import Box, free_angles, place_labels
+from tidegate.simulation.drawing.labels import Rectangle, free_angles, place_labels
 from tidegate.simulation.drawing.positions import place
 from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 
@@ -28,15 +28,15 @@ def test_all_gaps_are_tried_and_then_all_around() -> None:
 
 
 def test_what_two_boxes_have_in_common() -> None:
-    box = Box(0, 0, 10, 4)
-    assert box.common(Box(8, 3, 20, 20)) == 2
-    assert box.common(Box(10, 0, 20, 4)) == box.common(Box(-5, 5, 5, 9)) == 0
+    box = Rectangle(0, 0, 10, 4)
+    assert box.common(Rectangle(8, 3, 20, 20)) == 2
+    assert box.common(Rectangle(10, 0, 20, 4)) == box.common(Rectangle(-5, 5, 5, 9)) == 0
 
 
 def test_names_stand_outside_of_their_brokers_however_large() -> None:
     for radius in (3.0, 20.0):
         placed = place_labels({"a": (0.0, 0.0)}, {"a": radius}, {"a": []}, SIZE)
-        assert placed["a"].box.common(Box(-radius, -radius, radius, radius)) == 0
+        assert placed["a"].box.common(Rectangle(-radius, -radius, radius, radius)) == 0
         assert placed["a"].box.top == pytest.approx(-radius - 2.5)
 
 

@@ -7,7 +7,7 @@ import pytest
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.patterns.pattern import parse_pattern
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 from tidegate.matching.subscription import Subscription
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client
@@ -17,7 +17,7 @@ SECOND = 1_000_000
 
 
 def at(second: float, **attributes: object) -> Event:
-    return Event.of(attributes, from_micros(round(second * SECOND)))
+    return Event.of(attributes, from_us(round(second * SECOND)))
 
 
 def publication(event: Event) -> m.Publication:
@@ -25,7 +25,7 @@ def publication(event: Event) -> m.Publication:
 
 
 def delivery(event: Event, version: int | None = None) -> m.Deliver:
-    named = () if version is None else (m.Match("s", version),)
+    named = () if version is None else (m.MatchedVersion("s", version),)
     return m.Deliver(publication(event), named, unnamed=version is None)
 
 

@@ -5,8 +5,8 @@ from random import Random
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached, Lazy, Periodic
 from tidegate.language.filters import parse
-from tidegate.language.values import from_micros
-from tidegate.matching.poset.moving import Standing, covers, standing_form
+from tidegate.language.values import from_us
+from tidegate.matching.poset.wanted_filter import WantedFilter, covers, wanted_form
 from tidegate.matching.subscription import Subscription
 from tidegate.simulation.verifying.interests import (
     MOVING_FILTERS,
@@ -56,14 +56,14 @@ def test_filters_that_change_use_all_that_filters_can() -> None:
 
 def test_filters_that_change_match_and_cover_often_enough_to_matter() -> None:
     random = Random(1)
-    forms: list[Standing] = []
+    forms: list[WantedFilter] = []
     for number in range(60):
         filter = random_moving_filter(random)
         values = random_parameters(random, filter)
         origin_us = number * 100_000
         subscription = Subscription(str(number), filter, values, since=origin_us, origin=origin_us)
-        forms.append(standing_form(subscription))
-    events = [Event(random_event(random).attributes, from_micros(6_000_000)) for _ in range(60)]
+        forms.append(wanted_form(subscription))
+    events = [Event(random_event(random).attributes, from_us(6_000_000)) for _ in range(60)]
     matched = sum(form.matches(event) for form in forms for event in events) / 3600
     assert 0.1 < matched < 0.7
     pairs = [(one, other) for one in forms for other in forms if one is not other]

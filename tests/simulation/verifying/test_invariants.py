@@ -7,9 +7,9 @@ import pytest
 from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
-from tidegate.routing.forwarding import Entry
+from tidegate.routing.forwarding import NeighbourAsker
 from tidegate.routing.messages import Client, Key, Message
-from tidegate.routing.outbox import Label
+from tidegate.routing.outbox import Destination
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying.invariants import broken_rules, unlike_asked
 from tidegate.simulation.world import World
@@ -53,13 +53,13 @@ def test_something_was_sent_that_is_covered(world: World) -> None:
     node.subscribers.add(Client("cy"))
     world.admit(Client("cy"), Nobody(), "b0")
     assert broken_rules(world) == []
-    node.forwards.add(Label("b1", None))
+    node.forwards.add(Destination("b1", None))
     assert any("x < 3 was sent to" in each for each in broken_rules(world))
 
 
 def test_something_is_held_that_was_not_sent(world: World) -> None:
     table = world.sites["b1"].broker.subscriptions
-    next(iter(table.poset)).subscribers.add(Entry("b0", Key(99, None)))
+    next(iter(table.poset)).subscribers.add(NeighbourAsker("b0", Key(99, None)))
     assert any("b0, subscriptions: b1 holds [" in each for each in broken_rules(world))
 
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from tidegate.language.events import Event
-from tidegate.matching.poset.moving import Standing
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
+from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.broker import Broker
-from tidegate.routing.clients.sessions import Delivery, Sessions
+from tidegate.routing.clients.sessions import KeptDelivery, Sessions
 from tidegate.routing.forwarding import Asker, Forwarding
 from tidegate.routing.messages import Client, Key, Notify, Outgoing, Peer
-from tidegate.routing.strategies import STRATEGIES, Arrival, Asked, Strategy, Surroundings
+from tidegate.routing.strategies import STRATEGIES, Arrival, AskersByDomain, BrokerDomains, Strategy
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.verifying.random_run import Mix, Run
-from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, Case, cases
+from tidegate.simulation.verifying.random_run import Mix, RandomRun
+from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, VerificationCase, cases
 
 SEEDS_EACH = 7
 BATCHES = [(first, first + SEEDS_EACH) for first in range(0, 21, SEEDS_EACH)]
@@ -45,7 +45,7 @@ def test_at_least_500_runs() -> None:
 @pytest.mark.parametrize("topology", ["random-tree", "random-graph", "hierarchy"])
 def test_merged_filters_deliver_the_same(topology: str, routing: str) -> None:
     for seed in range(5):
-        run = Run(generate(topology, 1 + seed * 2, seed), routing, seed, Mix(merging=True))
+        run = RandomRun(generate(topology, 1 + seed * 2, seed), routing, seed, Mix(merging=True))
         assert run.problems() == [], (topology, routing, seed)
 
 
@@ -61,7 +61,9 @@ SEMANTICS = [
 @pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
 def test_both_semantics(topology: str, routing: str, only_advertised: bool) -> None:
     brokers = None if topology == "centralized" else 5
-    run = Run(generate(topology, brokers, 3), routing, 3, Mix(only_advertised=only_advertised))
+    run = RandomRun(
+        generate(topology, brokers, 3), routing, 3, Mix(only_advertised=only_advertised)
+    )
     assert run.problems() == []
     refused = [each for actor in run.actors.values() for each in actor.refused]
     assert any("has not advertised" in each for each in refused) == only_advertised
@@ -78,11 +80,11 @@ def test_a_semantics_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_one_seed_is_one_run() -> None:
-    def state(run: Run) -> object:
+    def state(run: RandomRun) -> object:
         run.problems()
         return run.world.now_us, dict(run.world.kinds), run.random.random()
 
-    runs = [Run(generate("random-graph", 6, 3), "subscription", 3) for _ in range(2)]
+    runs = [RandomRun(generate("random-graph", 6, 3), "subscription", 3) for _ in range(2)]
     assert state(runs[0]) == state(runs[1])
 
 
@@ -94,12 +96,12 @@ def finds(what: str, routing: str, topology: str, seeds: int = 30) -> bool:
     return any(
         what in problem
         for seed in range(seeds)
-        for problem in Case(routing, seed, topology, 6).problems()
+        for problem in VerificationCase(routing, seed, topology, 6).problems()
     )
 
 
 def test_a_broker_that_does_not_unhide_what_was_covered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def let_go(table: Forwarding[object], asker: Asker, node: Node[object]) -> None:
+    def let_go(table: Forwarding[object], asker: Asker, node: PosetNode[object]) -> None:
         marked = dict(table._marked)
         right(table, asker, node)
         if node not in table.poset:
@@ -111,7 +113,9 @@ def test_a_broker_that_does_not_unhide_what_was_covered(monkeypatch: pytest.Monk
 
 
 def test_a_broker_that_sends_events_down_the_wrong_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    def astray(arrival: Arrival, asked: Asked, around: Surroundings) -> list[tuple[Peer, Notify]]:
+    def astray(
+        arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
+    ) -> list[tuple[Peer, Notify]]:
         hops = right(arrival, asked, around)
         return [(peer, Notify(notify.publication, "b0")) for peer, notify in hops]
 
@@ -122,7 +126,7 @@ def test_a_broker_that_sends_events_down_the_wrong_tree(monkeypatch: pytest.Monk
 
 def test_a_broker_that_drops_some_events(monkeypatch: pytest.MonkeyPatch) -> None:
     def all_but_the_last(
-        arrival: Arrival, asked: Asked, around: Surroundings
+        arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
     ) -> list[tuple[Peer, Notify]]:
         hops = right(arrival, asked, around)
         return hops[:-1] if len(hops) > 1 else hops
@@ -139,7 +143,7 @@ def dict_of_strategies() -> dict[str, Strategy]:
 
 
 def test_a_broker_that_delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    def twice(sessions: Sessions, client: Client, delivery: Delivery) -> Outgoing:
+    def twice(sessions: Sessions, client: Client, delivery: KeptDelivery) -> Outgoing:
         return right(sessions, client, delivery) * 2
 
     right: Callable[..., Outgoing] = Sessions.deliver
@@ -148,7 +152,9 @@ def test_a_broker_that_delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broker_that_delivers_to_those_who_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def to_all(poset: Poset[Standing], _event: Event, *, moving: bool) -> list[Node[Standing]]:
+    def to_all(
+        poset: Poset[WantedFilter], _event: Event, *, moving: bool
+    ) -> list[PosetNode[WantedFilter]]:
         return [node for node in poset if moving or not node.moves]
 
     monkeypatch.setattr(Poset, "matching", to_all)

@@ -11,23 +11,23 @@ from dataclasses import replace
 import pytest
 
 from tidegate.language.events import Event
-from tidegate.matching.poset.moving import Moving, Standing, standing_form
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, wanted_form
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.broker import Broker
 from tidegate.routing.clients import named_subscriptions
-from tidegate.routing.forwarding import Claim
+from tidegate.routing.forwarding import NamedAsker
 from tidegate.routing.messages import (
     Address,
     InForce,
     Interests,
-    Match,
+    MatchedVersion,
     Message,
     Outgoing,
     Peer,
 )
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.verifying.random_run import Mix, Run
+from tidegate.simulation.verifying.random_run import Mix, RandomRun
 from tidegate.simulation.world import World
 
 
@@ -36,7 +36,7 @@ from tidegate.simulation.world import World
 def test_another_substrate_delivers_the_same(topology: str, routing: str) -> None:
     for seed in range(2):
         mix = Mix(substrate="columnar", rounds=2)
-        run = Run(generate(topology, 3 + seed * 2, seed), routing, seed, mix)
+        run = RandomRun(generate(topology, 3 + seed * 2, seed), routing, seed, mix)
         assert run.problems() == [], (topology, routing, seed)
 
 
@@ -53,7 +53,7 @@ def finds_in_deliveries(*found: str, seeds: int = 60) -> bool:
     return any(
         what in problem
         for seed in range(seeds)
-        for problem in Run(
+        for problem in RandomRun(
             generate("random-tree", 6, seed), "subscription", seed, CHANGES
         ).problems()
         for what in found
@@ -62,7 +62,7 @@ def finds_in_deliveries(*found: str, seeds: int = 60) -> bool:
 
 def test_with_brokers_that_are_right_nothing_is_found() -> None:
     for seed in range(5):
-        run = Run(generate("random-tree", 6, seed), "subscription", seed, CHANGES)
+        run = RandomRun(generate("random-tree", 6, seed), "subscription", seed, CHANGES)
         assert run.problems() == []
 
 
@@ -100,27 +100,31 @@ def test_a_broker_that_leaves_a_gap_between_two_versions(monkeypatch: pytest.Mon
 def test_a_broker_that_is_wrong_about_since_when_filters_move(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def form(subscription: Subscription, before: Standing | None) -> Standing:
-        found = standing_form(subscription, before)
-        return replace(found, origin_us=0) if isinstance(found, Moving) else found
+    def form(subscription: Subscription, before: WantedFilter | None) -> WantedFilter:
+        found = wanted_form(subscription, before)
+        return replace(found, origin_us=0) if isinstance(found, EvolvingFilter) else found
 
     monkeypatch.setattr(named_subscriptions, "standing_form", form)
     assert finds_in_deliveries(LOST, WRONG)
 
 
 def test_a_broker_that_confirms_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    def confirm(_claims: named_subscriptions.Claims, claim: Claim, version: int) -> Outgoing:
+    def confirm(
+        _claims: named_subscriptions.NamedSubscriptions, claim: NamedAsker, version: int
+    ) -> Outgoing:
         return [(claim.client, InForce(claim.name, version))]
 
-    monkeypatch.setattr(named_subscriptions.Claims, "confirm", confirm)
+    monkeypatch.setattr(named_subscriptions.NamedSubscriptions, "confirm", confirm)
     assert finds_in_deliveries(LOST)
 
 
 def test_a_broker_that_goes_by_what_others_know(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own clients get what matches in the table, whatever its variables are."""
 
-    def judge(known: named_subscriptions.Claims, claim: Claim, _event: Event) -> Match:
-        return Match(claim.name, known._named[claim.client][claim.name].version)
+    def judge(
+        known: named_subscriptions.NamedSubscriptions, claim: NamedAsker, _event: Event
+    ) -> MatchedVersion:
+        return MatchedVersion(claim.name, known._named[claim.client][claim.name].version)
 
-    monkeypatch.setattr(named_subscriptions.Claims, "judge", judge)
+    monkeypatch.setattr(named_subscriptions.NamedSubscriptions, "judge", judge)
     assert finds_in_deliveries(WRONG)

@@ -8,7 +8,7 @@ from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Message
-from tidegate.routing.outbox import Label
+from tidegate.routing.outbox import Destination
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying.recomputing import differences, recomputed
 from tidegate.simulation.world import World
@@ -63,7 +63,7 @@ def test_something_that_is_missing(world: World) -> None:
 def test_something_that_was_sent_elsewhere(world: World) -> None:
     node = world.sites["b0"].broker.subscriptions.poset.find(parse("x < 5"))
     assert node is not None
-    node.forwards.add(Label("b9", "b0"))
+    node.forwards.add(Destination("b9", "b0"))
     (found,) = differences(world)
     assert found.startswith("b0 has (['ann'], [")
     assert "b9" in found

@@ -6,8 +6,8 @@ import pytest
 
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.overlays.json_file import to_json
-from tidegate.simulation.verifying.random_run import Run
-from tidegate.simulation.verifying.verification import Case, cases, outcomes
+from tidegate.simulation.verifying.random_run import RandomRun
+from tidegate.simulation.verifying.verification import VerificationCase, cases, outcomes
 
 
 def test_every_routing_on_every_topology() -> None:
@@ -17,22 +17,25 @@ def test_every_routing_on_every_topology() -> None:
 
 
 def test_commands() -> None:
-    case = Case("subscription", 7, "random-graph", 5)
+    case = VerificationCase("subscription", 7, "random-graph", 5)
     assert case.command == (
         "tidegate simulate --verify --topology random-graph --brokers 5 "
         "--routing subscription --seed 7"
     )
-    assert "--overlay mine.json --routing" in Case("flooding", 7, overlay="mine.json").command
+    assert (
+        "--overlay mine.json --routing"
+        in VerificationCase("flooding", 7, overlay="mine.json").command
+    )
 
 
 def test_a_file_can_be_verified(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text(to_json(generate("hierarchy", 4)), encoding="utf-8")
-    assert Case("hierarchy", 1, overlay=str(file)).problems() == []
+    assert VerificationCase("hierarchy", 1, overlay=str(file)).problems() == []
 
 
 def test_problems_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "problems", lambda run: ["bad"] if run.world.seed == 2 else [])
+    monkeypatch.setattr(RandomRun, "problems", lambda run: ["bad"] if run.world.seed == 2 else [])
     found = list(outcomes(cases(range(4), ["random-tree"], ["flooding"])))
     assert [(case.seed, problems) for case, problems in found if problems] == [(2, ["bad"])]
     assert len(found) == 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate import BadValueError
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.spark.backtesting.buckets import BUCKETS_MAX, CHOSEN_MAX, Buckets
 
 SECOND_US = 1_000_000
@@ -24,13 +24,13 @@ def test_a_width_is_chosen_that_gives_a_line(span_us: int) -> None:
 
 def test_buckets_begin_at_round_times() -> None:
     first = datetime(2026, 1, 2, 9, 59, 59, tzinfo=UTC)
-    buckets = Buckets.over(to_micros(first), to_micros(first) + SECOND_US, timedelta(hours=1))
+    buckets = Buckets.over(to_us(first), to_us(first) + SECOND_US, timedelta(hours=1))
     assert [buckets.begin(place).hour for place in range(buckets.count)] == [9, 10]
     assert buckets.width == timedelta(hours=1)
 
 
 def test_the_first_bucket_of_all() -> None:
-    first = to_micros(datetime.min.replace(tzinfo=UTC))
+    first = to_us(datetime.min.replace(tzinfo=UTC))
     buckets = Buckets.over(first, first, timedelta(days=7))
     assert buckets.begin(0) == datetime.min.replace(tzinfo=UTC)
 

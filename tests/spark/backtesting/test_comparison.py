@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.naive import NaiveMatcher
@@ -21,13 +21,13 @@ from tidegate.spark.backtesting.buckets import Buckets
 from tidegate.spark.backtesting.comparison import (
     COUNT_SCHEMA,
     COUNTED,
-    Comparison,
     CountTask,
     Effect,
     EffectTask,
+    TableComparison,
 )
 from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import Layout
+from tidegate.spark.worker import DeliveryLayout
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Row = dict[str, Any]
@@ -60,9 +60,9 @@ class Tables:
         self.live, self.changed = live, changed
         self._folder = folder
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> TableComparison:
         live, changed = self._saved("live", self.live), self._saved("changed", self.changed)
-        return Comparison(live, changed, Layout("time", ("n",), grouped=False))
+        return TableComparison(live, changed, DeliveryLayout("time", ("n",), grouped=False))
 
     def _saved(self, name: str, records: list[SubscriptionRecord]) -> IndexFile:
         path = str(self._folder / f"{name}.arrow")
@@ -137,7 +137,7 @@ def test_counts_of_buckets_and_of_subscribers(tmp_path: Path) -> None:
         [record("low", "a < 2", "ann"), record("one", "a = 1", "ann"), record("mine", "a > 2")],
         [record("low", "a < 3", "ann"), record("one", "a = 1", "bob")],
     )
-    first_us = to_micros(START)
+    first_us = to_us(START)
     buckets = Buckets.over(first_us, first_us + 5_000_000, timedelta(seconds=2))
     rows = tables.counts(buckets, batch([0, 1]), batch([], 2), batch([None, None, 2, 3], 2))
     of_buckets = {row["bucket"]: row for row in rows if row["bucket"] is not None}

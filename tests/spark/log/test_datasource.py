@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, LongType, StructType
 
 from support import dying_stream
 from tidegate import Event, LogError
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.spark.log.datasource import (
     PARTITION_EVENTS_MAX,
     LogStreamReader,
@@ -35,8 +35,8 @@ from tidegate.spark.log.datasource import (
 from tidegate.spark.log.event_log import EventLog, Staged
 
 THEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-MICROS = to_micros(THEN)
-YEAR_1 = to_micros(datetime(1, 1, 1, tzinfo=UTC))
+TIME_US = to_us(THEN)
+YEAR_1 = to_us(datetime(1, 1, 1, tzinfo=UTC))
 NUMBERS = StructType().add("n", LongType())
 
 
@@ -258,9 +258,9 @@ class TestBatch:
             {name: F.unix_micros(name) for name in ("_time", "at")}
         )
         assert [tuple(row) for row in back.collect()] == [
-            (MICROS, True, 2**63 - 1, 5.0, "IBM", MICROS, (1.5, ("NYSE",)), 7),
-            (MICROS, None, None, None, None, None, None, None),
-            (MICROS, False, -(2**63), -math.inf, "", YEAR_1, None, -1),
+            (TIME_US, True, 2**63 - 1, 5.0, "IBM", TIME_US, (1.5, ("NYSE",)), 7),
+            (TIME_US, None, None, None, None, None, None, None),
+            (TIME_US, False, -(2**63), -math.inf, "", YEAR_1, None, -1),
         ]
 
     def test_without_a_schema(self, tide: SparkSession, log: EventLog) -> None:
@@ -273,9 +273,9 @@ class TestBatch:
         ]  # fmt: skip
         rows = found.select("_offset", F.unix_micros("_time"), "a", "b", "`q.x`").collect()
         assert [tuple(row) for row in rows] == [
-            (0, MICROS, 1.0, None, "s"),
-            (1, MICROS, 2.5, None, None),
-            (2, MICROS, None, True, None),
+            (0, TIME_US, 1.0, None, "s"),
+            (1, TIME_US, 2.5, None, None),
+            (2, TIME_US, None, True, None),
         ]
 
     def test_a_log_is_copied_with_its_times(

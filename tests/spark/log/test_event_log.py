@@ -20,7 +20,7 @@ from tidegate import Event, EventError, LogError
 from tidegate.language.values import Value
 from tidegate.spark.log import event_log, part_files
 from tidegate.spark.log.event_columns import columns_of
-from tidegate.spark.log.event_log import EventLog, Record
+from tidegate.spark.log.event_log import EventLog, LogRecord
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
@@ -46,10 +46,10 @@ def appending(path: Path, writer: str, count: int, size: int) -> subprocess.Pope
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def appends_in(records: Iterable[Record]) -> list[tuple[str, int]]:
+def appends_in(records: Iterable[LogRecord]) -> list[tuple[str, int]]:
     """Who made which append; each must be there as a whole, at its place."""
 
-    def append_of(record: Record) -> tuple[str, int]:
+    def append_of(record: LogRecord) -> tuple[str, int]:
         attributes = record.event.attributes
         return str(attributes["writer"]), int(attributes["append"])  # type: ignore[arg-type]
 

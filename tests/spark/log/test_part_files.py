@@ -10,7 +10,7 @@ import pytest
 from tidegate import Event, LogError
 from tidegate.spark.log import part_files
 from tidegate.spark.log.event_columns import columns_of, events_of
-from tidegate.spark.log.part_files import Part, parts_in, write_parts
+from tidegate.spark.log.part_files import PartFile, parts_in, write_parts
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -19,18 +19,18 @@ def columns(*values: object) -> pa.RecordBatch:
     return columns_of([Event.of({"a": value}) for value in values], NOW)
 
 
-def written(folder: Path, *batches: pa.RecordBatch) -> list[Part]:
+def written(folder: Path, *batches: pa.RecordBatch) -> list[PartFile]:
     write_parts(folder, batches)
     return parts_in(folder)
 
 
-def with_content(part: Part, content: bytes) -> Part:
+def with_content(part: PartFile, content: bytes) -> PartFile:
     """A file of other content whose name is right nevertheless."""
-    other = Part(part.path, part.number, part.events, zlib.crc32(content))
+    other = PartFile(part.path, part.number, part.events, zlib.crc32(content))
     path = part.path.with_name(other.named(part.number))
     part.path.unlink()
     path.write_bytes(content)
-    return Part.at(path)
+    return PartFile.at(path)
 
 
 def test_batches_of_the_same_columns_share_a_file(tmp_path: Path) -> None:

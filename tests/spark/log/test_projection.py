@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 
 from support import strategies
 from tidegate import Event, EventError, LogError
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.spark.log.event_columns import columns_of
 from tidegate.spark.log.part_files import BATCH_EVENTS_MAX
 from tidegate.spark.log.projection import Projection, check_columns, infer_columns
@@ -123,7 +123,7 @@ def test_a_column_has_what_it_can_hold_exactly(kind: str, values: list[Value]) -
     batch = columns_of([Event(event) for event in events], NOW)
     array = Projection(struct(a=kind), mismatch_to_null=True).project(0, batch).column(0)
     found = (array.cast(pa.int64()) if kind == "timestamp" else array).to_pylist()
-    plain = [to_micros(v) if isinstance(v, datetime) else v for v in values]
+    plain = [to_us(v) if isinstance(v, datetime) else v for v in values]
     expected = [p if holds(kind, v) else None for v, p in zip(values, plain, strict=True)]
     assert found == expected
     refused = [index for index, value in enumerate(values) if not holds(kind, value)]

@@ -18,7 +18,7 @@ from tidegate.spark.patterns.candidates import (
 )
 
 AT = datetime(2026, 1, 1, 0, 0, 0, 7, tzinfo=UTC)
-MICROS = 1767225600000007
+TIME_US = 1767225600000007
 
 
 def test_times_are_microseconds_in_structs_too() -> None:
@@ -29,12 +29,12 @@ def test_times_are_microseconds_in_structs_too() -> None:
         ]
     )
     first, second = (json.loads(each) for each in events_as_json(events))
-    assert first == {"at": MICROS, "x": 1, "inner": {"at": MICROS, "deep": {"at": None}}}
+    assert first == {"at": TIME_US, "x": 1, "inner": {"at": TIME_US, "deep": {"at": None}}}
     assert second == {"at": None, "x": None, "inner": None}
     # of a slice, and of other units
     coarse = events.select(["at"]).slice(0, 1).cast(pa.schema([("at", pa.timestamp("ns", "UTC"))]))
     assert events_as_json(events.slice(1)) == ['{"at":null,"x":null,"inner":null}']
-    assert events_as_json(coarse) == [f'{{"at":{MICROS}}}']
+    assert events_as_json(coarse) == [f'{{"at":{TIME_US}}}']
 
 
 def test_candidates_come_back_as_they_were() -> None:

@@ -19,7 +19,7 @@ from tidegate.errors import LateEventsError
 from tidegate.language.events import Event
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.spark.patterns.candidates import candidate_text
 from tidegate.spark.patterns.sequences import Sequence, SequenceProcessor, SortedTask
 
@@ -32,11 +32,11 @@ Stream = list[tuple[float, int | None]]
 
 
 def sequence_of(pattern: Pattern) -> Sequence:
-    return Sequence(str(pattern), len(pattern.steps), pattern.within_micros, "me")
+    return Sequence(str(pattern), len(pattern.steps), pattern.within_us, "me")
 
 
-def micros_of(second: float) -> int:
-    return to_micros(START + timedelta(seconds=second))
+def times_us_of(second: float) -> int:
+    return to_us(START + timedelta(seconds=second))
 
 
 def candidates(pattern: Pattern, events: Stream) -> list[Row]:
@@ -47,9 +47,9 @@ def candidates(pattern: Pattern, events: Stream) -> list[Row]:
             1 << index for index, step in enumerate(pattern.steps) if step.matches({"x": x})
         )
         if steps:
-            micros = micros_of(second)
-            text = candidate_text(micros, steps, json.dumps({"x": x, "second": second}))
-            found.append(Row(subscription="p", micros=micros, candidate=text))
+            time_us = times_us_of(second)
+            text = candidate_text(time_us, steps, json.dumps({"x": x, "second": second}))
+            found.append(Row(subscription="p", time_us=time_us, candidate=text))
     return found
 
 
@@ -62,7 +62,7 @@ def run(
     latest = -1e9
     end: list[Stream] = [[(1e6, None)], []]
     for batch in batches + end:
-        mark = round((latest - lateness_s) * 1000) + micros_of(0) // 1000
+        mark = round((latest - lateness_s) * 1000) + times_us_of(0) // 1000
         if mark > tester._currentWatermarkMs and latest > -1e9:
             rows += cast(list[Row], tester.setWatermark(mark))
         rows += tester.test("p", candidates(pattern, batch))
@@ -117,10 +117,10 @@ def test_gives_what_the_embedded_matcher_gives(
     pattern: Pattern, batches: list[Stream], lateness_s: float
 ) -> None:
     good, behind = in_time(batches, lateness_s)
-    late = [each.micros for each in candidates(pattern, behind)]
+    late = [each.time_us for each in candidates(pattern, behind)]
     found, given_late = run(pattern, batches, lateness_s)
     assert found == embedded(pattern, good)
-    assert [micros_of(second) for second in given_late] == late
+    assert [times_us_of(second) for second in given_late] == late
 
 
 def splits(events: Stream) -> Iterator[list[Stream]]:
@@ -149,7 +149,7 @@ def test_sorted_candidates_give_the_same(pattern: Pattern, events: Stream) -> No
     event = pa.struct([pa.field("second", pa.float64())])
     schema = pa.schema([pa.field("events", pa.list_(event))])
     task = SortedTask({"p": sequence_of(pattern)}, schema)
-    rows = sorted(candidates(pattern, events), key=lambda row: int(row.micros))
+    rows = sorted(candidates(pattern, events), key=lambda row: int(row.time_us))
     batches = [pa.RecordBatch.from_pylist([row.asDict()]) for row in rows]
     found = [row["events"] for batch in task(iter(batches)) for row in batch.to_pylist()]
     assert [[each["second"] for each in row] for row in found] == embedded(pattern, events)
@@ -163,11 +163,11 @@ def test_state_is_bounded() -> None:
         tester.test("p", candidates(pattern, [(2, 1)]))
     tester = simulated(pattern, pending_max=2)
     tester.test("p", candidates(pattern, [(0, 1), (1, 1)]))
-    tester.setWatermark(micros_of(1.5) // 1000)
+    tester.setWatermark(times_us_of(1.5) // 1000)
     assert state(tester) == (str(pattern), 0, None, [0, 1])
     tester.test("p", candidates(pattern, [(2, 1)]))
     with pytest.raises(LateEventsError, match="has to keep 3 events"):
-        tester.setWatermark(micros_of(9) // 1000)
+        tester.setWatermark(times_us_of(9) // 1000)
 
 
 def state(tester: TwsTester) -> Any:
@@ -182,8 +182,8 @@ def test_state_ends_with_the_match() -> None:
     pattern = parse_pattern("x = 1 then x = 2")
     tester = simulated(pattern)
     tester.test("p", candidates(pattern, [(0, 1), (1, 2)]))
-    assert state(tester) == (str(pattern), 2, micros_of(0), [])
-    assert len(tester.setWatermark(micros_of(9) // 1000)) == 1
+    assert state(tester) == (str(pattern), 2, times_us_of(0), [])
+    assert len(tester.setWatermark(times_us_of(9) // 1000)) == 1
     assert state(tester) is None
     assert tester.peekListState("waiting", "p") == []
 
@@ -191,24 +191,24 @@ def test_state_ends_with_the_match() -> None:
 def test_a_changed_pattern_begins_anew() -> None:
     old, new = parse_pattern("x = 1 then x = 2"), parse_pattern("x = 1 then x = 0")
     tester = simulated(new)
-    tester.updateValueState("progress", "p", (str(old), 1, micros_of(0), "[]"))
-    tester.updateListState("waiting", "p", [(micros_of(0), "[]")])
+    tester.updateValueState("progress", "p", (str(old), 1, times_us_of(0), "[]"))
+    tester.updateListState("waiting", "p", [(times_us_of(0), "[]")])
     tester.handle.setGroupingKey("p")
-    tester.handle.registerTimer(micros_of(0) // 1000 + 1)
+    tester.handle.registerTimer(times_us_of(0) // 1000 + 1)
     tester.test("p", candidates(new, [(5, 1)]))
-    assert state(tester) == (str(new), 1, micros_of(5), [])
-    assert tester.setWatermark(micros_of(1) // 1000) == []
-    assert state(tester) == (str(new), 1, micros_of(5), [])
+    assert state(tester) == (str(new), 1, times_us_of(5), [])
+    assert tester.setWatermark(times_us_of(1) // 1000) == []
+    assert state(tester) == (str(new), 1, times_us_of(5), [])
 
 
 def test_a_pattern_that_is_gone_leaves_nothing() -> None:
     tester = TwsTester(
         SequenceProcessor({}, 9), timeMode="EventTime", eventTimeExtractor=lambda _: NEVER_LATE
     )
-    tester.updateValueState("progress", "p", ("x = 1", 1, micros_of(0), "[]"))
+    tester.updateValueState("progress", "p", ("x = 1", 1, times_us_of(0), "[]"))
     tester.handle.setGroupingKey("p")
-    tester.handle.registerTimer(micros_of(0) // 1000 + 1)
-    assert tester.setWatermark(micros_of(1) // 1000) == []
+    tester.handle.registerTimer(times_us_of(0) // 1000 + 1)
+    assert tester.setWatermark(times_us_of(1) // 1000) == []
     assert state(tester) is None
     tester.processor.close()
 

@@ -12,7 +12,7 @@ from tidegate.matching.records import SubscriptionRecord
 from tidegate.spark.patterns.candidates import read_candidates
 from tidegate.spark.patterns.steps import StepTask, step_id
 from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import Layout
+from tidegate.spark.worker import DeliveryLayout
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ def test_the_steps_of_a_pattern_stand_together(tmp_path: Path) -> None:
     events = pa.RecordBatch.from_pydict(
         {"time": pa.array(times, pa.timestamp("us", "UTC")), "x": [9, 0, 6, 1], "y": [1, 2, 3, 4]}
     )
-    layout = Layout("time", ("y",), grouped=False)
+    layout = DeliveryLayout("time", ("y",), grouped=False)
     task = StepTask(IndexFile(path.name, str(path)), layout)
     (found,) = task(iter([events, events.slice(1, 1)]))  # nothing comes of the second one
     rows = {
@@ -45,5 +45,5 @@ def test_the_steps_of_a_pattern_stand_together(tmp_path: Path) -> None:
     assert sorted(rows) == [("a:b", 1), ("a:b", 3), ("a:b", 7), ("late", 1), ("other", 1)]
     (candidate,) = read_candidates(f"[{rows['a:b', 7]['candidate']}]")
     assert candidate.event == {"y": 1}
-    assert candidate.micros == rows["a:b", 7]["micros"] == 1767225600000000
+    assert candidate.time_us == rows["a:b", 7]["time_us"] == 1767225600000000
     assert found.num_rows == 6  # "late" takes two events, both with its one step

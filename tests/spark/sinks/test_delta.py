@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.errors import ConnectorError
 from tidegate.spark.sinks.delta import DeltaSink
-from tidegate.spark.sinks.parquet_writing import Found
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries
 from tidegate.spark.sinks.sink import Sink, WorkerSink
 
 pytestmark = pytest.mark.xdist_group("connectors")
@@ -59,9 +59,9 @@ def test_workers_write_a_batch_once(spark: SparkSession, tmp_path: Path) -> None
     (path / "app" / "0").mkdir(parents=True)  # what a try left that was killed
     deliveries(spark, 9).write.mode("overwrite").parquet(str(path / "app" / "0"))
     for wanted in (3, 0):  # what is there already is not written again
-        assert sink.write_in_workers([Found(rows, same, rows.schema)], 0) == wanted
+        assert sink.write_in_workers([PendingDeliveries(rows, same, rows.schema)], 0) == wanted
     none = rows.where("id > 5")
-    assert sink.write_in_workers([Found(none, same, rows.schema)], 1) == 0
+    assert sink.write_in_workers([PendingDeliveries(none, same, rows.schema)], 1) == 0
     assert ids_in(path) == [1, 2, 3]
     assert str(rows_in(path)[0]["version"]) == "2026-01-02 03:04:05.000006+00:00"
     assert DeltaTable(path).transaction_version("app") == 0

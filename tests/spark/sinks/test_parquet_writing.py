@@ -13,7 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from tidegate.spark.sinks.parquet_writing import STAGING, Found, WritingTask, is_local, write_batch
+from tidegate.spark.sinks.parquet_writing import (
+    STAGING,
+    PendingDeliveries,
+    WritingTask,
+    is_local,
+    write_batch,
+)
 
 Batches = Iterator[pa.RecordBatch]
 SCHEMA = t.StructType([t.StructField("id", t.LongType())])
@@ -109,15 +115,15 @@ def test_a_task_that_fails_tells_of_no_file(tmp_path: Path) -> None:
 def test_a_batch_takes_the_place_of_what_was_there(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "batch=0"
     found = [
-        Found(spark.range(0, 5, 1, 2), same, SCHEMA),
-        Found(spark.range(7, 9, 1, 1), same, SCHEMA),
+        PendingDeliveries(spark.range(0, 5, 1, 2), same, SCHEMA),
+        PendingDeliveries(spark.range(7, 9, 1, 1), same, SCHEMA),
     ]
     assert write_batch(found, tmp_path, target) == 7
     assert written(target) == [0, 1, 2, 3, 4, 7, 8]
     assert write_batch(found[1:], tmp_path, target) == 2
     assert written(target) == [7, 8]
     assert sorted(row.id for row in found[1].deliveries().collect()) == [7, 8]
-    assert write_batch([Found(spark.range(3), nothing, SCHEMA)], tmp_path, target) == 0
+    assert write_batch([PendingDeliveries(spark.range(3), nothing, SCHEMA)], tmp_path, target) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,7 +142,10 @@ def test_what_a_try_left_does_not_come_in(spark: SparkSession, tmp_path: Path) -
 
     (tmp_path / STAGING / "old").mkdir(parents=True)
     target = tmp_path / "batch=1"
-    assert write_batch([Found(spark.range(0, 3, 1, 1), late, SCHEMA)], tmp_path, target) == 3
+    assert (
+        write_batch([PendingDeliveries(spark.range(0, 3, 1, 1), late, SCHEMA)], tmp_path, target)
+        == 3
+    )
     assert written(target) == [0, 1, 2]
     assert [each.name for each in tmp_path.iterdir()] == ["batch=1"]
 
@@ -148,7 +157,7 @@ def test_a_batch_that_fails_leaves_what_was_there(spark: SparkSession, tmp_path:
         raise ValueError("no more")
 
     target = tmp_path / "batch=0"
-    write_batch([Found(spark.range(0, 2, 1, 1), same, SCHEMA)], tmp_path, target)
+    write_batch([PendingDeliveries(spark.range(0, 2, 1, 1), same, SCHEMA)], tmp_path, target)
     with pytest.raises(PySparkException, match="no more"):
-        write_batch([Found(spark.range(5), failing, SCHEMA)], tmp_path, target)
+        write_batch([PendingDeliveries(spark.range(5), failing, SCHEMA)], tmp_path, target)
     assert written(target) == [0, 1]

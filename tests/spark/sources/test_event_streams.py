@@ -66,7 +66,7 @@ def test_json_of_a_batch_in_another_time_zone(spark: SparkSession, tmp_path: Pat
         (row,) = events.select(f.unix_micros("time").alias("micros"), "_bad").collect()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-    assert (row.micros, row._bad) == (1782961445000006, None)
+    assert (row.time_us, row._bad) == (1782961445000006, None)
 
 
 def test_drift_of_json_can_be_an_error(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.spark.sinks.parquet_writing import Found
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries
 from tidegate.spark.streaming.match_counts import MatchCounts
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -22,12 +22,12 @@ def doubled(batches: Batches) -> Batches:
         yield each
 
 
-def found(spark: SparkSession, rows: int) -> Found:
+def found(spark: SparkSession, rows: int) -> PendingDeliveries:
     places = spark.range(0, rows, 1, 3).selectExpr("concat('f', id) as file", "int(id) as index")
-    return Found(places, doubled, places.schema)
+    return PendingDeliveries(places, doubled, places.schema)
 
 
-def made(counted: list[Found]) -> list[DataFrame]:
+def made(counted: list[PendingDeliveries]) -> list[DataFrame]:
     return [each.deliveries() for each in counted]
 
 

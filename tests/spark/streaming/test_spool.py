@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tidegate.errors import StateError
-from tidegate.language.values import to_micros
-from tidegate.spark.streaming.spool import Kind, Sorter, Spool, places
+from tidegate.language.values import to_us
+from tidegate.spark.streaming.spool import RowKind, Sorter, Spool, places
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-BORDER = to_micros(START + timedelta(seconds=2))
+BORDER = to_us(START + timedelta(seconds=2))
 SORTER = Sorter("time", BORDER)
 EVENT = pa.struct([("time", pa.timestamp("us", "UTC")), ("x", pa.int64())])
 SCHEMA = "event struct<time timestamp, x long>, bad struct<reason string>, change struct<id string>"
@@ -40,23 +40,23 @@ ROWS = batch(
 
 def test_each_row_is_of_one_kind() -> None:
     assert SORTER.kinds(ROWS).tolist() == [
-        Kind.EVENT, Kind.LATE, Kind.TIMELESS, Kind.BAD, Kind.CHANGE,
+        RowKind.EVENT, RowKind.LATE, RowKind.TIMELESS, RowKind.BAD, RowKind.CHANGE,
     ]  # fmt: skip
-    assert Sorter("time", None).kinds(ROWS).tolist()[:2] == [Kind.EVENT, Kind.EVENT]
+    assert Sorter("time", None).kinds(ROWS).tolist()[:2] == [RowKind.EVENT, RowKind.EVENT]
     assert SORTER.latest(ROWS) == BORDER
     assert SORTER.latest(ROWS.slice(2)) is None
-    assert SORTER.chosen(ROWS, Kind.BAD).num_rows == 1
+    assert SORTER.chosen(ROWS, RowKind.BAD).num_rows == 1
 
 
 def test_without_a_time_all_events_are_good() -> None:
     sorter = Sorter(None, None)
-    assert sorter.kinds(ROWS).tolist() == [*[Kind.EVENT] * 3, Kind.BAD, Kind.CHANGE]
+    assert sorter.kinds(ROWS).tolist() == [*[RowKind.EVENT] * 3, RowKind.BAD, RowKind.CHANGE]
     assert sorter.latest(ROWS) is None
 
 
 def test_the_border_itself_is_not_late() -> None:
-    assert Sorter("time", BORDER).kinds(ROWS)[0] == Kind.EVENT
-    assert Sorter("time", BORDER + 1).kinds(ROWS)[0] == Kind.LATE
+    assert Sorter("time", BORDER).kinds(ROWS)[0] == RowKind.EVENT
+    assert Sorter("time", BORDER + 1).kinds(ROWS)[0] == RowKind.LATE
 
 
 def test_times_of_other_units_and_without_zone_are_utc() -> None:
@@ -80,16 +80,16 @@ def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
     assert not (tmp_path / "0" / "left over").exists()
     spool = Spool.read([tmp_path / "0"])
     assert spool == written
-    assert [spool.count(kind) for kind in Kind] == [4, 2, 0, 1, 2]
-    assert spool.latest() == to_micros(at(5))
+    assert [spool.count(kind) for kind in RowKind] == [4, 2, 0, 1, 2]
+    assert spool.latest() == to_us(at(5))
     changes = spool.changes()
     assert changes is not None
     assert sorted(map(str, changes.column("id").to_pylist())) == ["a", "b"]
-    late = spool.rows(Kind.LATE, SORTER, rows).select("event.x").collect()
+    late = spool.rows(RowKind.LATE, SORTER, rows).select("event.x").collect()
     assert sorted(row.x for row in late) == [0, 1]
-    assert spool.events_since(to_micros(at(6))) == []
+    assert spool.events_since(to_us(at(6))) == []
     assert len(spool.events_since(None)) == sum(
-        piece.counts[Kind.EVENT] > 0 for piece in spool.pieces
+        piece.counts[RowKind.EVENT] > 0 for piece in spool.pieces
     )
     assert places(spark, []).count() == 0
 

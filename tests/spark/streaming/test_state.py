@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate import StateError
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
@@ -46,13 +46,13 @@ def matches(matcher: AsOfMatcher, since: datetime) -> set[tuple[object, ...]]:
     """What events of all values and many times match."""
     seconds = np.arange(0, 60, 0.5)
     values = np.tile(np.arange(10.0), len(seconds))
-    micros = to_micros(START) + np.repeat(seconds * 1e6, 10).astype(np.int64)
-    kept = micros >= to_micros(since)
-    batch = EventBatch.of(pa.table({"a": pa.array(values[kept])})).judged_at(micros[kept])
+    time_us = to_us(START) + np.repeat(seconds * 1e6, 10).astype(np.int64)
+    kept = time_us >= to_us(since)
+    batch = EventBatch.of(pa.table({"a": pa.array(values[kept])})).judged_at(time_us[kept])
     found = matcher.match(batch)
     ids = found.columns.subscription.take(found.numbers).to_pylist()
     return set(
-        zip(micros[kept][found.events].tolist(), values[kept][found.events], ids, strict=True)
+        zip(time_us[kept][found.events].tolist(), values[kept][found.events], ids, strict=True)
     )
 
 
@@ -90,7 +90,7 @@ def test_any_batch_may_be_tried_again(
         border = state.border or START
         wanted = AsOfMatcher(versions_of(taken)[0])
         assert matches(state.index(batch).open(), border) == matches(wanted, border)
-        state.end(batch, to_micros(at(batch * 5 + 5)))
+        state.end(batch, to_us(at(batch * 5 + 5)))
 
 
 def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         state.begin(batch)
         state.spool(batch).mkdir(parents=True)
         take(state, batch, drawn(random.Random(batch), batch))
-        state.end(batch, to_micros(at(batch * 5)))
+        state.end(batch, to_us(at(batch * 5)))
     found = Counter(path.parent.name for path in tmp_path.rglob("*") if path.is_file())
     assert found["snapshot"] <= 2
     assert found["timelines"] <= 2 * SLICES
@@ -119,7 +119,7 @@ def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:
         state.begin(batch)
         state.spool(batch).mkdir(parents=True)
         state.take(batch, [])
-        state.end(batch, to_micros(at(batch)))
+        state.end(batch, to_us(at(batch)))
     state.begin(3)
-    found = state.spools_since(3, to_micros(at(1)))
+    found = state.spools_since(3, to_us(at(1)))
     assert sorted(path.name for path in found) == ["1", "2"]

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidegate import StateError
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
@@ -28,7 +28,7 @@ def at(seconds: float) -> datetime:
 
 def found(matcher: AsOfMatcher, second: float) -> list[tuple[str, int]]:
     """What `a = 1` matches at a time, with the second from which each version holds."""
-    batch = EventBatch.of(pa.table({"a": [1.0]})).judged_at(np.array([to_micros(at(second))]))
+    batch = EventBatch.of(pa.table({"a": [1.0]})).judged_at(np.array([to_us(at(second))]))
     matches = matcher.match(batch)
     ids = matches.columns.subscription.take(matches.numbers).to_pylist()
     since = matches.columns.since.take(matches.numbers).to_pylist()

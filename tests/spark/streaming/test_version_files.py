@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.strategies import strings, times, values
 from tidegate import StateError
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import Difference, Version
+from tidegate.matching.history.versions import Version, VersionDifference
 from tidegate.spark.streaming.version_files import (
     change_as_json,
     change_of_json,
@@ -41,7 +41,7 @@ def test_changes_come_back(change: Change) -> None:
 
 @given(st.lists(versions, max_size=2), st.lists(versions, max_size=2))
 def test_differences_come_back(before: list[Version], after: list[Version]) -> None:
-    difference = Difference(tuple(before), tuple(after))
+    difference = VersionDifference(tuple(before), tuple(after))
     again = difference_of_json(json.loads(json.dumps(difference_as_json(difference))))
     assert again == difference
     for old, new in zip(before, again.before, strict=True):

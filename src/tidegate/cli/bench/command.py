@@ -19,7 +19,7 @@ from tidegate.experiments import parsing
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from tidegate.experiments.matching import Case, MatchingSpeed
+    from tidegate.experiments.matching import MatchingCase, MatchingSpeed
 
 WORKLOADS = ("market", "ranges", "equalities", "wide", "moving")
 
@@ -99,13 +99,16 @@ def bench_matching(
       tidegate bench matching --all --json
       tidegate bench matching --chart charts
     """
-    from tidegate.experiments.matching import Case, measure  # compiled code: only where needed
+    from tidegate.experiments.matching import (  # compiled code: only where needed
+        MatchingCase,
+        measure,
+    )
 
     if goals and (workload or subscriptions or chart):
         raise click.UsageError("--all has its own workloads and sizes")
     if chart and workload:
         raise click.UsageError("--chart has its own workloads")
-    case = Case("", subscriptions or 10_000, engine or "columnar", events, rounds, threads)
+    case = MatchingCase("", subscriptions or 10_000, engine or "columnar", events, rounds, threads)
     if chart:
         size = subscriptions or 1_000_000
         speeds = _chart(replace(case, subscriptions=size), engine, chart, as_json)
@@ -308,7 +311,7 @@ def _described(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:
     )
 
 
-def _compare_with_goals(case: Case, as_json: bool) -> list[MatchingSpeed]:
+def _compare_with_goals(case: MatchingCase, as_json: bool) -> list[MatchingSpeed]:
     """Measure what has a goal, and print a row for each."""
     from tidegate.experiments.matching import GOALS, measure
 
@@ -340,7 +343,9 @@ def _compare_with_goals(case: Case, as_json: bool) -> list[MatchingSpeed]:
     return speeds
 
 
-def _chart(case: Case, engine: str | None, folder: Path, as_json: bool) -> list[MatchingSpeed]:
+def _chart(
+    case: MatchingCase, engine: str | None, folder: Path, as_json: bool
+) -> list[MatchingSpeed]:
     """Measure growing sizes and draw what matching and updates cost at each."""
     from tidegate.experiments.matching import sweep
     from tidegate.matching.engine import MATCHERS

@@ -10,7 +10,7 @@ import click
 from tidegate.experiments import parametric
 from tidegate.experiments.parametric import SCENARIOS, AdaptationSpeed
 from tidegate.routing.substrates import SUBSTRATES
-from tidegate.simulation.parametric import Way
+from tidegate.simulation.parametric import ChangeMethod
 
 _tell = partial(click.echo, err=True)
 
@@ -51,7 +51,7 @@ def bench_parametric(
         )
     for name in [scenario] if scenario else SCENARIOS:
         for rate in changes or parametric.RATES[name]:
-            for way in Way:
+            for way in ChangeMethod:
                 speed = parametric.measure(name, way, rate, substrate, seconds, _tell)
                 click.echo(json.dumps(parametric.row(speed)) if as_json else _line(speed))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.input_file import Advance, InputFile
-from tidegate.cli.files.rows import Layout, read_rows
+from tidegate.cli.files.rows import RowLayout, read_rows
 from tidegate.matching.history.changes import FIELDS, Change
 
-_LAYOUT = Layout("a change", FIELDS, ("time", "op", "id"), Change.of)
+_LAYOUT = RowLayout("a change", FIELDS, ("time", "op", "id"), Change.of)
 
 
 def read_changes(file: InputFile, bad: BadLines, advance: Advance) -> list[tuple[int, Change]]:

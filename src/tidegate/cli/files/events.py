@@ -20,8 +20,8 @@ from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.input_file import Advance, InputFile
 from tidegate.errors import BadValueError, EventError, TidegateError
 from tidegate.language.events import Event
-from tidegate.language.values import Value, parse_timestamp, to_micros
-from tidegate.matching.batches import EventBatch, micros_of
+from tidegate.language.values import Value, parse_timestamp, to_us
+from tidegate.matching.batches import EventBatch, times_us_of
 from tidegate.matching.json_lines import decode_line
 
 CHUNK_EVENTS = 20_000
@@ -119,20 +119,20 @@ class EventChunk:
 
     def in_time(self) -> tuple[EventChunk, npt.NDArray[np.int64]]:
         """The events in the order of their times, and those times."""
-        micros = self.micros()
-        order = np.argsort(micros, kind="stable")
+        time_us = self.time_us()
+        order = np.argsort(time_us, kind="stable")
         if isinstance(self.events, pa.Table):
             ordered: Sequence[Event] | pa.Table = self.events.take(order)
         else:
             ordered = [self.events[place] for place in order.tolist()]
-        return EventChunk(self.indexes[order], ordered, self.event_time), micros[order]
+        return EventChunk(self.indexes[order], ordered, self.event_time), time_us[order]
 
-    def micros(self) -> npt.NDArray[np.int64]:
+    def time_us(self) -> npt.NDArray[np.int64]:
         """The times of the events, in microseconds since 1970."""
         if isinstance(self.events, pa.Table) and self.event_time is not None:
             column = EventBatch.of(self.events.select([self.event_time])).columns[0][1]
-            return micros_of(column, self.event_time)
-        return np.array([to_micros(each.time) for each in self.one_by_one() if each.time], np.int64)
+            return times_us_of(column, self.event_time)
+        return np.array([to_us(each.time) for each in self.one_by_one() if each.time], np.int64)
 
     def one_by_one(self) -> Iterable[Event]:
         """The events, each with its time."""

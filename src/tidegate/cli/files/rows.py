@@ -18,7 +18,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Generic[Made]):
+class RowLayout(Generic[Made]):
     """What the rows of a file are, which fields they may and must have, and how one is taken."""
 
     what: str
@@ -28,7 +28,7 @@ class Layout(Generic[Made]):
 
 
 def read_rows(
-    file: InputFile, layout: Layout[Made], bad: BadLines, advance: Advance
+    file: InputFile, layout: RowLayout[Made], bad: BadLines, advance: Advance
 ) -> Iterator[tuple[int, Made]]:
     """What each row of a file is, with its number; bad rows are noted."""
     for number, raw in _rows(file, layout, advance):
@@ -41,7 +41,7 @@ def read_rows(
 
 
 def _rows(
-    file: InputFile, layout: Layout[Made], advance: Advance
+    file: InputFile, layout: RowLayout[Made], advance: Advance
 ) -> Iterator[tuple[int, bytes | dict[str, object]]]:
     if not file.is_parquet:
         yield from file.lines(advance)
@@ -54,7 +54,7 @@ def _rows(
             raise file.error(error) from None
 
 
-def _check_columns(file: InputFile, layout: Layout[Made]) -> None:
+def _check_columns(file: InputFile, layout: RowLayout[Made]) -> None:
     """Refuse a Parquet file as a whole where each of its rows would be wrong."""
     names = file.schema.names
     twice = [name for name in names if names.count(name) > 1]

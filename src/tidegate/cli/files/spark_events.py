@@ -49,7 +49,7 @@ class SparkEvents:
             batch = EventBatch.of_events(chunk.events)
         columns: dict[str, Any] = {INDEX: pa.array(chunk.indexes, pa.int64())}
         if self._has_times:
-            columns[TIME] = pa.array(chunk.micros()).cast(_TIME_TYPE)
+            columns[TIME] = pa.array(chunk.time_us()).cast(_TIME_TYPE)
         for attribute, column in batch.columns:
             plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             if not pa.types.is_null(plain.type):

@@ -7,14 +7,14 @@ from itertools import islice
 
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.input_file import Advance, InputFile
-from tidegate.cli.files.rows import Layout, read_rows
+from tidegate.cli.files.rows import RowLayout, read_rows
 from tidegate.errors import TidegateError
 from tidegate.matching.engine import Engine
 from tidegate.matching.records import FIELDS, SubscriptionRecord
 
 AT_ONCE_MAX = 100_000
 
-_LAYOUT = Layout("a subscription", FIELDS, ("id", "filter"), SubscriptionRecord.of)
+_LAYOUT = RowLayout("a subscription", FIELDS, ("id", "filter"), SubscriptionRecord.of)
 
 Numbered = tuple[int, SubscriptionRecord]
 """A subscription and the number of its row in the file."""

@@ -16,7 +16,7 @@ from types import UnionType
 
 from tidegate.language.algebra.extremes import tight_range_of
 from tidegate.language.algebra.normal_form import NormalForm, disjuncts, is_ground, plainly
-from tidegate.language.algebra.ranges import ANY_NUMBER, Range, Stretch, stays_at_most
+from tidegate.language.algebra.ranges import ANY_NUMBER, ElapsedRange, Range, stays_at_most
 from tidegate.language.algebra.value_sets import ValueSet, union
 from tidegate.language.expressions import Constant, Elapsed, Expression
 from tidegate.language.syntax import (
@@ -34,12 +34,12 @@ _UPPER = (Operator.LESS, Operator.LESS_EQUAL)
 _LOWER = (Operator.GREATER, Operator.GREATER_EQUAL)
 
 
-def over_estimate(node: Node, stretch: Stretch) -> Node:
+def over_estimate(node: Node, stretch: ElapsedRange) -> Node:
     """A filter of constants that matches whatever ``node`` matches during the stretch."""
     return map_predicates(node, lambda predicate: _estimate(predicate, stretch, _over))
 
 
-def under_estimate(node: Node, stretch: Stretch) -> Node:
+def under_estimate(node: Node, stretch: ElapsedRange) -> Node:
     """A filter of constants that matches only what ``node`` matches all through the stretch."""
     return map_predicates(node, lambda predicate: _estimate(predicate, stretch, _under))
 
@@ -61,7 +61,7 @@ def relaxed(node: Node, unknown: type[Expression] | UnionType) -> Node:
 _Estimate = Callable[[str, Operator, Range | None], Node]
 
 
-def _estimate(predicate: Predicate, stretch: Stretch, of_range: _Estimate) -> Node:
+def _estimate(predicate: Predicate, stretch: ElapsedRange, of_range: _Estimate) -> Node:
     if all(is_ground(operand) for operand in predicate.operands):
         return predicate
     name, operands = predicate.attribute, predicate.operands
@@ -117,7 +117,7 @@ def _under(name: str, operator: Operator, values: Range | None) -> Node:
             return Truth(False)
 
 
-def covers_during(wide: Node, narrow: Node, stretch: Stretch, lead: float = 0.0) -> bool:
+def covers_during(wide: Node, narrow: Node, stretch: ElapsedRange, lead: float = 0.0) -> bool:
     """Whether, at every moment of the stretch, ``wide`` surely matches whatever ``narrow`` does.
 
     The stretch is told by the clock of ``wide``; that of ``narrow`` is ``lead`` seconds ahead.
@@ -134,7 +134,7 @@ _Predicates = tuple[Predicate, ...]
 
 
 def _conjunction_covers(
-    wide: _Predicates, narrow: _Predicates, stretch: Stretch, lead: float
+    wide: _Predicates, narrow: _Predicates, stretch: ElapsedRange, lead: float
 ) -> bool:
     most = _most(narrow, stretch.shifted(lead))
     return all(
@@ -147,7 +147,7 @@ def _conjunction_covers(
     )
 
 
-def _most(conjunction: _Predicates, stretch: Stretch) -> dict[str, ValueSet]:
+def _most(conjunction: _Predicates, stretch: ElapsedRange) -> dict[str, ValueSet]:
     """The values that each attribute can have at some moment of the stretch."""
     most: dict[str, ValueSet] = {}
     for predicate in conjunction:
@@ -163,7 +163,7 @@ def _values(estimate: Node) -> ValueSet:
     return union(values for conjunction in forms for values in conjunction.sets.values())
 
 
-def _implies(narrow: Predicate, wide: Predicate, stretch: Stretch, lead: float) -> bool:
+def _implies(narrow: Predicate, wide: Predicate, stretch: ElapsedRange, lead: float) -> bool:
     """Whether a comparison follows from another on the same attribute, at every moment."""
     if narrow == wide and (lead == 0.0 or not _uses_elapsed(wide)):
         return True

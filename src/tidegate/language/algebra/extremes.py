@@ -19,7 +19,13 @@ import math
 from dataclasses import dataclass
 from itertools import count
 
-from tidegate.language.algebra.ranges import Range, Stretch, call_range, combine_ranges, range_of
+from tidegate.language.algebra.ranges import (
+    ElapsedRange,
+    Range,
+    call_range,
+    combine_ranges,
+    range_of,
+)
 from tidegate.language.expressions import (
     CHOICES,
     FUNCTIONS,
@@ -43,7 +49,7 @@ _LIBRARY = 16 * _ROUNDING
 _TINY = 1e-300
 
 
-def tight_range_of(expression: Expression, stretch: Stretch) -> Range | None:
+def tight_range_of(expression: Expression, stretch: ElapsedRange) -> Range | None:
     """What a numeric expression can become, as ``range_of`` says it, but not much too wide.
 
     >>> slow = Arithmetic("-", Elapsed(), Arithmetic("/", Elapsed(), Constant(2)))
@@ -64,7 +70,7 @@ def tight_range_of(expression: Expression, stretch: Stretch) -> Range | None:
     return Range(max(low, plain.low), min(high, plain.high))
 
 
-def _by_parts(expression: Expression, stretch: Stretch) -> Range | None:
+def _by_parts(expression: Expression, stretch: ElapsedRange) -> Range | None:
     """The range that follows from those of the parts: of what is not smooth as a whole."""
     match expression:
         case Arithmetic(operator, left, right):
@@ -78,7 +84,7 @@ def _by_parts(expression: Expression, stretch: Stretch) -> Range | None:
             return None
 
 
-def _greatest(expression: Expression, stretch: Stretch, whole: _Form) -> float:
+def _greatest(expression: Expression, stretch: ElapsedRange, whole: _Form) -> float:
     """A bound on what an expression becomes at the most."""
     serial = count()
     known = max(whole.first, whole.last)
@@ -118,7 +124,7 @@ class _Form:
         return max(abs(self.range.low), abs(self.range.high))
 
 
-def _form(expression: Expression, stretch: Stretch) -> _Form | None:
+def _form(expression: Expression, stretch: ElapsedRange) -> _Form | None:
     """The form of an expression; None where nothing is known of its slope."""
     made: _Form | None = None
     match expression:
@@ -241,7 +247,7 @@ def _chosen(function: str, forms: list[_Form], values: Range) -> _Form:
     return _Form(values, slope, max(each.error for each in forms), first, last)
 
 
-def _narrowed(form: _Form | None, stretch: Stretch) -> _Form | None:
+def _narrowed(form: _Form | None, stretch: ElapsedRange) -> _Form | None:
     """A form whose range is within the cones that its slope allows."""
     if form is None:
         return None

@@ -40,8 +40,8 @@ class _End:
 END = _End()
 
 # Values of one kind or END. Python cannot say "ordered with its like" for a union of types.
-Point = Any
-Span = tuple[Point, Point]
+Endpoint = Any
+Span = tuple[Endpoint, Endpoint]
 
 _FIRST: dict[Kind, Value] = {
     Kind.BOOLEAN: False,
@@ -56,7 +56,7 @@ _DENSE = 2**52
 """Up to here, there is a float between any two integers."""
 
 
-def next_value(value: Value) -> Point:
+def next_value(value: Value) -> Endpoint:
     """The smallest value of the same kind that is greater, or END.
 
     >>> next_value(1), next_value(2**53), next_value("a"), next_value(True)
@@ -98,7 +98,7 @@ def previous_value(value: Value) -> Value | None:
     return -_number_after(-value, -INT_MAX, -INT_MIN)
 
 
-def next_prefix(prefix: str) -> Point:
+def next_prefix(prefix: str) -> Endpoint:
     """The smallest string greater than all that start with ``prefix``, or END.
 
     >>> next_prefix("ab"), next_prefix("")
@@ -186,7 +186,7 @@ class Intervals:
     def complement(self) -> Intervals:
         """The values of the kind that are not in the set."""
         gaps: list[Span] = []
-        low: Point = _FIRST[self.kind]
+        low: Endpoint = _FIRST[self.kind]
         for span in self.spans:
             if low < span[0]:
                 gaps.append((low, span[0]))
@@ -230,7 +230,7 @@ def members(span: Span) -> list[Value] | None:
     return found
 
 
-def _low(span: Span) -> Point:
+def _low(span: Span) -> Endpoint:
     return span[0]
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 ANY_CHAR, ANY_RUN = "_", "%"
 
-Token = str
+GlobToken = str
 """One character taken literally is written with a leading `=`; `_` and `%` stand for themselves."""
 
 
@@ -31,13 +31,13 @@ class Glob:
     (True, False)
     """
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[GlobToken, ...]
 
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Glob:
         """Read a pattern; raises GlobError."""
-        tokens: list[Token] = []
+        tokens: list[GlobToken] = []
         position = 0
         while position < len(text):
             char = text[position]
@@ -110,10 +110,10 @@ class Glob:
             reached = {j for i in reached if (j := self._after(i, token)) is not None}
         return len(self.tokens) in reached
 
-    def _at(self, index: int) -> Token | None:
+    def _at(self, index: int) -> GlobToken | None:
         return self.tokens[index] if index < len(self.tokens) else None
 
-    def _after(self, index: int, token: Token) -> int | None:
+    def _after(self, index: int, token: GlobToken) -> int | None:
         own = self._at(index)
         if own == ANY_RUN:
             return index
@@ -144,14 +144,14 @@ def escape(text: str) -> str:
     return re.sub(r"([%_\\])", r"\\\1", text)
 
 
-def literal(text: str) -> list[Token]:
+def literal(text: str) -> list[GlobToken]:
     """The tokens of a text taken literally."""
     return ["=" + char for char in text]
 
 
-def _tidy(tokens: list[Token]) -> tuple[Token, ...]:
+def _tidy(tokens: list[GlobToken]) -> tuple[GlobToken, ...]:
     """Between literals, single characters first and at most one run behind them."""
-    tidy: list[Token] = []
+    tidy: list[GlobToken] = []
     for token in tokens:
         if token == ANY_CHAR and tidy and tidy[-1] == ANY_RUN:
             tidy.insert(-1, ANY_CHAR)
@@ -170,7 +170,7 @@ class _Piece:
 
 @lru_cache(maxsize=4096)
 def _pieces(glob: Glob) -> list[_Piece]:
-    pieces: list[list[Token]] = [[]]
+    pieces: list[list[GlobToken]] = [[]]
     for token in glob.tokens:
         if token == ANY_RUN:
             pieces.append([])

@@ -15,8 +15,8 @@ from itertools import islice, pairwise, product
 
 from tidegate.language.algebra.intervals import (
     END,
+    Endpoint,
     Intervals,
-    Point,
     Span,
     is_point,
     members,
@@ -172,13 +172,13 @@ def numbers_between(comparisons: Sequence[Comparison]) -> Span | None:
     Where nothing lies between the bounds, the low one is not below the high one.
     """
     low: float = -math.inf
-    high: Point = END
+    high: Endpoint = END
     for operator, value in comparisons:
         if type(value) is not float and type(value) is not int:
             return None
         match operator:
             case Operator.LESS:
-                above: Point = value
+                above: Endpoint = value
             case Operator.LESS_EQUAL:
                 above = next_value(value)
             case Operator.GREATER_EQUAL:

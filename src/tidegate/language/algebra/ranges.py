@@ -37,7 +37,7 @@ _LEAVES_MAX = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ElapsedRange:
     """The values of `t` from ``start`` to ``end``, both included, in seconds.
 
     ``end`` may be infinite; `t` itself never is.
@@ -52,16 +52,16 @@ class Stretch:
                 f"a stretch of time cannot go from {self.start} to {self.end} seconds"
             )
 
-    def halves(self) -> tuple[Stretch, Stretch]:
+    def halves(self) -> tuple[ElapsedRange, ElapsedRange]:
         """The stretch in two parts that share their border; in half if it has an end."""
         endless = math.isinf(self.end)
         middle = 2 * abs(self.start) + 1 if endless else self.start / 2 + self.end / 2
         middle = min(max(self.start, middle), self.end, sys.float_info.max)  # rounding, overflow
-        return Stretch(self.start, middle), Stretch(middle, self.end)
+        return ElapsedRange(self.start, middle), ElapsedRange(middle, self.end)
 
-    def shifted(self, seconds: float) -> Stretch:
+    def shifted(self, seconds: float) -> ElapsedRange:
         """The same stretch on a clock that is so many seconds ahead."""
-        return Stretch(self.start + seconds, self.end + seconds)
+        return ElapsedRange(self.start + seconds, self.end + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Range:
 ANY_NUMBER = Range(-math.inf, math.inf, partial=True)
 
 
-def range_of(expression: Expression, stretch: Stretch) -> Range | None:
+def range_of(expression: Expression, stretch: ElapsedRange) -> Range | None:
     """What a numeric expression can become; None if it surely is no number.
 
     >>> range_of(Arithmetic("+", Constant(-3), Elapsed()), Stretch(0, 10))
@@ -223,7 +223,7 @@ def _widened(low: float, high: float, least: float, most: float, partial: bool) 
 
 
 def stays_at_most(
-    a: Expression, b: Expression, stretch: Stretch, *, a_lead: float = 0.0, b_lead: float = 0.0
+    a: Expression, b: Expression, stretch: ElapsedRange, *, a_lead: float = 0.0, b_lead: float = 0.0
 ) -> bool:
     """Whether ``a`` is surely never greater than ``b`` while `t` runs over the stretch.
 
@@ -238,7 +238,7 @@ def stays_at_most(
     left, right = _Timed(a, stretch, a_lead), _Timed(b, stretch, b_lead)
     if any(each is None or each.partial for each in (left.range(), right.range())):
         return False
-    return _Comparison(_LEAVES_MAX).at_most(left, right, _HALVINGS_MAX)
+    return _OrderProof(_LEAVES_MAX).at_most(left, right, _HALVINGS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class _Timed:
     """An expression that is defined all through a stretch, and how far its clock is ahead."""
 
     expression: Expression
-    stretch: Stretch
+    stretch: ElapsedRange
     lead: float
 
     def range(self) -> Range | None:
@@ -255,7 +255,7 @@ class _Timed:
     def part(self, expression: Expression) -> _Timed:
         return _Timed(expression, self.stretch, self.lead)
 
-    def during(self, stretch: Stretch) -> _Timed:
+    def during(self, stretch: ElapsedRange) -> _Timed:
         return _Timed(self.expression, stretch, self.lead)
 
     def sums(self) -> Iterator[tuple[_Timed, _Timed]]:
@@ -276,7 +276,7 @@ class _Timed:
                 return self, self.part(Constant(1))
 
 
-class _Comparison:
+class _OrderProof:
     """One run of ``stays_at_most``, which looks at no more than so many leaves."""
 
     def __init__(self, leaves_max: int) -> None:

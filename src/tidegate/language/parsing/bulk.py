@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from tidegate.errors import FilterError
-from tidegate.language.expressions import Constant, Parameter
+from tidegate.language.expressions import Constant, ParameterRef
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parsing.parser import Parser
 from tidegate.language.parsing.templates import Template, Term, UnusualLiteralError, conjunction
@@ -155,7 +155,7 @@ class BulkParser:
             self._kept_chars = chars
 
 
-def _is_plain(text: str, filled: list[Constant | Parameter], literals: list[Literal]) -> bool:
+def _is_plain(text: str, filled: list[Constant | ParameterRef], literals: list[Literal]) -> bool:
     """Whether the cut found the literals that the parser found, and each of them has a slot.
 
     One without a slot, as in `true or x < 1`, would go unchecked in later texts.

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from tidegate.errors import FilterError
 from tidegate.language.algebra.like import Glob, GlobError
 from tidegate.language.durations import UNITS
-from tidegate.language.expressions import Constant, Expression, Parameter, Variable, children
+from tidegate.language.expressions import Constant, Expression, ParameterRef, Variable, children
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parsing.cursor import Cursor, guess
 from tidegate.language.parsing.tokens import Token, TokenKind
@@ -256,7 +256,7 @@ class Parser:
     def _string_operand(self, operator: Operator) -> Expression:
         start = self._at.token
         operand = self._values.operand(operator.value)
-        if isinstance(operand, (Parameter, Variable)):
+        if isinstance(operand, (ParameterRef, Variable)):
             return operand
         if not isinstance(operand, Constant) or not isinstance(operand.value, str):
             raise self._at.error(f"`{operator.value}` compares with a string, in quotes", start)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.errors import BadValueError
-from tidegate.language.expressions import Constant, Parameter, Slot
+from tidegate.language.expressions import Constant, ParameterRef, Slot
 from tidegate.language.parsing.tokens import TokenKind, unquote
 from tidegate.language.parsing.value_parser import Literal
 from tidegate.language.shapes import Row, Shape, order, row_of, shifted
@@ -40,7 +40,7 @@ class Template:
 
     @classmethod
     def of(
-        cls, shape: Shape, filled: list[Constant | Parameter], literals: list[Literal]
+        cls, shape: Shape, filled: list[Constant | ParameterRef], literals: list[Literal]
     ) -> Template:
         """What is learned from a text that was parsed and split."""
         places = {id(literal.constant): index for index, literal in enumerate(literals)}
@@ -99,7 +99,7 @@ class Term:
 def conjunction(terms: Iterable[tuple[Term, int]]) -> Template:
     """The template of terms joined by `and`, each with how many literals stand before its own."""
     predicates: list[Predicate] = []
-    base: list[Value | Parameter] = []
+    base: list[Value | ParameterRef] = []
     fills: list[Fill] = []
     for term, before in sorted(terms, key=_order):
         begin = len(base)

@@ -25,7 +25,7 @@ from tidegate.language.expressions import (
     Expression,
     Negated,
     Now,
-    Parameter,
+    ParameterRef,
     Variable,
 )
 from tidegate.language.parsing.cursor import Cursor, guess
@@ -105,7 +105,7 @@ class ValueParser:
                 self._at.advance()
                 return self._literal(Constant(self.unquoted(token)), token)
             case TokenKind.PARAMETER:
-                return Parameter(self._at.advance().text[1:])
+                return ParameterRef(self._at.advance().text[1:])
             case TokenKind.VARIABLE:
                 return Variable(self._at.advance().text[1:])
             case TokenKind.NAME if token.word not in _NO_VALUES:

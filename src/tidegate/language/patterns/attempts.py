@@ -23,7 +23,7 @@ class Attempt(Generic[E]):
     """Takes events in the order of their times, gives the matches that they complete.
 
     ``steps`` says how many there are, ``within`` how many microseconds a match may take, and
-    ``matches_step(step, micros, event)`` whether an event satisfies a step.
+    ``matches_step(step, time_us, event)`` whether an event satisfies a step.
 
     >>> attempt = Attempt[str](2, None, lambda step, micros, event: event == "ab"[step])
     >>> [attempt.take(micros, event) for micros, event in enumerate("bacb")]
@@ -41,24 +41,24 @@ class Attempt(Generic[E]):
         self._within = within
         self._matches_step = matches_step
 
-    def take(self, micros: int, event: E) -> list[tuple[tuple[int, E], ...]]:
+    def take(self, time_us: int, event: E) -> list[tuple[tuple[int, E], ...]]:
         """The next event in the order of time."""
-        todo = [(micros, event)]
+        todo = [(time_us, event)]
         matches: list[tuple[tuple[int, E], ...]] = []
         while todo:
-            micros, event = todo.pop()
+            time_us, event = todo.pop()
             if self.satisfied and self._within is not None:
-                if micros - self.satisfied[0][0] > self._within:
-                    todo.append((micros, event))
+                if time_us - self.satisfied[0][0] > self._within:
+                    todo.append((time_us, event))
                     todo += reversed(self.passed)
                     self._begin_anew()
                     continue
-                if not any(self._matches_step(step, micros, event) for step in self._steps):
+                if not any(self._matches_step(step, time_us, event) for step in self._steps):
                     continue
-                self.passed.append((micros, event))
-            if not self._matches_step(len(self.satisfied), micros, event):
+                self.passed.append((time_us, event))
+            if not self._matches_step(len(self.satisfied), time_us, event):
                 continue
-            self.satisfied.append((micros, event))
+            self.satisfied.append((time_us, event))
             if len(self.satisfied) == len(self._steps):
                 matches.append(tuple(self.satisfied))
                 self._begin_anew()

@@ -40,7 +40,7 @@ class Pattern:
         return tuple(dict.fromkeys(name for step in self.steps for name in step.parameters))
 
     @property
-    def within_micros(self) -> int | None:
+    def within_us(self) -> int | None:
         """At most how long a match may take, in microseconds, as times are counted."""
         return None if self.within_s is None else round(self.within_s * 1e6)
 

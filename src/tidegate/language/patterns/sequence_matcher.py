@@ -25,7 +25,7 @@ from tidegate.language.filters import environment_of
 from tidegate.language.patterns.attempts import Attempt
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.semantics import holds
-from tidegate.language.values import to_micros, to_time
+from tidegate.language.values import to_time, to_us
 
 Match = tuple[Event, ...]
 """The events that satisfied the steps of a pattern, in order."""
@@ -62,7 +62,7 @@ class SequenceMatcher:
         self.late_count = 0
         self._pattern = pattern
         self._values = environment_of(parameters, variables)
-        self._since = None if since is None else to_micros(to_time(since, "since"))
+        self._since = None if since is None else to_us(to_time(since, "since"))
         if not 0 <= lateness_s <= LATENESS_S_MAX:
             raise BadValueError(f"lateness_s must lie between 0 and {LATENESS_S_MAX:.0f}")
         self._lateness = round(lateness_s * 1e6)
@@ -71,29 +71,27 @@ class SequenceMatcher:
         self._pending: list[tuple[int, int, Event]] = []
         self._arrivals = 0
         self._latest: int | None = None
-        self._attempt = Attempt[Event](
-            len(pattern.steps), pattern.within_micros, self._matches_step
-        )
+        self._attempt = Attempt[Event](len(pattern.steps), pattern.within_us, self._matches_step)
 
     def feed(self, event: Event) -> list[Match]:
         """Take one event; gives the matches that are complete now, in order."""
         if event.time is None:
             raise EventError("an event of a sequence needs its publication time")
-        micros = to_micros(event.time)
-        latest = micros if self._latest is None else max(self._latest, micros)
+        time_us = to_us(event.time)
+        latest = time_us if self._latest is None else max(self._latest, time_us)
         border = latest - self._lateness
-        if micros < border:
+        if time_us < border:
             self.late_count += 1
             if self._on_late is not None:
                 self._on_late(event)
             return []
-        first = min(micros, self._pending[0][0]) if self._pending else micros
+        first = min(time_us, self._pending[0][0]) if self._pending else time_us
         if len(self._pending) >= self._pending_max and first > border:
             raise LateEventsError(
                 f"{self._pending_max} events wait for earlier ones; "
                 "allow less lateness or a larger pending_max"
             )
-        heapq.heappush(self._pending, (micros, self._arrivals, event))
+        heapq.heappush(self._pending, (time_us, self._arrivals, event))
         self._arrivals += 1
         self._latest = latest
         return self._take_until(border)
@@ -106,13 +104,13 @@ class SequenceMatcher:
         """Take the waiting events up to ``border``, behind which earlier ones may still come."""
         matches: list[Match] = []
         while self._pending and (border is None or self._pending[0][0] <= border):
-            micros, _, event = heapq.heappop(self._pending)
-            found = self._attempt.take(micros, event)
+            time_us, _, event = heapq.heappop(self._pending)
+            found = self._attempt.take(time_us, event)
             matches += [tuple(event for _, event in match) for match in found]
         return matches
 
-    def _matches_step(self, step: int, micros: int, event: Event) -> bool:
-        t = 0.0 if self._since is None else (micros - self._since) / 1e6
+    def _matches_step(self, step: int, time_us: int, event: Event) -> bool:
+        t = 0.0 if self._since is None else (time_us - self._since) / 1e6
         node = self._pattern.steps[step].node
         environment = replace(self._values, t=t, now=event.time)
         return holds(node, event.attributes, environment)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.language.expressions import as_float
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.matching.arrays import F64, I32, I64, NO_TIME
 from tidegate.matching.batches import Column, EventBatch, presence
 from tidegate.matching.columnar.cell_kinds import BOOLEAN, STRING, TIME
@@ -27,14 +27,14 @@ class Encoded(NamedTuple):
     set_value: F64
 
 
-def tell_times(encoded: Encoded, channels: Channels, micros: I64) -> None:
+def tell_times(encoded: Encoded, channels: Channels, times_us: I64) -> None:
     """Let lifetimes see when events are judged, NO_TIME for those that have no time."""
     channel = channels.known_lifetime
     if channel is not None:
-        encoded.matrix[:, channel] = np.where(micros == NO_TIME, np.nan, micros)
+        encoded.matrix[:, channel] = np.where(times_us == NO_TIME, np.nan, times_us)
 
 
-class _Sets:
+class _SetCollector:
     """Collects sets of numbers."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: Stri
     """One event, as a matrix of one row."""
     numbers = [math.nan] * max(1, len(channels))
     of_attribute = channels.of_attribute
-    sets = _Sets()
+    sets = _SetCollector()
     for name, value in attributes.items():
         for kind, channel in of_attribute.get(name, ()):
             if kind == _KIND_OF_TYPE[type(value)]:
@@ -88,7 +88,7 @@ def _as_float(value: Value, pool: StringPool) -> float:
     if isinstance(value, str):
         return float(pool.find(value))
     if isinstance(value, datetime):
-        return float(to_micros(value))
+        return float(to_us(value))
     return value + 0.0
 
 
@@ -102,7 +102,7 @@ def encode_columns(
     """Some events of a batch, as a matrix."""
     matrix = np.full((length, max(1, len(channels))), np.nan)
     written: set[int] = set()
-    sets = _Sets()
+    sets = _SetCollector()
     for name, column in columns:
         for kind, channel in channels.of_attribute.get(name, ()):
             some = column.slice(begin, length)
@@ -168,12 +168,12 @@ def encode_variables(variables: Mapping[str, Value], channels: Channels) -> F64:
     return np.array([[math.nan if each is None else each for each in found]])
 
 
-def encode_variables_of(batch: EventBatch, micros: I64, channels: Channels) -> F64:
+def encode_variables_of(batch: EventBatch, times_us: I64, channels: Channels) -> F64:
     """The same for some events of a batch: a row for each, or one if they differ in none."""
     provided = [name for name in channels.variables if batch.known.is_provided(name)]
     if not provided:
         return encode_variables(batch.known.at(None), channels)
-    times, which = np.unique(micros, return_inverse=True)
+    times, which = np.unique(times_us, return_inverse=True)
     moments = [batch.variables_at(None if time == NO_TIME else time) for time in times.tolist()]
     rows: F64 = np.concatenate([encode_variables(each, channels) for each in moments])[which]
     return rows

@@ -27,7 +27,7 @@ from tidegate.matching.columnar.kernels.part import (
     GONE,
     MOVING,
     SHARED,
-    Packed,
+    PackedPart,
     Part,
     pack,
     unpack,
@@ -41,7 +41,7 @@ from tidegate.matching.columnar.kernels.rewrite import (
     rewrite_entry,
 )
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.columnar.time_window import Stretch, Times
+from tidegate.matching.columnar.time_window import EventTimes, TimeWindow
 
 OPEN_ENTRIES_MAX = 512
 MERGE_RATIO = 4
@@ -59,8 +59,8 @@ _NOTHING_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
 class IndexPart:
     """A part, packed for the kernel and as its fields; both are the same memory."""
 
-    def __init__(self, packed: Packed, lifetime: int | None = None) -> None:
-        self.packed: Packed = packed
+    def __init__(self, packed: PackedPart, lifetime: int | None = None) -> None:
+        self.packed: PackedPart = packed
         self.part: Part = unpack(packed)
         self.longest = int(np.diff(self.part.segment_first).max(initial=0))
         self.moves = len(self.part.motion) > 0
@@ -74,7 +74,7 @@ class IndexPart:
     def __len__(self) -> int:
         return self.part.entries
 
-    def may_match(self, times: Times) -> bool:
+    def may_match(self, times: EventTimes) -> bool:
         """Whether it has entries that events of such times could match."""
         begin, end = self._extent
         return len(self) > 0 and (begin == -np.inf or (times.begin <= end and begin <= times.end))
@@ -94,13 +94,13 @@ class Index:
         self._part_of: I32 = np.zeros(0, np.int32)
         self._place_of: I32 = np.zeros(0, np.int32)
         self._places_of: dict[int, list[int]] = {}
-        self._stretch: Stretch | None = None
+        self._stretch: TimeWindow | None = None
         self._enclosed_for = _NOTHING_ENCLOSED
         self._enclosings = 0
         self._room = np.empty(ROOM)
 
     @property
-    def stretch(self) -> Stretch | None:
+    def stretch(self) -> TimeWindow | None:
         """What the bounds that move are enclosed for; None if they are not."""
         return self._stretch
 
@@ -109,7 +109,7 @@ class Index:
         """Whether there are bounds that move."""
         return self._new_moves or any(each.moves for each in self.parts)
 
-    def enclose(self, stretch: Stretch) -> None:
+    def enclose(self, stretch: TimeWindow) -> None:
         """Have the bounds that move hold for another stretch of time."""
         self._set_stretch(stretch)
         self._enclosings += 1
@@ -120,7 +120,7 @@ class Index:
             elif each.moves:
                 _enclose(each.packed, stretch)
 
-    def _set_stretch(self, stretch: Stretch | None) -> None:
+    def _set_stretch(self, stretch: TimeWindow | None) -> None:
         self._stretch = stretch
         if stretch is not None:
             self._enclosed_for = stretch.times, stretch.variables
@@ -288,7 +288,7 @@ class Index:
         into.note(f"{name}.parts", len(self.parts))
         into.note(f"{name}.stretch", None if self._stretch is None else self._stretch.as_json())
         for number, each in enumerate(self.parts):
-            for field in Packed._fields:
+            for field in PackedPart._fields:
                 into.array(f"{name}.part{number}.{field}", getattr(each.packed, field))
 
     @classmethod
@@ -299,7 +299,9 @@ class Index:
         index._place_of = source.array(f"{name}.place_of")
         index.parts = [
             IndexPart(
-                Packed(*(source.array(f"{name}.part{number}.{each}") for each in Packed._fields)),
+                PackedPart(
+                    *(source.array(f"{name}.part{number}.{each}") for each in PackedPart._fields)
+                ),
                 index.lifetime,
             )
             for number in range(source.note(f"{name}.parts"))
@@ -308,7 +310,7 @@ class Index:
             index._note_shared(each.part)
             each.gone = int(np.count_nonzero(each.part.flags & GONE))
         stretch = source.note(f"{name}.stretch")
-        index._set_stretch(None if stretch is None else Stretch.of_json(stretch))
+        index._set_stretch(None if stretch is None else TimeWindow.of_json(stretch))
         return index
 
 
@@ -318,7 +320,7 @@ def _empty_part() -> Part:
     return flat(nothing, np.zeros(1, np.int32))
 
 
-def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
+def _enclosed(entries: Entries, program: I32, stretch: TimeWindow) -> Entries:
     """Entries with the envelopes of the bounds that move."""
     if not np.any(entries.flags & MOVING):
         return entries
@@ -329,7 +331,7 @@ def _enclosed(entries: Entries, program: I32, stretch: Stretch) -> Entries:
     return replace(entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy())
 
 
-def _enclose(packed: Packed, stretch: Stretch) -> None:
+def _enclose(packed: PackedPart, stretch: TimeWindow) -> None:
     at, i32, i64, f32, f64, u64, _ = packed
     times, variables = stretch.times, stretch.variables
     enclose_part(at, i32, i64, f32, f64, u64, times, variables, np.empty(ROOM))

@@ -51,7 +51,7 @@ from tidegate.matching.columnar.locks import SharedLock
 from tidegate.matching.columnar.memory import give_back_memory
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.columnar.store.table import SubscriptionTable
-from tidegate.matching.columnar.time_window import NO_TIMES, Foresight, Stretch, Times
+from tidegate.matching.columnar.time_window import NO_TIMES, EventTimes, TimeWindow, WindowLength
 from tidegate.matching.columnar.update_plans import Rewriter
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -62,12 +62,12 @@ MANY_ENTRIES = 50_000
 LENGTH_CLASS_BITS = 4
 """Versions of the past belong together if one lived less than 2**4 times as long as the other."""
 
-_Found = tuple[I32, I32, U8]
+_EntryPairs = tuple[I32, I32, U8]
 """Pairs of an event and an entry: events, subscriptions, flags."""
-_NOTHING_FOUND: _Found = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
+_NOTHING_FOUND: _EntryPairs = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
 
 
-class _Pairs(NamedTuple):
+class _SubscriptionPairs(NamedTuple):
     """Pairs of an event and a subscription, by number; and the ids of numbers at that moment."""
 
     events: I64
@@ -75,7 +75,7 @@ class _Pairs(NamedTuple):
     ids: pa.StringArray
 
 
-class _Room(threading.local):
+class _ResultBuffers(threading.local):
     """Room for results, kept from call to call, for each thread its own."""
 
     def __init__(self) -> None:
@@ -102,8 +102,8 @@ class ColumnarMatcher:
         self._compiler = Compiler(self._channels, self._table.pool)
         self._index = Index()
         self._past: Index | None = None
-        self._foresight = Foresight()
-        self._room = _Room()
+        self._foresight = WindowLength()
+        self._room = _ResultBuffers()
         self._rewriter = Rewriter(self._table, self._channels)
 
     def __len__(self) -> int:
@@ -174,13 +174,13 @@ class ColumnarMatcher:
             self._index.take_away(*numbers.tolist())
             self._enter(numbers, self._index)
 
-    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
         """Have filters that are `Cached` go by their version of a time; None if they have none."""
         with self._lock:
             numbers = self._table.numbers(ids)
             self._settle()
-            self._table.set_held(numbers, micros)
-            self._index.hold(numbers, EVERY if micros is None else micros)
+            self._table.set_held(numbers, time_us)
+            self._index.hold(numbers, EVERY if time_us is None else time_us)
 
     def cached(self) -> Iterator[Subscription]:
         """The subscriptions that are evaluated now and then."""
@@ -320,7 +320,7 @@ class ColumnarMatcher:
                 return
         # no event has come yet; the first will probably come soon after the subscriptions
         unset = encode_variables({}, self._channels)
-        self._enclose(Stretch.of(Times.at(self._table.latest_since), unset), again=False)
+        self._enclose(TimeWindow.of(EventTimes.at(self._table.latest_since), unset), again=False)
 
     @property
     def _indexes(self) -> tuple[Index, ...]:
@@ -358,22 +358,22 @@ class ColumnarMatcher:
     # -- matching -----------------------------------------------------------------------------
 
     def match(self, event: Event, moment: Moment) -> list[str]:
-        times = Times.at(moment.micros)
+        times = EventTimes.at(moment.time_us)
         values = self._share(times, lambda: encode_variables(moment.variables, self._channels))
         try:
             encoded = encode_event(event.attributes, self._channels, self._table.pool)
             numbers = self._match_one(encoded, event, moment, values)
-            if not self._table.all_live(times.begin, times.end) and moment.micros is not None:
-                micros = np.full(len(numbers), moment.micros)
-                numbers = numbers[self._table.living(numbers, micros)]
+            if not self._table.all_live(times.begin, times.end) and moment.time_us is not None:
+                time_us = np.full(len(numbers), moment.time_us)
+                numbers = numbers[self._table.living(numbers, time_us)]
             return self._table.ids_of(numbers)
         finally:
             self._lock.unshare()
 
     def _match_one(self, encoded: Encoded, event: Event, moment: Moment, variables: F64) -> I32:
         """The numbers of the subscriptions that match one event."""
-        micros = np.array([NO_TIME if moment.micros is None else moment.micros], np.int64)
-        found, seen = self._match_parts(encoded, micros, variables)
+        time_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
+        found, seen = self._match_parts(encoded, time_us, variables)
         _, numbers, flags = found[0] if len(found) == 1 else _joined(found)
         if seen & VERIFY:
             good = (flags & VERIFY) == 0
@@ -392,24 +392,24 @@ class ColumnarMatcher:
         events = np.concatenate([np.zeros(0, np.int64), *(each.events for each in found)])
         return VersionMatches(events, numbers, self._table.version_columns())
 
-    def _match_chunks(self, batch: EventBatch) -> list[_Pairs]:
-        found: list[_Pairs] = []
+    def _match_chunks(self, batch: EventBatch) -> list[_SubscriptionPairs]:
+        found: list[_SubscriptionPairs] = []
         for begin in range(0, batch.length, CHUNK_EVENTS):
             length = min(CHUNK_EVENTS, batch.length - begin)
-            micros = np.full(length, NO_TIME)
-            if batch.micros is not None:
-                micros = batch.micros[begin : begin + length]
-            times = Times.of(micros)
-            encode = partial(encode_variables_of, batch, micros, self._channels)
+            time_us = np.full(length, NO_TIME)
+            if batch.times_us is not None:
+                time_us = batch.times_us[begin : begin + length]
+            times = EventTimes.of(time_us)
+            encode = partial(encode_variables_of, batch, time_us, self._channels)
             variables = self._share(times, encode)
             try:
-                events, numbers = self._match_chunk(batch, begin, micros, times, variables)
-                found.append(_Pairs(events, numbers, self._table.ids()))
+                events, numbers = self._match_chunk(batch, begin, time_us, times, variables)
+                found.append(_SubscriptionPairs(events, numbers, self._table.ids()))
             finally:
                 self._lock.unshare()
         return found
 
-    def _share(self, times: Times, encode: Callable[[], F64]) -> F64:
+    def _share(self, times: EventTimes, encode: Callable[[], F64]) -> F64:
         """Share the lock, with an index that has all entries and holds for the given times.
 
         It also holds for the values of variables, which are given back.
@@ -430,25 +430,25 @@ class ColumnarMatcher:
             with self._lock:
                 variables = encode()
                 if not self._is_enclosed(times, variables):
-                    self._enclose(Stretch.of(times, variables), again=tries > 0)
+                    self._enclose(TimeWindow.of(times, variables), again=tries > 0)
                 self._settle()
             tries += 1
 
-    def _is_enclosed(self, times: Times, variables: F64) -> bool:
+    def _is_enclosed(self, times: EventTimes, variables: F64) -> bool:
         moving = [index for index in self._indexes if index.moves]
         if not moving:
             return True
-        needed = Stretch.of(times, variables)
+        needed = TimeWindow.of(times, variables)
         return all(index.stretch is not None and index.stretch.includes(needed) for index in moving)
 
-    def _enclose(self, needed: Stretch, *, again: bool) -> None:
+    def _enclose(self, needed: TimeWindow, *, again: bool) -> None:
         """Have the index hold for a stretch of time, and for some time after it.
 
         If it does not hold although it just did, other threads have events of other times: then for
         those as well, lest each takes away what the other needs.
         """
         before = self._index.stretch
-        stretch = needed.extended(self._foresight.micros)
+        stretch = needed.extended(self._foresight.length_us)
         if before is not None:
             stretch = stretch.joined(before) if again else stretch.recalling(before)
         start = perf_counter()
@@ -457,18 +457,18 @@ class ColumnarMatcher:
         self._foresight.has_enclosed(perf_counter() - start)
 
     def _match_chunk(
-        self, batch: EventBatch, begin: int, micros: I64, times: Times, variables: F64
+        self, batch: EventBatch, begin: int, times_us: I64, times: EventTimes, variables: F64
     ) -> tuple[I64, I32]:
         encoded = encode_columns(
-            batch.columns, begin, len(micros), self._channels, self._table.pool
+            batch.columns, begin, len(times_us), self._channels, self._table.pool
         )
-        found, seen = self._match_parts(encoded, micros, variables)
+        found, seen = self._match_parts(encoded, times_us, variables)
         events, numbers, flags = found[0] if len(found) == 1 else _in_order(found)
         if seen & SHARED:
             chosen = _once_each(events, numbers, flags)
             events, numbers, flags = events[chosen], numbers[chosen], flags[chosen]
         if not self._table.all_live(times.begin, times.end):
-            living = self._table.living(numbers, micros[events])
+            living = self._table.living(numbers, times_us[events])
             events, numbers, flags = events[living], numbers[living], flags[living]
         if seen & VERIFY:
             good = (flags & VERIFY) == 0
@@ -480,25 +480,25 @@ class ColumnarMatcher:
         return events.astype(np.int64) + begin, numbers
 
     def _match_parts(
-        self, encoded: Encoded, micros: I64, variables: F64
-    ) -> tuple[list[_Found], int]:
+        self, encoded: Encoded, times_us: I64, variables: F64
+    ) -> tuple[list[_EntryPairs], int]:
         """What is found in each part, and all flags seen."""
-        tell_times(encoded, self._channels, micros)
-        times = NO_TIMES if self._past is None else Times.of(micros)
-        found: list[_Found] = []
+        tell_times(encoded, self._channels, times_us)
+        times = NO_TIMES if self._past is None else EventTimes.of(times_us)
+        found: list[_EntryPairs] = []
         seen = 0
         for part in (part for index in self._indexes for part in index.parts):
             if part.may_match(times):
-                pairs, flags = self._match_part(part, encoded, micros, variables)
+                pairs, flags = self._match_part(part, encoded, times_us, variables)
                 found.append(pairs)
                 seen |= flags
         return found or [_NOTHING_FOUND], seen
 
     def _match_part(
-        self, part: IndexPart, encoded: Encoded, micros: I64, variables: F64
-    ) -> tuple[_Found, int]:
+        self, part: IndexPart, encoded: Encoded, times_us: I64, variables: F64
+    ) -> tuple[_EntryPairs, int]:
         """All pairs of an event and an entry of a part, and all flags seen."""
-        room = max(4096, 32 * len(micros), 2 * part.longest)
+        room = max(4096, 32 * len(times_us), 2 * part.longest)
         while True:
             events, numbers, flags = self._room.of(room)
             count, seen = match_events(
@@ -515,7 +515,7 @@ class ColumnarMatcher:
         at, i32, _, _, f64, _, _ = part.packed
         matching = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint8)
         count, seen = evaluate_unsure(
-            at, i32, f64, encoded.matrix, micros, variables, np.empty(STACK_MAX),
+            at, i32, f64, encoded.matrix, times_us, variables, np.empty(STACK_MAX),
             np.empty(BLOCK_PAIRS, np.int32), *found, *matching,
         )  # fmt: skip
         self._foresight.has_evaluated(perf_counter() - start)
@@ -528,10 +528,14 @@ class ColumnarMatcher:
         return holds(subscription.filter.node, event.attributes, environment)
 
 
-def _all_of(found: list[_Pairs]) -> Matches:
+def _all_of(found: list[_SubscriptionPairs]) -> Matches:
     """Pairs of several moments; between them numbers may have gone to other subscriptions."""
     if not found:
-        found = [_Pairs(np.zeros(0, np.int64), np.zeros(0, np.int32), pa.array([], pa.string()))]
+        found = [
+            _SubscriptionPairs(
+                np.zeros(0, np.int64), np.zeros(0, np.int32), pa.array([], pa.string())
+            )
+        ]
     events = np.concatenate([each.events for each in found])
     if all(each.ids is found[0].ids for each in found):
         numbers = np.concatenate([each.numbers for each in found])
@@ -540,13 +544,13 @@ def _all_of(found: list[_Pairs]) -> Matches:
     return Matches(events, ids.dictionary_encode())
 
 
-def _joined(found: list[_Found]) -> _Found:
+def _joined(found: list[_EntryPairs]) -> _EntryPairs:
     """What was found in several parts, one behind the other."""
     events, numbers, flags = zip(*found, strict=True)
     return np.concatenate(events), np.concatenate(numbers), np.concatenate(flags)
 
 
-def _in_order(found: list[_Found]) -> _Found:
+def _in_order(found: list[_EntryPairs]) -> _EntryPairs:
     """What was found in several parts, by event."""
     events, numbers, flags = _joined(found)
     order = np.argsort(events, kind="stable")

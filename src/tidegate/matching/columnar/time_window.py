@@ -9,12 +9,12 @@ import numpy as np
 
 from tidegate.matching.arrays import F64, I64, NO_TIME
 
-FIRST_MICROS = 1_000_000
-LEAST_MICROS, MOST_MICROS = 1_000, 86_400_000_000
+FIRST_US = 1_000_000
+LEAST_US, MOST_US = 1_000, 86_400_000_000
 RATIO_MIN, RATIO_MAX = 0.5, 2.0
 
 
-class Times(NamedTuple):
+class EventTimes(NamedTuple):
     """The first and the last time of some events, in microseconds; and whether some have none.
 
     If none has one, the first is greater than the last.
@@ -25,24 +25,24 @@ class Times(NamedTuple):
     timeless: bool
 
     @classmethod
-    def of(cls, micros: I64) -> Times:
+    def of(cls, times_us: I64) -> EventTimes:
         """The times of events, NO_TIME for those that have none."""
-        known = micros[micros != NO_TIME]
+        known = times_us[times_us != NO_TIME]
         if not len(known):
             return NO_TIMES
-        return cls(int(known.min()), int(known.max()), len(known) < len(micros))
+        return cls(int(known.min()), int(known.max()), len(known) < len(times_us))
 
     @classmethod
-    def at(cls, micros: int | None) -> Times:
+    def at(cls, time_us: int | None) -> EventTimes:
         """The time of one event."""
-        return NO_TIMES if micros is None else cls(micros, micros, False)
+        return NO_TIMES if time_us is None else cls(time_us, time_us, False)
 
 
-NO_TIMES = Times(0, -1, True)
+NO_TIMES = EventTimes(0, -1, True)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimeWindow:
     """From one time to another, both included, in microseconds; and what variables can be then.
 
     A ``timeless`` one also has events that come at no time, for which `t` is 0; if it has no
@@ -56,7 +56,7 @@ class Stretch:
     variables: F64
 
     @classmethod
-    def of(cls, times: Times, variables: F64) -> Stretch:
+    def of(cls, times: EventTimes, variables: F64) -> TimeWindow:
         """The times of some events, and rows of values of variables, NaN for those unset."""
         unset = np.isnan(variables)
         least = np.where(unset, np.inf, variables).min(axis=0)
@@ -68,7 +68,7 @@ class Stretch:
         return [self.begin, self.end, self.timeless, self.variables.tolist()]
 
     @classmethod
-    def of_json(cls, noted: list[Any]) -> Stretch:
+    def of_json(cls, noted: list[Any]) -> TimeWindow:
         """A stretch that was written as JSON."""
         begin, end, timeless, variables = noted
         return cls(begin, end, timeless, np.array(variables, np.float64))
@@ -78,7 +78,7 @@ class Stretch:
         """The stretch as the kernels take it."""
         return np.array([self.begin, self.end, self.timeless], np.int64)
 
-    def includes(self, other: Stretch) -> bool:
+    def includes(self, other: TimeWindow) -> bool:
         """Whether all times and all values of variables in another stretch are in this one."""
         if other.timeless and not self.timeless:
             return False
@@ -91,13 +91,13 @@ class Stretch:
         within = (low >= self.variables[0, :count]) & (high <= self.variables[1, :count])
         return bool(np.all(within | (low > high)))
 
-    def extended(self, micros: int) -> Stretch:
+    def extended(self, time_us: int) -> TimeWindow:
         """A longer stretch: onward by so many microseconds, and back by a part of them."""
         if self.begin > self.end:
             return self
-        return replace(self, begin=self.begin - micros // 8, end=self.end + micros)
+        return replace(self, begin=self.begin - time_us // 8, end=self.end + time_us)
 
-    def recalling(self, before: Stretch) -> Stretch:
+    def recalling(self, before: TimeWindow) -> TimeWindow:
         """The same times; variables may be as here, or as before, or between.
 
         Where a variable has left the room that it had, it gets twice as much: one that goes up all
@@ -114,12 +114,12 @@ class Stretch:
             most = np.where(high > old_high, most + room, most)
         return replace(self, variables=np.array([least, most]))
 
-    def with_room_for(self, variables: int) -> Stretch:
+    def with_room_for(self, variables: int) -> TimeWindow:
         """The same stretch for so many variables or more; those that are new have no value."""
         count = max(variables, self.variables.shape[1])
         return replace(self, variables=_widened(self, count))
 
-    def joined(self, other: Stretch) -> Stretch:
+    def joined(self, other: TimeWindow) -> TimeWindow:
         """Both stretches and all between them."""
         if self.begin > self.end:
             begin, end = other.begin, other.end
@@ -131,13 +131,13 @@ class Stretch:
         return replace(self.recalling(other), begin=begin, end=end, timeless=timeless)
 
 
-def _widened(stretch: Stretch, count: int) -> F64:
+def _widened(stretch: TimeWindow, count: int) -> F64:
     """The variables of a stretch, and some more that have no value."""
     more = count - stretch.variables.shape[1]
     return np.hstack([stretch.variables, np.repeat([[np.inf], [-np.inf]], more, axis=1)])
 
 
-class Foresight:
+class WindowLength:
     """How far ahead of the events a stretch reaches.
 
     Enclosing costs the same for any stretch: a long one needs it less often, but leaves more pairs
@@ -147,13 +147,13 @@ class Foresight:
     """
 
     def __init__(self) -> None:
-        self._micros = FIRST_MICROS
+        self._length_us = FIRST_US
         self._evaluating_s = 0.0
 
     @property
-    def micros(self) -> int:
+    def length_us(self) -> int:
         """How far ahead, in microseconds."""
-        return self._micros
+        return self._length_us
 
     def has_evaluated(self, seconds: float) -> None:
         """Take note of time that went into evaluating functions."""
@@ -162,7 +162,7 @@ class Foresight:
     def has_enclosed(self, seconds: float) -> None:
         """Take note of time that went into enclosing, and see whether that is too much."""
         if seconds > RATIO_MAX * self._evaluating_s:
-            self._micros = min(2 * self._micros, MOST_MICROS)
+            self._length_us = min(2 * self._length_us, MOST_US)
         elif seconds < RATIO_MIN * self._evaluating_s:
-            self._micros = max(self._micros // 2, LEAST_MICROS)
+            self._length_us = max(self._length_us // 2, LEAST_US)
         self._evaluating_s = 0.0

@@ -18,9 +18,9 @@ from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
-from tidegate.matching.evolving.cached_versions import CachedVersions, Kind
+from tidegate.matching.evolving.cached_versions import CachedVersions, CacheGroup
 from tidegate.matching.evolving.splitting import triggers_of
-from tidegate.matching.matcher import HoldingMatcher
+from tidegate.matching.matcher import PinningMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
 WINDOW_EVENTS = 8_192
@@ -30,29 +30,29 @@ WINDOW_EVENTS = 8_192
 class CachedMatcher:
     """Lets a matcher have filters that are evaluated now and then."""
 
-    def __init__(self, inner: HoldingMatcher) -> None:
+    def __init__(self, inner: PinningMatcher) -> None:
         self._inner = inner
         self._versions = CachedVersions()
         self._lock = threading.Lock()
 
     def resume(self, subscriptions: Iterable[Subscription]) -> None:
         """Go on with subscriptions that the matcher inside has already, and with their versions."""
-        held: dict[tuple[Kind, int], list[str]] = {}
+        held: dict[tuple[CacheGroup, int], list[str]] = {}
         for each in subscriptions:
             kind = self._notice(each)
             if kind is not None and each.held is not None:
                 held.setdefault((kind, each.held), []).append(each.id)
-        for (_, micros), ids in held.items():
-            self._versions.resume(ids, micros)
+        for (_, time_us), ids in held.items():
+            self._versions.resume(ids, time_us)
 
-    def _notice(self, subscription: Subscription) -> Kind | None:
+    def _notice(self, subscription: Subscription) -> CacheGroup | None:
         """Take note of a subscription if it is cached, and moves; gives of what kind it is."""
         if not isinstance(subscription.evolve, Cached):
             return None
         triggers = triggers_of(subscription.filter.shape_and_row[0])
         if not triggers:
             return None
-        threshold = subscription.evolve.micros
+        threshold = subscription.evolve.threshold_us
         return self._versions.add(subscription.id, triggers, threshold, subscription.since)
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
@@ -97,19 +97,19 @@ class CachedMatcher:
         return self._inner.get(id)
 
     def match(self, event: Event, moment: Moment) -> list[str]:
-        if len(self._versions) and moment.micros is not None:
-            self._renew(event.attributes, moment.micros)
+        if len(self._versions) and moment.time_us is not None:
+            self._renew(event.attributes, moment.time_us)
         return self._inner.match(event, moment)
 
-    def _renew(self, attributes: Collection[str], micros: int) -> None:
+    def _renew(self, attributes: Collection[str], time_us: int) -> None:
         """Let an event make versions."""
         with self._lock:
-            ids = self._versions.renew(attributes, micros)
+            ids = self._versions.renew(attributes, time_us)
             if ids:
-                self._inner.hold(ids, micros)
+                self._inner.hold(ids, time_us)
 
     def match_batch(self, batch: EventBatch) -> Matches:
-        if not len(self._versions) or batch.micros is None:
+        if not len(self._versions) or batch.times_us is None:
             return self._inner.match_batch(batch)
         found: list[Matches] = []
         for begin in range(0, batch.length, WINDOW_EVENTS):
@@ -120,20 +120,20 @@ class CachedMatcher:
 
     def _cut(self, batch: EventBatch) -> Iterator[tuple[int, int]]:
         """Parts of a batch, each from an event that makes versions to before the next such."""
-        assert batch.micros is not None
-        concerned: dict[Kind, npt.NDArray[np.bool_]] = {}
+        assert batch.times_us is not None
+        concerned: dict[CacheGroup, npt.NDArray[np.bool_]] = {}
         begin = 0
         while begin < batch.length:
-            micros = batch.time(begin)
-            if micros is not None:
-                self._renew(batch.event(begin).attributes, micros)
+            time_us = batch.time(begin)
+            if time_us is not None:
+                self._renew(batch.event(begin).attributes, time_us)
             end = batch.length
             with self._lock:
                 for kind in self._versions.kinds:
                     if kind not in concerned:
                         concerned[kind] = _concerned(kind, batch)
                     makes = concerned[kind][begin + 1 : end] & (
-                        batch.micros[begin + 1 : end] >= kind.due_from
+                        batch.times_us[begin + 1 : end] >= kind.due_from
                     )
                     end = begin + 1 + int(makes.argmax()) if makes.any() else end
             yield begin, end
@@ -146,7 +146,7 @@ class CachedMatcher:
         return id in self._inner
 
 
-def _concerned(kind: Kind, batch: EventBatch) -> npt.NDArray[np.bool_]:
+def _concerned(kind: CacheGroup, batch: EventBatch) -> npt.NDArray[np.bool_]:
     """Which events have the attributes of what moves in filters of a kind."""
     found = np.zeros(batch.length, np.bool_)
     for names in kind.triggers:

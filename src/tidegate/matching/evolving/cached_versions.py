@@ -33,7 +33,7 @@ class _Cohort:
 
 
 @dataclass(slots=True, eq=False)
-class Kind:
+class CacheGroup:
     """All filters that the same events concern, and that keep their versions equally long."""
 
     triggers: Triggers
@@ -72,20 +72,20 @@ class Kind:
     def _waits(self, since: int, id: str) -> bool:
         return self.waiting.get(id) == since
 
-    def waiting_at(self, micros: int) -> list[str]:
+    def waiting_at(self, time_us: int) -> list[str]:
         """Those that have no version and are there at a time; they no longer wait."""
         found: list[str] = []
-        while self._waiting and self._waiting[0][0] <= micros:
+        while self._waiting and self._waiting[0][0] <= time_us:
             since, id = heapq.heappop(self._waiting)
             if self._waits(since, id):
                 del self.waiting[id]
                 found.append(id)
         return found
 
-    def expired_at(self, micros: int) -> list[_Cohort]:
+    def expired_at(self, time_us: int) -> list[_Cohort]:
         """Those whose versions are too old at a time; they are no longer in here."""
         found: list[_Cohort] = []
-        while self._cohorts and self._cohorts[0][0] + self.threshold < micros:
+        while self._cohorts and self._cohorts[0][0] + self.threshold < time_us:
             found.append(heapq.heappop(self._cohorts)[2])
         return found
 
@@ -94,8 +94,8 @@ class CachedVersions:
     """The times of the versions of all cached filters."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[Triggers, int], Kind] = {}
-        self._kind_of: dict[str, Kind] = {}
+        self._kinds: dict[tuple[Triggers, int], CacheGroup] = {}
+        self._kind_of: dict[str, CacheGroup] = {}
         self._since: dict[str, int] = {}
         self._cohort_of: dict[str, _Cohort] = {}
 
@@ -106,13 +106,13 @@ class CachedVersions:
         return id in self._kind_of
 
     @property
-    def kinds(self) -> Iterable[Kind]:
+    def kinds(self) -> Iterable[CacheGroup]:
         """All kinds of filters that there are."""
         return self._kinds.values()
 
-    def add(self, id: str, triggers: Triggers, threshold: int, since: int | None) -> Kind:
+    def add(self, id: str, triggers: Triggers, threshold: int, since: int | None) -> CacheGroup:
         """Take in a filter that has no version yet; gives of what kind it is."""
-        kind = self._kinds.setdefault((triggers, threshold), Kind(triggers, threshold))
+        kind = self._kinds.setdefault((triggers, threshold), CacheGroup(triggers, threshold))
         kind.count += 1
         self._kind_of[id] = kind
         self._since[id] = int(NO_TIME) + 1 if since is None else since
@@ -147,22 +147,22 @@ class CachedVersions:
             del cohort.ids[id]
             self._kind_of[id].wait(id, self._since[id])
 
-    def renew(self, attributes: Collection[str], micros: int) -> list[str]:
+    def renew(self, attributes: Collection[str], time_us: int) -> list[str]:
         """Let an event make versions; gives the filters that go by a version of its time now."""
         found: list[str] = []
         for kind in self._kinds.values():
-            if micros >= kind.due_from and kind.is_concerned(attributes):
-                found += self._renew(kind, micros)
+            if time_us >= kind.due_from and kind.is_concerned(attributes):
+                found += self._renew(kind, time_us)
         return found
 
-    def _renew(self, kind: Kind, micros: int) -> list[str]:
+    def _renew(self, kind: CacheGroup, time_us: int) -> list[str]:
         """Let all filters of a kind that have no good version get one of a time."""
-        expired = kind.expired_at(micros)
-        cohort = max(expired, key=lambda each: len(each.ids), default=_Cohort(micros))
+        expired = kind.expired_at(time_us)
+        cohort = max(expired, key=lambda each: len(each.ids), default=_Cohort(time_us))
         joining = [id for each in expired if each is not cohort for id in each.ids]
-        for id in [*joining, *kind.waiting_at(micros)]:
+        for id in [*joining, *kind.waiting_at(time_us)]:
             cohort.ids[id] = None
             self._cohort_of[id] = cohort
-        cohort.held = micros
+        cohort.held = time_us
         kind.take(cohort)
         return list(cohort.ids)

@@ -27,7 +27,7 @@ from tidegate.matching.subscription import Moment, Subscription
 
 
 @dataclass(frozen=True, slots=True)
-class _Moving:
+class _LazySubscription:
     """A subscription as it was asked for, and what of it is not in the index."""
 
     subscription: Subscription
@@ -48,11 +48,11 @@ class LazyMatcher:
     def __init__(self, still: Matcher, *, only_cached: bool = False) -> None:
         self._still = still
         self._only_cached = only_cached
-        self._moving: dict[str, _Moving] = {}
+        self._moving: dict[str, _LazySubscription] = {}
         self._lock = threading.Lock()
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        moving: dict[str, _Moving] = {}
+        moving: dict[str, _LazySubscription] = {}
 
         def still_parts() -> Iterator[Subscription]:
             for each in subscriptions:
@@ -60,7 +60,7 @@ class LazyMatcher:
                     yield each
                     continue
                 still, rest = split_still(each.filter)
-                moving[each.id] = _Moving(each, rest, still.parameters)
+                moving[each.id] = _LazySubscription(each, rest, still.parameters)
                 known = {n: v for n, v in each.parameters.items() if n in still.parameters}
                 yield replace(each, filter=still, parameters=known)
 
@@ -89,11 +89,11 @@ class LazyMatcher:
                 self._still.update(id, still)
             self._moving[id] = replace(moving, subscription=changed)
 
-    def hold(self, ids: Sequence[str], micros: int | None) -> None:
+    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
         with self._lock:
             for id in ids:
                 moving = self._moving[id]
-                held = replace(moving.subscription, held=micros)
+                held = replace(moving.subscription, held=time_us)
                 self._moving[id] = replace(moving, subscription=held)
 
     def get(self, id: str) -> Subscription:

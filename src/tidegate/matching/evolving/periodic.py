@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.language.events import Event
 from tidegate.language.evolve import Periodic
-from tidegate.language.expressions import Elapsed, Expression, Now, Parameter
+from tidegate.language.expressions import Elapsed, Expression, Now, ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import expression_leaves, map_leaves
@@ -27,7 +27,7 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.evolving.splitting import is_time
-from tidegate.matching.matcher import HoldingMatcher, match_each
+from tidegate.matching.matcher import PinningMatcher, match_each
 from tidegate.matching.subscription import Moment, Subscription
 
 ELAPSED, NOW = "t()", "now()"
@@ -54,7 +54,7 @@ class _Evolving:
         if not leaves or (begin is None and Now() not in leaves):
             return None
         held = Filter(map_leaves(subscription.filter.node, _as_parameter))
-        return cls(subscription, held, subscription.evolve.micros, begin or 0)
+        return cls(subscription, held, subscription.evolve.interval_us, begin or 0)
 
     @property
     def due(self) -> int:
@@ -85,16 +85,16 @@ class _Evolving:
 def _as_parameter(leaf: Expression) -> Expression:
     match leaf:
         case Elapsed():
-            return Parameter(ELAPSED)
+            return ParameterRef(ELAPSED)
         case Now():
-            return Parameter(NOW)
+            return ParameterRef(NOW)
     return leaf
 
 
 class PeriodicMatcher:
     """Lets a matcher have filters that evolve periodically."""
 
-    def __init__(self, inner: HoldingMatcher) -> None:
+    def __init__(self, inner: PinningMatcher) -> None:
         self._inner = inner
         self._evolving: dict[str, _Evolving] = {}
         self._queue: list[tuple[int, str]] = []
@@ -137,8 +137,8 @@ class PeriodicMatcher:
                 self._evolving[id] = replace(evolving, subscription=changed)
             self._inner.update(id, parameters)
 
-    def hold(self, ids: Sequence[str], micros: int | None) -> None:
-        self._inner.hold(ids, micros)
+    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
+        self._inner.hold(ids, time_us)
 
     def get(self, id: str) -> Subscription:
         evolving = self._evolving.get(id)
@@ -148,34 +148,34 @@ class PeriodicMatcher:
         if not self._evolving:
             return self._inner.match(event, moment)
         with self._lock:
-            if moment.micros is not None:
-                self._evolve(moment.micros)
-            apart = self._of_other_times(moment.micros)
+            if moment.time_us is not None:
+                self._evolve(moment.time_us)
+            apart = self._of_other_times(moment.time_us)
             found = self._inner.match(event, moment)
             if not apart:
                 return found
             kept = [id for id in found if id not in apart]
             return kept + [id for id, each in apart.items() if each.matches(event, moment)]
 
-    def _evolve(self, micros: int) -> None:
+    def _evolve(self, time_us: int) -> None:
         """Make all evolutions that are due at a time."""
-        while self._queue and self._queue[0][0] <= micros:
+        while self._queue and self._queue[0][0] <= time_us:
             due, id = heapq.heappop(self._queue)
             before = self._evolving.get(id)
             if before is None or before.due != due:
                 continue
-            after = replace(before, version=before.subscription.judged_at(micros))
+            after = replace(before, version=before.subscription.judged_at(time_us))
             self._inner.update(id, after.times)
             self._put(id, after)
             self._newest = max(self._newest, after.version)
 
-    def _of_other_times(self, micros: int | None) -> Mapping[str, _Evolving]:
+    def _of_other_times(self, time_us: int | None) -> Mapping[str, _Evolving]:
         """Those whose version in the index is not the one of a time; without one, all."""
-        if micros is None:
+        if time_us is None:
             return self._evolving
-        if micros >= self._newest:
+        if time_us >= self._newest:
             return {}
-        return {id: each for id, each in self._evolving.items() if each.version > micros}
+        return {id: each for id, each in self._evolving.items() if each.version > time_us}
 
     def match_batch(self, batch: EventBatch) -> Matches:
         if not self._evolving:

@@ -9,11 +9,11 @@ import numpy as np
 
 from tidegate.language.filters import check_values
 from tidegate.language.parsing.bulk import BulkParser
-from tidegate.language.values import to_micros
+from tidegate.language.values import to_us
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, VersionMatches
 from tidegate.matching.columnar.matcher import ColumnarMatcher
-from tidegate.matching.history.versions import Difference, Succession, Version
+from tidegate.matching.history.versions import Succession, Version, VersionDifference
 from tidegate.matching.records import subscription_of
 
 VersionKey = tuple[str, int]
@@ -59,10 +59,10 @@ class AsOfMatcher:
         """The pairs of an event and a version that matches it, in the order of the events."""
         return self._matcher.match_versions(batch)
 
-    def apply(self, differences: Iterable[Difference]) -> None:
+    def apply(self, differences: Iterable[VersionDifference]) -> None:
         """Have the versions be as some differences say, each of another subscription."""
         successions: list[Succession] = []
-        others: list[Difference] = []
+        others: list[VersionDifference] = []
         for difference in differences:
             found = difference.successions()
             if found is None:
@@ -81,14 +81,14 @@ class AsOfMatcher:
         while waiting:
             first: dict[str, Succession] = {}
             later = [each for each in waiting if first.setdefault(each.id, each) is not each]
-            since = np.array([to_micros(each.since) for each in first.values()], np.int64)
+            since = np.array([to_us(each.since) for each in first.values()], np.int64)
             params = [check_values("parameter :", each.params) for each in first.values()]
             numbers, began = self._matcher.succeed(first, since, params)
             keys = zip(first, began.tolist(), strict=True)
             self._known().update(zip(keys, numbers.tolist(), strict=True))
             waiting = later
 
-    def exchange(self, differences: Iterable[Difference]) -> None:
+    def exchange(self, differences: Iterable[VersionDifference]) -> None:
         """Take away what was and add what is now; each difference is of another subscription."""
         new: list[Version] = []
         old: list[Version] = []
@@ -124,4 +124,4 @@ class AsOfMatcher:
 
 def key_of(version: Version) -> VersionKey:
     """What tells a version from all others."""
-    return version.id, int(NO_TIME) if version.since is None else to_micros(version.since)
+    return version.id, int(NO_TIME) if version.since is None else to_us(version.since)

@@ -21,7 +21,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from tidegate.errors import SubscriptionError, TidegateError
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.records import SubscriptionRecord, checked_parameters
@@ -39,7 +39,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """How the versions of one subscription differ from before."""
 
     before: tuple[Version, ...]
@@ -90,7 +90,7 @@ class Succession:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _SubscriptionState:
     """How a subscription stands at some time."""
 
     version: Version | None = None
@@ -104,7 +104,7 @@ class _Standing:
 class _Timeline:
     """The changes of one subscription that are not final yet, and how it stands before them."""
 
-    base: _Standing = field(default_factory=_Standing)
+    base: _SubscriptionState = field(default_factory=_SubscriptionState)
     changes: list[Change] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
 
@@ -134,7 +134,7 @@ class Timelines:
         for timeline in self._timelines.values():
             yield from timeline.versions
 
-    def take(self, changes: Iterable[Change]) -> list[Difference]:
+    def take(self, changes: Iterable[Change]) -> list[VersionDifference]:
         """Take changes, in the order in which they came; gives what differs from before."""
         changed: dict[str, _Timeline] = {}
         for change in changes:
@@ -143,7 +143,7 @@ class Timelines:
             timeline.changes.insert(place, change)
             changed[change.id] = timeline
             heapq.heappush(self._open, (change.time, change.id))
-        found: list[Difference] = []
+        found: list[VersionDifference] = []
         for timeline in changed.values():
             before = timeline.versions
             self._refold(timeline)
@@ -200,7 +200,7 @@ class Timelines:
         made = cls()
         made._border = border
         for id, base, params, changes in dumped:
-            timeline = made._timelines[id] = _Timeline(_Standing(base, params), changes)
+            timeline = made._timelines[id] = _Timeline(_SubscriptionState(base, params), changes)
             made._open += [(change.time, id) for change in changes]
             made._refold(timeline)
         heapq.heapify(made._open)
@@ -262,14 +262,14 @@ class _Fold:
                 refused.append(Refusal(change, str(error)))
         return refused
 
-    def _named(self, standing: _Standing) -> _Standing:
+    def _named(self, standing: _SubscriptionState) -> _SubscriptionState:
         """The same, with the names that the filter has."""
         if standing.version is None or standing.names is not None:
             return standing
         version = standing.version
         return replace(standing, names=self._names(version.id, version.filter))
 
-    def _made(self, current: _Standing, change: Change) -> _Standing:
+    def _made(self, current: _SubscriptionState, change: Change) -> _SubscriptionState:
         """How a subscription stands after a change."""
         if change.op is Op.SUBSCRIBE:
             return self._begun(current, change)
@@ -279,7 +279,7 @@ class _Fold:
                 f"there is no subscription {change.id!r} at {change.time.isoformat()}"
             )
         if change.op is Op.UNSUBSCRIBE:
-            return _Standing()
+            return _SubscriptionState()
         filter = version.filter if change.filter is None else change.filter
         if change.filter is not None or names is None:
             names = self._names(change.id, filter)
@@ -288,9 +288,9 @@ class _Fold:
         params = {**current.params, **given}
         fitting = {name: value for name, value in params.items() if name in names}
         made = replace(version, filter=filter, params=fitting, since=change.time)
-        return _Standing(made, params, names)
+        return _SubscriptionState(made, params, names)
 
-    def _begun(self, current: _Standing, change: Change) -> _Standing:
+    def _begun(self, current: _SubscriptionState, change: Change) -> _SubscriptionState:
         if current.version is not None:
             raise SubscriptionError(f"there already is a subscription {change.id!r}")
         filter, params = change.filter or "", change.params or {}
@@ -305,14 +305,14 @@ class _Fold:
             origin=change.time,
             evolve=change.evolve,
         )
-        return _Standing(begun, params, names)
+        return _SubscriptionState(begun, params, names)
 
     def _names(self, id: str, filter: str) -> tuple[str, ...]:
         try:
             _, row = self._parser.read(filter)
         except TidegateError as error:
             raise SubscriptionError(f"subscription {id!r}: {error}") from None
-        names = tuple(each.name for each in row if isinstance(each, Parameter))
+        names = tuple(each.name for each in row if isinstance(each, ParameterRef))
         return self._known_names.setdefault(names, names)  # few filters name others
 
 
@@ -325,12 +325,12 @@ def _ended(version: Version, border: datetime | None) -> bool:
     return border is not None and version.until is not None and version.until <= border
 
 
-def _difference(before: Sequence[Version], after: Sequence[Version]) -> Difference:
+def _difference(before: Sequence[Version], after: Sequence[Version]) -> VersionDifference:
     """What is in one list and not in the other; most often that is at the end of both."""
     same = 0
     while same < min(len(before), len(after)) and _are_same(before[same], after[same]):
         same += 1
-    return Difference(tuple(before[same:]), tuple(after[same:]))
+    return VersionDifference(tuple(before[same:]), tuple(after[same:]))
 
 
 def _changed_params(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, object]:

@@ -35,7 +35,7 @@ _PASSES_MAX = 12
 """After so many passes that find one of the nearest in each run, the rest is given as it is."""
 
 
-class Part(Enum):
+class BoxRole(Enum):
     """What a box is of the thing it was made from."""
 
     WHOLE = "all of it"
@@ -44,12 +44,12 @@ class Part(Enum):
     AROUND = "around all that it ever is, or one of its alternatives: it moves"
 
 
-class Entry(Generic[T]):
+class BoxEntry(Generic[T]):
     """A box in a group, at a row of it and at a place in its cell."""
 
     __slots__ = ("box", "group", "item", "place", "row")
 
-    def __init__(self, item: T, box: Box, group: Group[T], row: int) -> None:
+    def __init__(self, item: T, box: Box, group: BoxGroup[T], row: int) -> None:
         self.item = item
         self.box = box
         self.group = group
@@ -58,10 +58,10 @@ class Entry(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[T]):
+class ComparisonPlan(Generic[T]):
     """How the boxes of a group are compared with boxes of one shape."""
 
-    group: Group[T]
+    group: BoxGroup[T]
     bounds: tuple[tuple[int, int], ...]
     """Attributes whose bounds are compared: their places in the group and in the other box."""
     values: tuple[tuple[int, int], ...]
@@ -75,24 +75,24 @@ class Plan(Generic[T]):
 BoxShape = tuple[tuple[str, ...], tuple[State, ...]]
 
 
-class Group(Generic[T]):
+class BoxGroup(Generic[T]):
     """Boxes that constrain the same attributes in the same states."""
 
-    def __init__(self, shape: BoxShape, part: Part, numbers: ValueNumbers) -> None:
+    def __init__(self, shape: BoxShape, part: BoxRole, numbers: ValueNumbers) -> None:
         self.names, self.states = shape
         self.part = part
         self._numbers = numbers
         self.single = [i for i, state in enumerate(self.states) if state in _SINGLE]
         self.said = all(state in (State.NUMBER, State.RANGE, State.VALUE) for state in self.states)
-        self.entries: list[Entry[T] | None] = []
+        self.entries: list[BoxEntry[T] | None] = []
         self.length = 0
         self._free: list[int] = []
         self._cells: dict[tuple[object, ...], array[int]] = {}
         self._lows = self._highs = np.empty((len(self.names), 0))
 
-    def add(self, item: T, box: Box) -> Entry[T]:
+    def add(self, item: T, box: Box) -> BoxEntry[T]:
         row = self._free.pop() if self._free else len(self.entries)
-        entry = Entry(item, box, self, row)
+        entry = BoxEntry(item, box, self, row)
         if row == len(self.entries):
             self.entries.append(entry)
         else:
@@ -104,7 +104,7 @@ class Group(Generic[T]):
             self._enter_cell(entry, box)
         return entry
 
-    def remove(self, entry: Entry[T]) -> None:
+    def remove(self, entry: BoxEntry[T]) -> None:
         row = entry.row
         self.entries[row] = None
         self._free.append(row)
@@ -115,7 +115,7 @@ class Group(Generic[T]):
         if self.single:
             self._leave_cell(entry)
 
-    def change(self, entry: Entry[T], box: Box) -> None:
+    def change(self, entry: BoxEntry[T], box: Box) -> None:
         """Give an entry another box of the same shape."""
         if self._cell_of(entry.box) != self._cell_of(box):
             self._leave_cell(entry)
@@ -127,12 +127,12 @@ class Group(Generic[T]):
         if entry.row < self._lows.shape[1]:
             self._write(entry.row, box)
 
-    def _enter_cell(self, entry: Entry[T], box: Box) -> None:
+    def _enter_cell(self, entry: BoxEntry[T], box: Box) -> None:
         cell = self._cells.setdefault(self._cell_of(box), array("q"))
         entry.place = len(cell)
         cell.append(entry.row)
 
-    def _leave_cell(self, entry: Entry[T]) -> None:
+    def _leave_cell(self, entry: BoxEntry[T]) -> None:
         key = self._cell_of(entry.box)
         cell = self._cells[key]
         last = cell.pop()
@@ -162,7 +162,9 @@ class Group(Generic[T]):
 
     # -- comparing ----------------------------------------------------------------------------
 
-    def select(self, plan: Plan[T], box: Box, wide: bool, nearest: bool) -> Iterable[Entry[T]]:
+    def select(
+        self, plan: ComparisonPlan[T], box: Box, wide: bool, nearest: bool
+    ) -> Iterable[BoxEntry[T]]:
         """The boxes that may cover a box (``wide``), or that it may cover."""
         cell = None
         if plan.cell is not None:
@@ -178,8 +180,8 @@ class Group(Generic[T]):
         return [entry for row in rows.tolist() if (entry := entries[row]) is not None]
 
     def _looped(
-        self, plan: Plan[T], box: Box, wide: bool, cell: array[int] | None
-    ) -> list[Entry[T]]:
+        self, plan: ComparisonPlan[T], box: Box, wide: bool, cell: array[int] | None
+    ) -> list[BoxEntry[T]]:
         entries = self.entries if cell is None else [self.entries[row] for row in cell]
         found = [entry for entry in entries if entry is not None]
         for i, j in plan.values:
@@ -200,7 +202,9 @@ class Group(Generic[T]):
             ]
         return found
 
-    def _compared(self, plan: Plan[T], box: Box, wide: bool, cell: array[int] | None) -> Rows:
+    def _compared(
+        self, plan: ComparisonPlan[T], box: Box, wide: bool, cell: array[int] | None
+    ) -> Rows:
         size = len(self.entries)
         rows: Rows | None = None if cell is None else np.frombuffer(cell, np.int64)
 
@@ -255,7 +259,7 @@ class Group(Generic[T]):
 _SINGLE = (State.NUMBER, State.VALUE)
 
 
-def plan_of(group: Group[T], shape: BoxShape, wide: bool) -> Plan[T] | None:
+def plan_of(group: BoxGroup[T], shape: BoxShape, wide: bool) -> ComparisonPlan[T] | None:
     """How a group's boxes, as the wider or the narrower ones, compare with those of a shape."""
     names, states = shape
     bounds: list[tuple[int, int]] = []
@@ -277,12 +281,12 @@ def plan_of(group: Group[T], shape: BoxShape, wide: bool) -> Plan[T] | None:
         else:
             sure = sure and wider is State.RANGE and narrower is not State.PLAIN
             bounds.append((i, j))
-    sure = sure and group.part is not Part.AROUND
+    sure = sure and group.part is not BoxRole.AROUND
     hashed = bool(group.single) and all(i in values for i in group.single)
     cell = tuple(values[i] for i in group.single) if hashed else None
     equal = () if hashed else tuple(values.items())
-    nearest = sure and group.said and group.part is Part.WHOLE
-    return Plan(group, tuple(bounds), equal, cell, sure, nearest)
+    nearest = sure and group.said and group.part is BoxRole.WHOLE
+    return ComparisonPlan(group, tuple(bounds), equal, cell, sure, nearest)
 
 
 class ValueNumbers:

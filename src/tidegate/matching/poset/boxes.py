@@ -14,18 +14,18 @@ from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
 
-from tidegate.language.algebra.intervals import END, Point, Span, next_value
+from tidegate.language.algebra.intervals import END, Endpoint, Span, next_value
 from tidegate.language.algebra.normal_form import Comparison, numbers_between, values_of
 from tidegate.language.algebra.value_sets import ValueSet
 from tidegate.language.events import Event
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.shapes import Row, Shape
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Value
 
 _KEPT_CHARS_MAX = 64
 
-Sets = Mapping[str, ValueSet]
+ValueSets = Mapping[str, ValueSet]
 """A conjunction: the values that each attribute may have."""
 
 
@@ -100,7 +100,7 @@ class Box:
         return True
 
 
-def box_of(sets: Sets) -> Box:
+def box_of(sets: ValueSets) -> Box:
     """The box of a conjunction, none of whose sets is empty."""
     return Box({name: _described(sets[name]) for name in sorted(sets)})
 
@@ -110,7 +110,7 @@ def box_of_row(shape: Shape, row: Row) -> Box | None:
 
     None for other filters, and where nothing lies in the box: they need their normal form.
     """
-    values = [each for each in row if not isinstance(each, Parameter)]
+    values = [each for each in row if not isinstance(each, ParameterRef)]
     if shape.comparisons is None or len(values) < len(row):
         return None
     bounds: dict[str, Bounds] = {}
@@ -195,7 +195,7 @@ def _hull(spans: tuple[Span, ...]) -> tuple[float, float]:
     return _key(spans[0][0]), _key(spans[-1][1])
 
 
-def _key(point: Point) -> float:
+def _key(point: Endpoint) -> float:
     """A float for a value that is no number, in the order of values of its kind."""
     if point is END:
         return math.inf

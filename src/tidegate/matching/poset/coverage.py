@@ -10,14 +10,14 @@ from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.matching.poset.boxes import Box, box_of, box_of_row
-from tidegate.matching.poset.moving import Moving, Standing, covers, widest
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, covers, widest
 
 T_contra = TypeVar("T_contra", contravariant=True)
 
 _NOTHING_KNOWN = Environment()
 
 
-class Order(Protocol[T_contra]):
+class Coverage(Protocol[T_contra]):
     """Covering among things of one type.
 
     Where ``covers`` says yes it must be right. It may say no where it does not see it; then the
@@ -52,21 +52,21 @@ class _FilterOrder:
 
     more_is_narrower = True
 
-    def moves(self, item: Standing) -> bool:
-        return isinstance(item, Moving)
+    def moves(self, item: WantedFilter) -> bool:
+        return isinstance(item, EvolvingFilter)
 
-    def boxes(self, item: Standing) -> list[Box]:
+    def boxes(self, item: WantedFilter) -> list[Box]:
         box = box_of_row(*item.shape_and_row) if isinstance(item, Filter) else None
         if box is not None:
             return [box]
         conjunctions = widest(item).resolved_form().conjunctions
         return [box_of(conjunction.sets) for conjunction in conjunctions]
 
-    def covers(self, wide: Standing, narrow: Standing) -> bool:
+    def covers(self, wide: WantedFilter, narrow: WantedFilter) -> bool:
         return covers(wide, narrow)
 
-    def matches(self, item: Standing, event: Event) -> bool:
-        if isinstance(item, Moving):
+    def matches(self, item: WantedFilter, event: Event) -> bool:
+        if isinstance(item, EvolvingFilter):
             return item.matches(event)
         return holds(item.node, event.attributes, _NOTHING_KNOWN)
 
@@ -93,5 +93,5 @@ class _AdvertisementOrder:
         return item.allows(event)
 
 
-FILTERS: Order[Standing] = _FilterOrder()
-ADVERTISEMENTS: Order[Advertisement] = _AdvertisementOrder()
+FILTERS: Coverage[WantedFilter] = _FilterOrder()
+ADVERTISEMENTS: Coverage[Advertisement] = _AdvertisementOrder()

@@ -17,11 +17,11 @@ from typing import Any, Generic
 import numpy as np
 
 from tidegate.matching.poset.box_groups import (
+    BoxEntry,
+    BoxGroup,
+    BoxRole,
     BoxShape,
-    Entry,
-    Group,
-    Part,
-    Plan,
+    ComparisonPlan,
     T,
     ValueNumbers,
     plan_of,
@@ -41,17 +41,21 @@ class CoveringIndex(Generic[T]):
 
     def __init__(self, more_is_narrower: bool) -> None:
         self._more_is_narrower = more_is_narrower
-        self._entries: dict[T, list[Entry[T]]] = {}
-        self._groups: dict[tuple[BoxShape, Part], Group[T]] = {}
+        self._entries: dict[T, list[BoxEntry[T]]] = {}
+        self._groups: dict[tuple[BoxShape, BoxRole], BoxGroup[T]] = {}
         self._signatures = _Signatures[T]()
         self._numbers = ValueNumbers()
-        self._known_plans: dict[tuple[BoxShape, bool], list[Plan[T]]] = {}
+        self._known_plans: dict[tuple[BoxShape, bool], list[ComparisonPlan[T]]] = {}
 
     def add(self, item: T, boxes: Sequence[Box], *, moves: bool = False) -> None:
         """Take an item in; if it moves, its boxes are around all that it ever is."""
-        parts = [Part.WHOLE] if len(boxes) == 1 else [Part.FIRST] + [Part.MORE] * (len(boxes) - 1)
+        parts = (
+            [BoxRole.WHOLE]
+            if len(boxes) == 1
+            else [BoxRole.FIRST] + [BoxRole.MORE] * (len(boxes) - 1)
+        )
         if moves:
-            parts = [Part.AROUND] * len(boxes)
+            parts = [BoxRole.AROUND] * len(boxes)
         entries = [
             self._group(box, part).add(item, box) for box, part in zip(boxes, parts, strict=True)
         ]
@@ -71,17 +75,17 @@ class CoveringIndex(Generic[T]):
         """Give an item of one box another one."""
         (entry,) = self._entries[item]
         group = entry.group
-        if group.part is Part.WHOLE and (box.names, box.states) == (group.names, group.states):
+        if group.part is BoxRole.WHOLE and (box.names, box.states) == (group.names, group.states):
             group.change(entry, box)
         else:
             self.remove(item)
             self.add(item, [box])
 
-    def _group(self, box: Box, part: Part) -> Group[T]:
+    def _group(self, box: Box, part: BoxRole) -> BoxGroup[T]:
         shape = (box.names, box.states)
         group = self._groups.get((shape, part))
         if group is None:
-            group = self._groups[shape, part] = Group(shape, part, self._numbers)
+            group = self._groups[shape, part] = BoxGroup(shape, part, self._numbers)
             self._signatures.add(group)
             self._known_plans.clear()
         return group
@@ -98,7 +102,7 @@ class CoveringIndex(Generic[T]):
         sure: dict[T, None] = {}
         maybe: dict[T, None] = {}
         for plan in self._plans(boxes[0], True):
-            if plan.group.part is Part.AROUND and not moving:
+            if plan.group.part is BoxRole.AROUND and not moving:
                 continue
             into = sure if one and plan.sure else maybe
             for entry in plan.group.select(plan, boxes[0], True, nearest and one):
@@ -114,12 +118,12 @@ class CoveringIndex(Generic[T]):
         maybe: dict[T, None] = {}
         for box in boxes:
             for plan in self._plans(box, False):
-                into = sure if plan.sure and plan.group.part is Part.WHOLE else maybe
+                into = sure if plan.sure and plan.group.part is BoxRole.WHOLE else maybe
                 for entry in plan.group.select(plan, box, False, nearest):
                     into[entry.item] = None
         return _told_apart(sure, maybe)
 
-    def _plans(self, box: Box, wide: bool) -> list[Plan[T]]:
+    def _plans(self, box: Box, wide: bool) -> list[ComparisonPlan[T]]:
         """The groups that may hold what is wanted; kept until there are others."""
         shape = (box.names, box.states)
         plans = self._known_plans.get((shape, wide))
@@ -130,7 +134,7 @@ class CoveringIndex(Generic[T]):
         plans = [
             plan
             for group in groups
-            if (wide or group.part is not Part.MORE)
+            if (wide or group.part is not BoxRole.MORE)
             and (plan := plan_of(group, shape, wide)) is not None
         ]
         if len(self._known_plans) < _PLANS_MAX:
@@ -147,12 +151,12 @@ class _Signatures(Generic[T]):
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
-        self._groups: list[list[Group[T]]] = []
+        self._groups: list[list[BoxGroup[T]]] = []
         self._free: list[int] = []
         self._having: dict[str, int] = {}
         """For each attribute, a bit for each signature that has it."""
 
-    def add(self, group: Group[T]) -> None:
+    def add(self, group: BoxGroup[T]) -> None:
         number = self._numbers.get(group.names)
         if number is None:
             number = self._free.pop() if self._free else len(self._groups)
@@ -163,7 +167,7 @@ class _Signatures(Generic[T]):
                 self._having[name] = self._having.get(name, 0) | 1 << number
         self._groups[number].append(group)
 
-    def remove(self, group: Group[T]) -> None:
+    def remove(self, group: BoxGroup[T]) -> None:
         number = self._numbers[group.names]
         self._groups[number].remove(group)
         if self._groups[number]:
@@ -175,7 +179,7 @@ class _Signatures(Generic[T]):
             if not self._having[name]:
                 del self._having[name]
 
-    def within(self, names: tuple[str, ...]) -> list[Group[T]]:
+    def within(self, names: tuple[str, ...]) -> list[BoxGroup[T]]:
         """The groups that constrain none but these attributes."""
         known = [name for name in names if name in self._having]
         if 1 << len(known) <= len(self._numbers):
@@ -186,7 +190,7 @@ class _Signatures(Generic[T]):
             numbers = [n for each, n in self._numbers.items() if allowed.issuperset(each)]
         return [group for number in numbers for group in self._groups[number]]
 
-    def around(self, names: tuple[str, ...]) -> list[Group[T]]:
+    def around(self, names: tuple[str, ...]) -> list[BoxGroup[T]]:
         """The groups that constrain all of these attributes."""
         if not names:
             return [group for number in self._numbers.values() for group in self._groups[number]]

@@ -17,7 +17,7 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.matcher import match_each
 from tidegate.matching.poset.coverage import FILTERS
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -28,7 +28,7 @@ class PosetMatcher:
     def __init__(self) -> None:
         self._subscriptions: dict[str, Subscription] = {}
         self._poset: Poset[Filter] = Poset(FILTERS)
-        self._nodes: dict[str, Node[Filter]] = {}
+        self._nodes: dict[str, PosetNode[Filter]] = {}
         self._lock = threading.Lock()
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:

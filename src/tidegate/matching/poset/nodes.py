@@ -11,7 +11,7 @@ from tidegate.matching.poset.ordered_set import OrderedSet
 T = TypeVar("T")
 
 
-class Node(Generic[T]):
+class PosetNode(Generic[T]):
     """An item of a poset, with its neighbours in it.
 
     ``subscribers`` (who asked for it) and ``forwards`` (to whom it was sent on) belong to the
@@ -39,8 +39,8 @@ class Node(Generic[T]):
         self.describe(item, boxes, moves=moves)
         self.subscribers: OrderedSet[Hashable] = OrderedSet()
         self.forwards: OrderedSet[Hashable] = OrderedSet()
-        self.above: dict[Node[T], None] = {}
-        self.below: dict[Node[T], None] = {}
+        self.above: dict[PosetNode[T], None] = {}
+        self.below: dict[PosetNode[T], None] = {}
 
     def describe(self, item: T, boxes: list[Box], *, moves: bool) -> None:
         self.item = item
@@ -50,12 +50,12 @@ class Node(Generic[T]):
         self.settled = not moves and all(box.is_settled for box in boxes)
 
     @property
-    def parents(self) -> list[Node[T]]:
+    def parents(self) -> list[PosetNode[T]]:
         """The immediate predecessors: nodes that cover it, none of which covers another."""
         return in_order(self.above)
 
     @property
-    def children(self) -> list[Node[T]]:
+    def children(self) -> list[PosetNode[T]]:
         """The immediate successors: nodes that it covers, none of which covers another."""
         return in_order(self.below)
 
@@ -64,11 +64,11 @@ class Node(Generic[T]):
         """Whether nothing covers it."""
         return not self.above
 
-    def ancestors(self) -> list[Node[T]]:
+    def ancestors(self) -> list[PosetNode[T]]:
         """All nodes that cover it."""
         return in_order(closed(self.above, parents_of))
 
-    def descendants(self) -> list[Node[T]]:
+    def descendants(self) -> list[PosetNode[T]]:
         """All nodes that it covers."""
         return in_order(closed(self.below, children_of))
 
@@ -76,26 +76,28 @@ class Node(Generic[T]):
         return f"<Node {self.number}: {self.item}>"
 
 
-Nodes = dict[Node[T], None]
+PosetNodes = dict[PosetNode[T], None]
 """A set of nodes, in the order in which they were found."""
 
 
-def parents_of(node: Node[T]) -> Nodes[T]:
+def parents_of(node: PosetNode[T]) -> PosetNodes[T]:
     """The nodes just above one."""
     return node.above
 
 
-def children_of(node: Node[T]) -> Nodes[T]:
+def children_of(node: PosetNode[T]) -> PosetNodes[T]:
     """The nodes just below one."""
     return node.below
 
 
-def in_order(nodes: Iterable[Node[T]]) -> list[Node[T]]:
+def in_order(nodes: Iterable[PosetNode[T]]) -> list[PosetNode[T]]:
     """Nodes in the order of their numbers."""
     return sorted(nodes, key=lambda node: node.number)
 
 
-def closed(nodes: Iterable[Node[T]], further: Callable[[Node[T]], Nodes[T]]) -> Nodes[T]:
+def closed(
+    nodes: Iterable[PosetNode[T]], further: Callable[[PosetNode[T]], PosetNodes[T]]
+) -> PosetNodes[T]:
     """Nodes and all that can be reached from them."""
     reached = dict.fromkeys(nodes)
     waiting = list(reached)
@@ -107,26 +109,28 @@ def closed(nodes: Iterable[Node[T]], further: Callable[[Node[T]], Nodes[T]]) -> 
     return reached
 
 
-def without(nodes: Nodes[T], further: Callable[[Node[T]], Nodes[T]]) -> list[Node[T]]:
+def without(
+    nodes: PosetNodes[T], further: Callable[[PosetNode[T]], PosetNodes[T]]
+) -> list[PosetNode[T]]:
     """The nodes of a closed set that can be reached from no other of them."""
     reached = {other for node in nodes for other in further(node)}
     return [node for node in nodes if node not in reached]
 
 
-def replaced(nodes: list[Node[T]], old: Node[T], by: Nodes[T]) -> list[Node[T]]:
+def replaced(nodes: list[PosetNode[T]], old: PosetNode[T], by: PosetNodes[T]) -> list[PosetNode[T]]:
     """Nodes with others in the place of an old one, if that is among them."""
     if old not in nodes:
         return nodes
     return list(dict.fromkeys([each for each in nodes if each is not old] + list(by)))
 
 
-def first_common(above: Nodes[T], below: Nodes[T]) -> Node[T] | None:
+def first_common(above: PosetNodes[T], below: PosetNodes[T]) -> PosetNode[T] | None:
     """The first node that is in both sets."""
     common = [node for node in above if node in below]
     return min(common, key=lambda node: node.number) if common else None
 
 
-def link(parent: Node[T], child: Node[T]) -> None:
+def link(parent: PosetNode[T], child: PosetNode[T]) -> None:
     """Put an edge from one node to another."""
     parent.below[child] = None
     child.above[parent] = None
@@ -134,7 +138,7 @@ def link(parent: Node[T], child: Node[T]) -> None:
     child.shifts += 1
 
 
-def unlink(parent: Node[T], child: Node[T]) -> None:
+def unlink(parent: PosetNode[T], child: PosetNode[T]) -> None:
     """Take an edge away, if there is one."""
     if child in parent.below:
         del parent.below[child]
@@ -143,7 +147,7 @@ def unlink(parent: Node[T], child: Node[T]) -> None:
         child.shifts += 1
 
 
-def cut(above: Nodes[T], below: Nodes[T]) -> None:
+def cut(above: PosetNodes[T], below: PosetNodes[T]) -> None:
     """Take away every edge from one set to the other."""
     for child in below:
         fewer, more = sorted((child.above, above), key=len)

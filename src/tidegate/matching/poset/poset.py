@@ -25,11 +25,11 @@ from typing import Generic
 
 from tidegate.language.events import Event
 from tidegate.matching.poset.boxes import Box, box_of_event
-from tidegate.matching.poset.coverage import Order
+from tidegate.matching.poset.coverage import Coverage
 from tidegate.matching.poset.covering_index import CoveringIndex
 from tidegate.matching.poset.nodes import (
-    Node,
-    Nodes,
+    PosetNode,
+    PosetNodes,
     T,
     children_of,
     closed,
@@ -56,64 +56,64 @@ class Poset(Generic[T]):
     (True, True)
     """
 
-    def __init__(self, order: Order[T]) -> None:
+    def __init__(self, order: Coverage[T]) -> None:
         self._order = order
-        self._nodes: Nodes[T] = {}
-        self._roots: Nodes[T] = {}
-        self._index: CoveringIndex[Node[T]] = CoveringIndex(order.more_is_narrower)
-        self._by_key: dict[Hashable, list[Node[T]]] = {}
+        self._nodes: PosetNodes[T] = {}
+        self._roots: PosetNodes[T] = {}
+        self._index: CoveringIndex[PosetNode[T]] = CoveringIndex(order.more_is_narrower)
+        self._by_key: dict[Hashable, list[PosetNode[T]]] = {}
         self._unsettled = 0
-        self._bottom: Node[T] | None = None
+        self._bottom: PosetNode[T] | None = None
         self._made = 0
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __iter__(self) -> Iterator[Node[T]]:
+    def __iter__(self) -> Iterator[PosetNode[T]]:
         """The nodes, in the order in which they came to their places."""
         return iter(self._nodes)
 
     def __contains__(self, node: object) -> bool:
         return node in self._nodes
 
-    def roots(self) -> list[Node[T]]:
+    def roots(self) -> list[PosetNode[T]]:
         """The nodes that nothing covers."""
         return in_order(self._roots)
 
     # -- changes ------------------------------------------------------------------------------
 
-    def insert(self, item: T) -> Node[T]:
+    def insert(self, item: T) -> PosetNode[T]:
         """The node of an item; a new one, without subscribers, if nothing equals it yet."""
         node = self._node_of(item)
         place = self._place(node)
-        if isinstance(place, Node):
+        if isinstance(place, PosetNode):
             return place
         self._made += 1
         self._register(node)
         self._join(node, place)
         return node
 
-    def rebind(self, node: Node[T], item: T) -> Node[T]:
+    def rebind(self, node: PosetNode[T], item: T) -> PosetNode[T]:
         """Give a node another item; it moves to where that belongs, or stays if it belongs there.
 
         If another node equals the item, gives that one, and the node is taken out.
         """
         new = self._node_of(item)  # which fails before anything has changed
         place = self._place_instead(new, node)
-        if isinstance(place, _Place) and place.is_of(node):
+        if isinstance(place, _Neighbourhood) and place.is_of(node):
             self._register_anew(node, new)
             return node
         self.remove(node)
         if place is None:
             place = self._place(new)
-        if isinstance(place, Node):
+        if isinstance(place, PosetNode):
             return place
         node.describe(item, new.boxes, moves=new.moves)
         self._register(node)
         self._join(node, place)
         return node
 
-    def remove(self, node: Node[T]) -> None:
+    def remove(self, node: PosetNode[T]) -> None:
         """Take a node out; what it stood between is joined. KeyError if it is not there."""
         self._unregister(node)
         self._roots.pop(node, None)
@@ -127,7 +127,7 @@ class Poset(Generic[T]):
             if child.is_root:
                 self._roots[child] = None
 
-    def _join(self, node: Node[T], place: _Place[T]) -> None:
+    def _join(self, node: PosetNode[T], place: _Neighbourhood[T]) -> None:
         """Put a node between those above and those below it."""
         for child in place.children:
             for parent in place.parents:
@@ -140,7 +140,7 @@ class Poset(Generic[T]):
         if node.is_root:
             self._roots[node] = None
 
-    def _register(self, node: Node[T]) -> None:
+    def _register(self, node: PosetNode[T]) -> None:
         self._nodes[node] = None
         boxes = node.boxes
         self._unsettled += not node.settled
@@ -151,7 +151,7 @@ class Poset(Generic[T]):
             if node.box is not None:
                 self._by_key.setdefault(node.box.key, []).append(node)
 
-    def _register_anew(self, node: Node[T], new: Node[T]) -> None:
+    def _register_anew(self, node: PosetNode[T], new: PosetNode[T]) -> None:
         """Give a node the item of a new one; both have a single box that is settled."""
         assert node.box is not None
         assert new.box is not None
@@ -160,7 +160,7 @@ class Poset(Generic[T]):
         node.describe(new.item, new.boxes, moves=False)
         self._by_key.setdefault(new.box.key, []).append(node)
 
-    def _unregister(self, node: Node[T]) -> None:
+    def _unregister(self, node: PosetNode[T]) -> None:
         del self._nodes[node]
         boxes = node.boxes
         self._unsettled -= not node.settled
@@ -171,7 +171,7 @@ class Poset(Generic[T]):
             if node.box is not None:
                 self._forget_key(node, node.box)
 
-    def _forget_key(self, node: Node[T], box: Box) -> None:
+    def _forget_key(self, node: PosetNode[T], box: Box) -> None:
         alike = self._by_key[box.key]
         alike.remove(node)
         if not alike:
@@ -179,7 +179,7 @@ class Poset(Generic[T]):
 
     # -- questions ----------------------------------------------------------------------------
 
-    def find(self, item: T) -> Node[T] | None:
+    def find(self, item: T) -> PosetNode[T] | None:
         """The node of an item, or of one that equals it."""
         new = self._node_of(item)
         equal = self._equal(new)
@@ -187,15 +187,15 @@ class Poset(Generic[T]):
             return equal
         return first_common(self._all_above(new), self._all_below(new))
 
-    def covering(self, item: T) -> list[Node[T]]:
+    def covering(self, item: T) -> list[PosetNode[T]]:
         """All nodes that cover an item; one that equals it does."""
         return in_order(self._all_above(self._node_of(item)))
 
-    def covered_by(self, item: T) -> list[Node[T]]:
+    def covered_by(self, item: T) -> list[PosetNode[T]]:
         """All nodes that an item covers; one that equals it is."""
         return in_order(self._all_below(self._node_of(item)))
 
-    def matching(self, event: Event, *, moving: bool = True) -> list[Node[T]]:
+    def matching(self, event: Event, *, moving: bool = True) -> list[PosetNode[T]]:
         """All nodes that an event matches; those that move, at its time, or not at all.
 
         To match an event is to cover the narrowest filter that it matches, so the index finds them.
@@ -204,13 +204,13 @@ class Poset(Generic[T]):
         found = [node for node in maybe if self._order.matches(node.item, event)]
         return in_order(sure + found)
 
-    def descend(self, holds: Callable[[T], bool]) -> list[Node[T]]:
+    def descend(self, holds: Callable[[T], bool]) -> list[PosetNode[T]]:
         """All nodes for which something holds that holds for whatever covers them too.
 
         It is asked of the roots, and then only of children of nodes for which it holds: the walk
         that a notification takes in Siena, 4.3.
         """
-        found: Nodes[T] = {}
+        found: PosetNodes[T] = {}
         asked = dict.fromkeys(self._roots)
         waiting = deque(asked)
         while waiting:
@@ -226,24 +226,28 @@ class Poset(Generic[T]):
 
     # -- where an item belongs ----------------------------------------------------------------
 
-    def _node_of(self, item: T) -> Node[T]:
+    def _node_of(self, item: T) -> PosetNode[T]:
         """A node that is not in the poset yet."""
-        return Node(item, self._made, self._order.boxes(item), moves=self._order.moves(item))
+        return PosetNode(item, self._made, self._order.boxes(item), moves=self._order.moves(item))
 
-    def _place(self, new: Node[T]) -> Node[T] | _Place[T]:
+    def _place(self, new: PosetNode[T]) -> PosetNode[T] | _Neighbourhood[T]:
         """The node that equals a new one; else where it belongs."""
         if new.boxes == []:
             lowest = [node for node in self._nodes if not node.below]
-            return self._bottom or _Place(lowest, [])
+            return self._bottom or _Neighbourhood(lowest, [])
         return self._quick_place(new, None) or self._careful_place(new)
 
-    def _place_instead(self, new: Node[T], old: Node[T]) -> Node[T] | _Place[T] | None:
+    def _place_instead(
+        self, new: PosetNode[T], old: PosetNode[T]
+    ) -> PosetNode[T] | _Neighbourhood[T] | None:
         """As ``_place``, as if an old node were not there; None where that must be seen then."""
         if old.box is None or new.box is None or not old.settled:
             return None
         return self._quick_place(new, old)
 
-    def _quick_place(self, new: Node[T], old: Node[T] | None) -> Node[T] | _Place[T] | None:
+    def _quick_place(
+        self, new: PosetNode[T], old: PosetNode[T] | None
+    ) -> PosetNode[T] | _Neighbourhood[T] | None:
         """As ``_place``, but for an old node, where covering is seen to be transitive; else None.
 
         The nearest nodes around are enough then. What was left out because of the old one is
@@ -268,18 +272,18 @@ class Poset(Generic[T]):
         parents, children = self._lowest(above), self._highest(new, below, old)
         if not children and self._bottom is not None:
             children = [self._bottom]
-        return _Place(parents, children)
+        return _Neighbourhood(parents, children)
 
-    def _careful_place(self, new: Node[T]) -> Node[T] | _Place[T]:
+    def _careful_place(self, new: PosetNode[T]) -> PosetNode[T] | _Neighbourhood[T]:
         """As ``_place``, from all nodes above and below, completed along the edges; cuts these."""
         above, below = self._all_above(new), self._all_below(new)
         equal = first_common(above, below)
         if equal is not None:
             return equal
         cut(above, below)
-        return _Place(without(above, parents_of), without(below, children_of))
+        return _Neighbourhood(without(above, parents_of), without(below, children_of))
 
-    def _equal(self, new: Node[T], old: Node[T] | None = None) -> Node[T] | None:
+    def _equal(self, new: PosetNode[T], old: PosetNode[T] | None = None) -> PosetNode[T] | None:
         """The node, other than an old one, that equals a new one, if both have a single box."""
         if new.box is not None:
             for node in self._by_key.get(new.box.key, ()):
@@ -287,31 +291,31 @@ class Poset(Generic[T]):
                     return node
         return None
 
-    def _all_above(self, new: Node[T]) -> Nodes[T]:
+    def _all_above(self, new: PosetNode[T]) -> PosetNodes[T]:
         if new.boxes == []:
             return dict(self._nodes)
         found = self._above(new)
         return closed(found, parents_of) if self._unsettled else dict.fromkeys(found)
 
-    def _all_below(self, new: Node[T]) -> Nodes[T]:
+    def _all_below(self, new: PosetNode[T]) -> PosetNodes[T]:
         found = self._below(new)
         if self._bottom is not None:
             found.append(self._bottom)
         return closed(found, children_of) if self._unsettled else dict.fromkeys(found)
 
-    def _above(self, new: Node[T], *, nearest: bool = False) -> list[Node[T]]:
+    def _above(self, new: PosetNode[T], *, nearest: bool = False) -> list[PosetNode[T]]:
         """Nodes seen to cover a new one; with ``nearest``, at least those that cover no other."""
         sure, maybe = self._index.wider(new.boxes, nearest=nearest)
         return sure + [node for node in maybe if self._covers(node, new)]
 
-    def _below(self, new: Node[T], *, nearest: bool = False) -> list[Node[T]]:
+    def _below(self, new: PosetNode[T], *, nearest: bool = False) -> list[PosetNode[T]]:
         """Nodes that a new one is seen to cover; with ``nearest``, at least the highest of them."""
         sure, maybe = self._index.narrower(new.boxes, nearest=nearest)
         if new.moves:  # what lies in all that it ever is need not be covered all the time
             sure, maybe = [], sure + maybe
         return sure + [node for node in maybe if self._covers(new, node)]
 
-    def _covers(self, wide: Node[T], narrow: Node[T]) -> bool:
+    def _covers(self, wide: PosetNode[T], narrow: PosetNode[T]) -> bool:
         """As the order says; mostly two boxes know as well, and sooner."""
         if wide.box is not None and narrow.box is not None:
             known = wide.box.covers(narrow.box, self._order.more_is_narrower)
@@ -319,7 +323,7 @@ class Poset(Generic[T]):
                 return known
         return self._order.covers(wide.item, narrow.item)
 
-    def _lowest(self, above: list[Node[T]]) -> list[Node[T]]:
+    def _lowest(self, above: list[PosetNode[T]]) -> list[PosetNode[T]]:
         """The nodes that cover no other of them."""
         over = {parent for node in above for parent in node.above}
         left = [node for node in above if node not in over]
@@ -331,7 +335,9 @@ class Poset(Generic[T]):
             if not any(other is not node and self._covers(node, other) for other in left)
         ]
 
-    def _highest(self, new: Node[T], below: list[Node[T]], old: Node[T] | None) -> list[Node[T]]:
+    def _highest(
+        self, new: PosetNode[T], below: list[PosetNode[T]], old: PosetNode[T] | None
+    ) -> list[PosetNode[T]]:
         """The nodes, of those that a new one covers, whose parents it does not cover.
 
         In the place of an old node as a parent are its own.
@@ -350,7 +356,7 @@ class Poset(Generic[T]):
                 highest.append(node)
         return highest
 
-    def _not_above(self, nodes: list[Node[T]], child: Node[T]) -> list[Node[T]]:
+    def _not_above(self, nodes: list[PosetNode[T]], child: PosetNode[T]) -> list[PosetNode[T]]:
         """Those of some nodes, which all cover a node, from which no way leads to it."""
         if child is self._bottom:
             return [node for node in nodes if not node.below]
@@ -365,13 +371,13 @@ class Poset(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place(Generic[T]):
+class _Neighbourhood(Generic[T]):
     """Where a new node belongs."""
 
-    parents: list[Node[T]]
-    children: list[Node[T]]
+    parents: list[PosetNode[T]]
+    children: list[PosetNode[T]]
 
-    def is_of(self, node: Node[T]) -> bool:
+    def is_of(self, node: PosetNode[T]) -> bool:
         """Whether a node is there."""
         return (
             len(self.parents) == len(node.above)

@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tidegate.language.algebra.intervals import Point as Bound
+from tidegate.language.algebra.intervals import Endpoint as Bound
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
 from tidegate.language.semantics import holds
 from tidegate.language.values import Kind, Value, kind_of
 from tidegate.matching.rete.conditions import (
-    Asked,
-    Band,
     Condition,
-    Pattern,
-    Point,
+    OtherPredicate,
+    PatternCondition,
     Points,
+    ValueKey,
+    ValueRange,
     point,
 )
-from tidegate.matching.string_patterns import TextPatterns
+from tidegate.matching.string_patterns import StringPatterns
 from tidegate.matching.subscription import Moment
 
 _SPARE_PATTERNS = 64
@@ -48,7 +48,7 @@ class AlphaNode:
         return f"<AlphaNode {self.condition}, used {self.uses} times>"
 
 
-_Nodes = dict[AlphaNode, None]
+_AlphaNodes = dict[AlphaNode, None]
 """A set of nodes, in the order in which they came."""
 
 
@@ -63,7 +63,7 @@ class AlphaNetwork:
 
     def __init__(self) -> None:
         self._nodes: dict[Condition, AlphaNode] = {}
-        self._points: dict[str, dict[Point, _Nodes]] = {}
+        self._points: dict[str, dict[ValueKey, _AlphaNodes]] = {}
         self._patterns: dict[str, _PatternNodes] = {}
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class AlphaNetwork:
             by_point = self._points.setdefault(condition.attribute, {})
             for each in condition.points:
                 by_point.setdefault(each, {})[node] = None
-        elif isinstance(condition, Pattern):
+        elif isinstance(condition, PatternCondition):
             self._patterns.setdefault(condition.attribute, _PatternNodes()).add(node, condition)
 
     def _leave(self, node: AlphaNode) -> None:
@@ -119,22 +119,22 @@ class AlphaNetwork:
                     del by_point[each]
             if not by_point:
                 del self._points[condition.attribute]
-        elif isinstance(condition, Pattern):
+        elif isinstance(condition, PatternCondition):
             patterns = self._patterns[condition.attribute]
             patterns.remove(condition)
             if not len(patterns):
                 del self._patterns[condition.attribute]
 
-    def on_points(self, attributes: Mapping[str, Value]) -> _Nodes:
+    def on_points(self, attributes: Mapping[str, Value]) -> _AlphaNodes:
         """The nodes on single values that an event meets."""
-        found: _Nodes = {}
+        found: _AlphaNodes = {}
         for name, value in attributes.items():
             by_point = self._points.get(name)
             if by_point is not None:
                 found.update(by_point.get(point(value), {}))
         return found
 
-    def on_patterns(self, attribute: str, value: Value | None) -> _Nodes:
+    def on_patterns(self, attribute: str, value: Value | None) -> _AlphaNodes:
         """The nodes on patterns of one attribute that its value meets."""
         patterns = self._patterns.get(attribute)
         if patterns is None or not isinstance(value, str):
@@ -149,20 +149,20 @@ class _PatternNodes:
     """
 
     def __init__(self) -> None:
-        self._index = TextPatterns()
+        self._index = StringPatterns()
         self._nodes: dict[int, AlphaNode] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def add(self, node: AlphaNode, pattern: Pattern) -> None:
+    def add(self, node: AlphaNode, pattern: PatternCondition) -> None:
         self._nodes[self._index.number(pattern.operator, pattern.text)] = node
         self._index.settle()
 
-    def remove(self, pattern: Pattern) -> None:
+    def remove(self, pattern: PatternCondition) -> None:
         del self._nodes[self._index.number(pattern.operator, pattern.text)]
         if len(self._index) > 2 * len(self._nodes) + _SPARE_PATTERNS:
-            index = TextPatterns()
+            index = StringPatterns()
             patterns = self._index.patterns()
             self._nodes = {
                 index.number(*patterns[number]): node for number, node in self._nodes.items()
@@ -197,14 +197,14 @@ class Fact:
         self._kinds = {name: kind_of(value) for name, value in event.attributes.items()}
         self._moment = moment
         self._network = network
-        self._patterns: dict[str, _Nodes] = {}
+        self._patterns: dict[str, _AlphaNodes] = {}
         self._environments: dict[int | None, Environment] = {}
 
     def has(self, attribute: str, kind: Kind) -> bool:
         """Whether an attribute is there and has a value of that kind."""
         return self._kinds.get(attribute) is kind
 
-    def on_patterns(self, attribute: str) -> _Nodes:
+    def on_patterns(self, attribute: str) -> _AlphaNodes:
         """The nodes on patterns of an attribute that it meets."""
         found = self._patterns.get(attribute)
         if found is None:
@@ -215,19 +215,19 @@ class Fact:
     def meets(self, node: AlphaNode) -> bool:
         """Whether it meets the condition of a node."""
         condition = node.condition
-        if isinstance(condition, Band):  # most are; `match` would take several times as long
+        if isinstance(condition, ValueRange):  # most are; `match` would take several times as long
             attribute = condition.attribute
             if self._kinds.get(attribute) is not condition.kind:
                 return False
             value: Bound = self.attributes[attribute]
             high = condition.high
             return bool(condition.low <= value and (high is None or value < high))
-        if isinstance(condition, Asked):
+        if isinstance(condition, OtherPredicate):
             environment = self._environment(condition.origin)
             return holds(condition.predicate, self.attributes, environment)
         if isinstance(condition, Points):
             return node in self.on_points
-        if isinstance(condition, Pattern):
+        if isinstance(condition, PatternCondition):
             return node in self.on_patterns(condition.attribute)
         return False
 

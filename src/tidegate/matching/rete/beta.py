@@ -22,8 +22,15 @@ from collections.abc import Iterable, Iterator
 
 from tidegate.language.values import Kind
 from tidegate.matching.rete.alpha import AlphaNetwork, AlphaNode, Fact
-from tidegate.matching.rete.conditions import Asked, Band, Condition, Never, Pattern, Points
-from tidegate.matching.rete.range_index import Bands
+from tidegate.matching.rete.conditions import (
+    Condition,
+    NeverCondition,
+    OtherPredicate,
+    PatternCondition,
+    Points,
+    ValueRange,
+)
+from tidegate.matching.rete.range_index import RangeIndex
 
 FAN_MIN = 8
 """A join with more followers has a fan, until there are less than half as many."""
@@ -43,7 +50,7 @@ class Join:
         self.before = before or self
         self.followers: dict[AlphaNode, Join] = {}
         self.fan: Fan | None = None
-        self.endings: dict[Chain, None] = {}
+        self.endings: dict[JoinChain, None] = {}
         self.chains = 0
 
     def attach(self, follower: Join) -> None:
@@ -79,7 +86,7 @@ class Fan:
     def __init__(self, followers: Iterable[Join]) -> None:
         self._points: dict[AlphaNode, Join] = {}
         self._patterns: dict[str, dict[AlphaNode, Join]] = {}
-        self._bands: dict[tuple[str, Kind], Bands[Join]] = {}
+        self._bands: dict[tuple[str, Kind], RangeIndex[Join]] = {}
         self._asked: dict[AlphaNode, Join] = {}
         for each in followers:
             self.add(each)
@@ -89,13 +96,13 @@ class Fan:
         match join.alpha.condition:
             case Points():
                 self._points[join.alpha] = join
-            case Pattern(attribute):
+            case PatternCondition(attribute):
                 self._patterns.setdefault(attribute, {})[join.alpha] = join
-            case Band(attribute, kind, low, high):
-                self._bands.setdefault((attribute, kind), Bands()).add(low, high, join)
-            case Asked():
+            case ValueRange(attribute, kind, low, high):
+                self._bands.setdefault((attribute, kind), RangeIndex()).add(low, high, join)
+            case OtherPredicate():
                 self._asked[join.alpha] = join
-            case Never():
+            case NeverCondition():
                 pass
 
     def remove(self, join: Join) -> None:
@@ -103,19 +110,19 @@ class Fan:
         match join.alpha.condition:
             case Points():
                 del self._points[join.alpha]
-            case Pattern(attribute):
+            case PatternCondition(attribute):
                 alike = self._patterns[attribute]
                 del alike[join.alpha]
                 if not alike:
                     del self._patterns[attribute]
-            case Band(attribute, kind, low, high):
+            case ValueRange(attribute, kind, low, high):
                 bands = self._bands[attribute, kind]
                 bands.remove(low, high)
                 if not bands:
                     del self._bands[attribute, kind]
-            case Asked():
+            case OtherPredicate():
                 del self._asked[join.alpha]
-            case Never():
+            case NeverCondition():
                 pass
 
     def active(self, fact: Fact) -> list[Join]:
@@ -137,7 +144,7 @@ def _common(joins: dict[AlphaNode, Join], met: dict[AlphaNode, None]) -> list[Jo
     return [joins[alpha] for alpha in met if alpha in joins]
 
 
-class Chain:
+class JoinChain:
     """A conjunction of a subscription, known by the join at its end."""
 
     __slots__ = ("end", "id")
@@ -160,7 +167,7 @@ class BetaNetwork:
 
     def __init__(self) -> None:
         self.alphas = AlphaNetwork()
-        self.root = Join(AlphaNode(Never("")))
+        self.root = Join(AlphaNode(NeverCondition("")))
 
     def __iter__(self) -> Iterator[Join]:
         """All joins but the root, each behind the one that it follows."""
@@ -170,22 +177,22 @@ class BetaNetwork:
             waiting += join.followers.values()
             yield join
 
-    def weave(self, id: str, conditions: Iterable[Condition]) -> Chain:
+    def weave(self, id: str, conditions: Iterable[Condition]) -> JoinChain:
         """A new chain of conditions, in their order, for a subscription."""
         end = self.root
         for condition in conditions:
             end = self._follower(end, condition)
             end.chains += 1
-        chain = Chain(id, end)
+        chain = JoinChain(id, end)
         end.endings[chain] = None
         return chain
 
-    def unravel(self, chain: Chain) -> None:
+    def unravel(self, chain: JoinChain) -> None:
         """Take a chain out."""
         del chain.end.endings[chain]
         self._leave(_path(chain.end))
 
-    def change(self, chain: Chain, place: int, condition: Condition) -> None:
+    def change(self, chain: JoinChain, place: int, condition: Condition) -> None:
         """Give a chain another condition at one of its places."""
         path = _path(chain.end)
         join = path[place]
@@ -213,7 +220,7 @@ class BetaNetwork:
             before.attach(join)
         return True
 
-    def _split(self, chain: Chain, path: list[Join], place: int, condition: Condition) -> None:
+    def _split(self, chain: JoinChain, path: list[Join], place: int, condition: Condition) -> None:
         """Let a chain go another way from a place on, until it has joins of its own again."""
         end = path[place].before
         left = path[place:]
@@ -248,9 +255,9 @@ class BetaNetwork:
                 join.before.detach(join)
                 self.alphas.release(join.alpha)
 
-    def reached(self, fact: Fact) -> list[Chain]:
+    def reached(self, fact: Fact) -> list[JoinChain]:
         """The chains whose conditions a fact meets."""
-        found: list[Chain] = []
+        found: list[JoinChain] = []
         waiting = [self.root]
         while waiting:
             join = waiting.pop()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tidegate.language.algebra.intervals import END, Intervals, next_prefix, next_value
-from tidegate.language.algebra.intervals import Point as Bound
+from tidegate.language.algebra.intervals import Endpoint as Bound
 from tidegate.language.algebra.like import Glob, GlobError
 from tidegate.language.expressions import (
     Constant,
@@ -25,7 +25,7 @@ from tidegate.language.expressions import (
     Environment,
     Expression,
     Now,
-    Parameter,
+    ParameterRef,
     Variable,
     evaluate,
     leaves,
@@ -34,11 +34,11 @@ from tidegate.language.expressions import (
 from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
 from tidegate.language.values import Kind, Value, kind_of
 
-Point = Value | tuple[bool]
+ValueKey = Value | tuple[bool]
 """A value as the key of a dictionary, where `1` and `true` must not be the same."""
 
 
-def point(value: Value) -> Point:
+def point(value: Value) -> ValueKey:
     """The key of a value.
 
     >>> point(1) == point(1.0), point(1) == point(True)
@@ -52,11 +52,11 @@ class Points:
     """`=` and `in`: the attribute is one of some values."""
 
     attribute: str
-    points: frozenset[Point]
+    points: frozenset[ValueKey]
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class ValueRange:
     """`<`, `<=`, `>`, `>=` and `starts with`: a value from ``low`` on and before ``high``.
 
     Where ``high`` is None, nothing bounds it.
@@ -69,7 +69,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class PatternCondition:
     """`like`, `ends with` and `contains`, with a text that is a pattern."""
 
     attribute: str
@@ -78,7 +78,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OtherPredicate:
     """Any other predicate, without parameters that have a value; evaluated as it is written.
 
     ``origin`` is when its `t` is 0, and None where it has no `t`.
@@ -93,16 +93,16 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Never:
+class NeverCondition:
     """What no event satisfies, because a parameter has no value or a value of a wrong kind."""
 
     attribute: str
 
 
-Condition = Points | Band | Pattern | Asked | Never
+Condition = Points | ValueRange | PatternCondition | OtherPredicate | NeverCondition
 
 
-class Way(IntEnum):
+class StepClass(IntEnum):
     """What a step asks, in the order in which steps are taken."""
 
     POINTS = 0
@@ -121,41 +121,41 @@ _FIRST = {kind: Intervals.full(kind).spans[0][0] for kind in Kind}
 _LOWER = frozenset({Operator.GREATER, Operator.GREATER_EQUAL, Operator.STARTS_WITH})
 _UPPER = frozenset({Operator.LESS, Operator.LESS_EQUAL, Operator.STARTS_WITH})
 _WAYS = {
-    Operator.EQUAL: Way.POINTS,
-    Operator.IN: Way.POINTS,
-    Operator.LIKE: Way.PATTERN,
-    Operator.ENDS_WITH: Way.PATTERN,
-    Operator.CONTAINS: Way.PATTERN,
-} | dict.fromkeys(_LOWER | _UPPER, Way.BOUND)
+    Operator.EQUAL: StepClass.POINTS,
+    Operator.IN: StepClass.POINTS,
+    Operator.LIKE: StepClass.PATTERN,
+    Operator.ENDS_WITH: StepClass.PATTERN,
+    Operator.CONTAINS: StepClass.PATTERN,
+} | dict.fromkeys(_LOWER | _UPPER, StepClass.BOUND)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """What a conjunction asks of an attribute at one place of its chain."""
 
-    way: Way
+    way: StepClass
     attribute: str
     predicates: tuple[Predicate, ...]
     parameters: frozenset[str] = frozenset()
 
     def condition(self, parameters: Mapping[str, Value], origin: int | None) -> Condition:
         """The condition with these values of the parameters; `t` counts from ``origin``."""
-        if self.way is Way.MOVING:
+        if self.way is StepClass.MOVING:
             return _moving(self.predicates[0], parameters, origin)
         environment = Environment(parameters)
-        if self.way in (Way.RANGE, Way.BOUND):
+        if self.way in (StepClass.RANGE, StepClass.BOUND):
             return _band(self.attribute, self.predicates, environment)
         (predicate,) = self.predicates
         values = [evaluate(operand, environment) for operand in predicate.operands]
-        if self.way is Way.POINTS:
+        if self.way is StepClass.POINTS:
             points = frozenset(point(value) for value in values if value is not None)
-            return Points(self.attribute, points) if points else Never(self.attribute)
-        if self.way is Way.PATTERN:
+            return Points(self.attribute, points) if points else NeverCondition(self.attribute)
+        if self.way is StepClass.PATTERN:
             return _pattern(self.attribute, predicate.operator, values[0])
         return _still(predicate, values)
 
 
-def steps_of(conjunction: Iterable[Predicate]) -> list[Step]:
+def steps_of(conjunction: Iterable[Predicate]) -> list[ChainStep]:
     """The steps of a conjunction without `between`; of one way and attribute in a fixed order.
 
     >>> from tidegate.language.filters import parse
@@ -164,42 +164,44 @@ def steps_of(conjunction: Iterable[Predicate]) -> list[Step]:
     RANGE x >= 1 x < :p ['p']
     STILL s != 'a' []
     """
-    groups: dict[tuple[Way, str], list[Predicate]] = {}
+    groups: dict[tuple[StepClass, str], list[Predicate]] = {}
     names: dict[Predicate, frozenset[str]] = {}
     for predicate in conjunction:
         way, parameters = _way_and_parameters(predicate)
         groups.setdefault((way, predicate.attribute), []).append(predicate)
         if parameters:
             names[predicate] = parameters
-    steps: list[Step] = []
+    steps: list[ChainStep] = []
     for (way, attribute), alike in groups.items():
-        if way is Way.BOUND:
+        if way is StepClass.BOUND:
             operators = {each.operator for each in alike}
             both = not operators.isdisjoint(_LOWER) and not operators.isdisjoint(_UPPER)
             parameters = frozenset[str]().union(*(names[each] for each in alike if each in names))
-            steps.append(Step(Way.RANGE if both else way, attribute, tuple(alike), parameters))
+            steps.append(
+                ChainStep(StepClass.RANGE if both else way, attribute, tuple(alike), parameters)
+            )
         else:
             if len(alike) > 1:
                 alike = sorted(dict.fromkeys(alike), key=str)
-            steps += [Step(way, attribute, (p,), names.get(p, frozenset())) for p in alike]
+            steps += [ChainStep(way, attribute, (p,), names.get(p, frozenset())) for p in alike]
     return steps
 
 
-def _way_and_parameters(predicate: Predicate) -> tuple[Way, frozenset[str]]:
+def _way_and_parameters(predicate: Predicate) -> tuple[StepClass, frozenset[str]]:
     found: list[Expression] = []
     for operand in predicate.operands:
         if type(operand) is not Constant:  # most are
             found += leaves(operand)
     if any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in found):
-        way = Way.MOVING
+        way = StepClass.MOVING
     else:
-        way = _WAYS.get(predicate.operator, Way.STILL)
-    return way, frozenset(leaf.name for leaf in found if isinstance(leaf, Parameter))
+        way = _WAYS.get(predicate.operator, StepClass.STILL)
+    return way, frozenset(leaf.name for leaf in found if isinstance(leaf, ParameterRef))
 
 
 def _band(
     attribute: str, predicates: tuple[Predicate, ...], environment: Environment
-) -> Band | Never:
+) -> ValueRange | NeverCondition:
     """The values that satisfy all of some bounds."""
     kind: Kind | None = None
     low: Bound = None
@@ -208,16 +210,16 @@ def _band(
         value = evaluate(predicate.operands[0], environment)
         span = None if value is None else _span(predicate.operator, value)
         if value is None or span is None:
-            return Never(attribute)
+            return NeverCondition(attribute)
         if kind is None:
             kind, (low, high) = kind_of(value), span
         elif kind is kind_of(value):
             low, high = max(low, span[0]), min(high, span[1])
         else:
-            return Never(attribute)
+            return NeverCondition(attribute)
     if kind is None or low >= high:
-        return Never(attribute)
-    return Band(attribute, kind, low, None if high is END else high)
+        return NeverCondition(attribute)
+    return ValueRange(attribute, kind, low, None if high is END else high)
 
 
 def _span(operator: Operator, value: Value) -> tuple[Bound, Bound] | None:
@@ -236,39 +238,41 @@ def _span(operator: Operator, value: Value) -> tuple[Bound, Bound] | None:
             return None if after is END else (after, END)
 
 
-def _pattern(attribute: str, operator: Operator, value: Value | None) -> Pattern | Never:
+def _pattern(
+    attribute: str, operator: Operator, value: Value | None
+) -> PatternCondition | NeverCondition:
     if not isinstance(value, str):
-        return Never(attribute)
+        return NeverCondition(attribute)
     if operator is Operator.LIKE:
         try:
             Glob.parse(value)
         except GlobError:
-            return Never(attribute)
-    return Pattern(attribute, operator, value)
+            return NeverCondition(attribute)
+    return PatternCondition(attribute, operator, value)
 
 
-def _still(predicate: Predicate, values: list[Value | None]) -> Asked | Never:
+def _still(predicate: Predicate, values: list[Value | None]) -> OtherPredicate | NeverCondition:
     constants = tuple(Constant(value) for value in values if value is not None)
     of_strings = predicate.operator in STRING_OPERATORS
     if len(constants) < len(values) or (of_strings and not isinstance(values[0], str)):
-        return Never(predicate.attribute)
-    return Asked(Predicate(predicate.attribute, predicate.operator, constants))
+        return NeverCondition(predicate.attribute)
+    return OtherPredicate(Predicate(predicate.attribute, predicate.operator, constants))
 
 
 def _moving(
     predicate: Predicate, parameters: Mapping[str, Value], origin: int | None
-) -> Asked | Never:
+) -> OtherPredicate | NeverCondition:
     def known(leaf: Expression) -> Expression:
-        if isinstance(leaf, Parameter) and leaf.name in parameters:
+        if isinstance(leaf, ParameterRef) and leaf.name in parameters:
             return Constant(parameters[leaf.name])
         return leaf
 
     operands = tuple(rebuild(operand, known) for operand in predicate.operands)
     left = {type(leaf) for operand in operands for leaf in leaves(operand)}
-    if Parameter in left and predicate.operator is not Operator.IN:
-        return Never(predicate.attribute)
+    if ParameterRef in left and predicate.operator is not Operator.IN:
+        return NeverCondition(predicate.attribute)
     bound = Predicate(predicate.attribute, predicate.operator, operands)
-    return Asked(bound, origin if Elapsed in left else None)
+    return OtherPredicate(bound, origin if Elapsed in left else None)
 
 
 class AttributeRanks:
@@ -306,7 +310,7 @@ class AttributeRanks:
             if not self._filters[name]:
                 del self._filters[name], self._ranks[name]
 
-    def in_order(self, steps: list[Step]) -> list[Step]:
+    def in_order(self, steps: list[ChainStep]) -> list[ChainStep]:
         """The steps of a conjunction in the order of its chain."""
         ranks = self._ranks
         return sorted(steps, key=lambda s: (s.way, bool(s.parameters), ranks[s.attribute]))

@@ -19,8 +19,8 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.matcher import match_each
 from tidegate.matching.rete.alpha import Fact
-from tidegate.matching.rete.beta import BetaNetwork, Chain
-from tidegate.matching.rete.conditions import AttributeRanks, Condition, Step, steps_of
+from tidegate.matching.rete.beta import BetaNetwork, JoinChain
+from tidegate.matching.rete.conditions import AttributeRanks, ChainStep, Condition, steps_of
 from tidegate.matching.subscription import Moment, Subscription
 
 
@@ -31,8 +31,8 @@ class _Woven:
     ``open`` are the places of its chain whose conditions depend on parameters.
     """
 
-    chain: Chain
-    open: tuple[tuple[int, Step], ...]
+    chain: JoinChain
+    open: tuple[tuple[int, ChainStep], ...]
 
 
 class ReteMatcher:
@@ -92,7 +92,7 @@ class ReteMatcher:
     def __contains__(self, id: str) -> bool:
         return id in self._subscriptions
 
-    def _weave(self, subscription: Subscription, steps: list[Step]) -> _Woven:
+    def _weave(self, subscription: Subscription, steps: list[ChainStep]) -> _Woven:
         ordered = self._ranks.in_order(steps)
         conditions = [_condition(step, subscription) for step in ordered]
         chain = self._network.weave(subscription.id, conditions)
@@ -100,9 +100,9 @@ class ReteMatcher:
         return _Woven(chain, tuple(places))
 
 
-def _steps(subscription: Subscription) -> list[list[Step]]:
+def _steps(subscription: Subscription) -> list[list[ChainStep]]:
     return [steps_of(conjunction) for conjunction in disjuncts(subscription.filter.node)]
 
 
-def _condition(step: Step, subscription: Subscription) -> Condition:
+def _condition(step: ChainStep, subscription: Subscription) -> Condition:
     return step.condition(subscription.parameters, subscription.counts_from)

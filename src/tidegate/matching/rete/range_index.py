@@ -12,23 +12,23 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any, Generic, TypeVar
 
-from tidegate.language.algebra.intervals import Point as Bound
+from tidegate.language.algebra.intervals import Endpoint as Bound
 
 T = TypeVar("T")
 
 RUN_MAX = 256
 """A run that has grown longer is cut in two."""
 
-_Key = tuple[Any, bool, Any]
+_RangeKey = tuple[Any, bool, Any]
 """The low end, whether nothing bounds the range above, and the high end."""
 
 
-class _Run(Generic[T]):
+class _RangeRun(Generic[T]):
     """Neighbouring ranges. ``reach`` is the greatest of their high ends, None if one has none."""
 
     __slots__ = ("items", "keys", "reach")
 
-    def __init__(self, keys: list[_Key], items: list[T]) -> None:
+    def __init__(self, keys: list[_RangeKey], items: list[T]) -> None:
         self.keys = keys
         self.items = items
         self.measure()
@@ -38,7 +38,7 @@ class _Run(Generic[T]):
         self.reach = None if is_open else max(high for _, _, high in self.keys)
 
 
-class Bands(Generic[T]):
+class RangeIndex(Generic[T]):
     """Ranges of one kind of value, no two of them alike, each with an item.
 
     >>> bands = Bands[str]()
@@ -51,8 +51,8 @@ class Bands(Generic[T]):
     __slots__ = ("_firsts", "_runs", "_size")
 
     def __init__(self) -> None:
-        self._runs: list[_Run[T]] = []
-        self._firsts: list[_Key] = []  # of each run, the first range
+        self._runs: list[_RangeRun[T]] = []
+        self._firsts: list[_RangeKey] = []  # of each run, the first range
         self._size = 0
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class Bands(Generic[T]):
         key = (low, high is None, high)
         self._size += 1
         if not self._runs:
-            self._runs.append(_Run([key], [item]))
+            self._runs.append(_RangeRun([key], [item]))
             self._firsts.append(key)
             return
         number = max(0, bisect_right(self._firsts, key) - 1)
@@ -75,9 +75,9 @@ class Bands(Generic[T]):
             run.reach = high
         if len(run.keys) > RUN_MAX:
             half = len(run.keys) // 2
-            self._runs.insert(number + 1, _Run(run.keys[half:], run.items[half:]))
+            self._runs.insert(number + 1, _RangeRun(run.keys[half:], run.items[half:]))
             self._firsts.insert(number + 1, run.keys[half])
-            self._runs[number] = _Run(run.keys[:half], run.items[:half])
+            self._runs[number] = _RangeRun(run.keys[:half], run.items[:half])
         self._firsts[number] = run.keys[0]
 
     def remove(self, low: Bound, high: Bound | None) -> None:
@@ -94,7 +94,7 @@ class Bands(Generic[T]):
         if not run.keys:
             del self._runs[number], self._firsts[number]
         elif following is not None and len(run.keys) + len(following.keys) < RUN_MAX // 2:
-            joined = _Run(run.keys + following.keys, run.items + following.items)
+            joined = _RangeRun(run.keys + following.keys, run.items + following.items)
             self._runs[number : number + 2] = [joined]
             self._firsts[number : number + 2] = [joined.keys[0]]
         else:

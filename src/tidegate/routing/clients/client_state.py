@@ -20,15 +20,15 @@ from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
-from tidegate.matching.poset.moving import covers, event_us, standing_form
+from tidegate.matching.poset.wanted_filter import covers, event_us, wanted_form
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing.checks import checked_named, updated
 from tidegate.routing.messages import (
     Cancel,
     Deliver,
     InForce,
-    Match,
-    Named,
+    MatchedVersion,
+    NamedSubscription,
     Subscribe,
     Unsubscribe,
     Update,
@@ -46,7 +46,7 @@ class ClientState:
     """
 
     def __init__(self) -> None:
-        self._named: dict[str, Named] = {}
+        self._named: dict[str, NamedSubscription] = {}
         self._in_force: dict[str, int] = {}
         self._changes = 0
         self.stale = 0
@@ -55,7 +55,7 @@ class ClientState:
     def __contains__(self, name: str) -> bool:
         return name in self._named
 
-    def __getitem__(self, name: str) -> Named:
+    def __getitem__(self, name: str) -> NamedSubscription:
         """A subscription as it stands; raises RoutingError."""
         named = self._named.get(name)
         if named is None:
@@ -95,7 +95,7 @@ class ClientState:
         version = self._changes + 1
         message = Update(name, version, parameters or {}, filter, confirm)
         changed = updated(self[name].subscription, message, DEFAULT_LIMITS)
-        self._named[name], self._changes = Named(changed, version), version
+        self._named[name], self._changes = NamedSubscription(changed, version), version
         return message
 
     def cancel(self, name: str) -> Cancel:
@@ -117,7 +117,7 @@ class ClientState:
 
     # -- what it gets -------------------------------------------------------------------------
 
-    def taken(self, delivery: Deliver) -> tuple[Match, ...]:
+    def taken(self, delivery: Deliver) -> tuple[MatchedVersion, ...]:
         """The subscriptions for which a delivery is to be taken; they want it now."""
         event = delivery.publication.event
         taken = tuple(each for each in delivery.matches if self._wants(each.name, event))
@@ -148,12 +148,12 @@ def wants(subscription: Subscription, event: Event) -> bool:
     )
 
 
-def is_covered(named: Named, wanted: Filter) -> bool:
+def is_covered(named: NamedSubscription, wanted: Filter) -> bool:
     """Whether a filter covers a subscription, as it stands and for all time to come."""
-    return covers(wanted, standing_form(named.subscription))
+    return covers(wanted, wanted_form(named.subscription))
 
 
-def request_of(named: Named) -> Subscribe:
+def request_of(named: NamedSubscription) -> Subscribe:
     """What asks for a subscription as it stands."""
     subscription, version = named
     return Subscribe(

@@ -3,7 +3,7 @@
 The client has been suspended at its old broker, which keeps what comes for it, and resumes at the
 new one:
 
-1. The new broker seeks the old one: `Seek` goes down its tree, and `Found` comes back from
+1. The new broker seeks the old one: `Seek` goes down its tree, and `SeekReply` comes back from
    everywhere as the echo of a wave, from the old broker with all that the client has asked for.
 2. The new broker asks for the same, keeps what comes, and starts a wave. When the wave is back,
    every event that is published from then on comes here: `Release` goes to the old broker.
@@ -32,12 +32,11 @@ from tidegate.errors import RoutingError
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.routing.clients.client_state import request_of
-from tidegate.routing.clients.sessions import Delivery
+from tidegate.routing.clients.sessions import KeptDelivery
 from tidegate.routing.messages import (
     Advertise,
     Client,
     Deliver,
-    Found,
     HandOver,
     Message,
     Outgoing,
@@ -45,6 +44,7 @@ from tidegate.routing.messages import (
     Refused,
     Release,
     Seek,
+    SeekReply,
     Stamp,
     Subscribe,
 )
@@ -64,7 +64,7 @@ class _Name(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Way:
+class _PassingMove:
     """A move as a broker on the way sees it."""
 
     client: Client
@@ -72,7 +72,7 @@ class _Way:
     """The neighbour towards the new broker; None at the new broker itself."""
     pending: set[Peer] = field(default_factory=set)
     """The neighbours that have not answered yet."""
-    answer: Found | None = None
+    answer: SeekReply | None = None
     on: Peer | None = None
     """The neighbour towards the old broker; None at the old broker itself, or not yet known."""
 
@@ -83,7 +83,7 @@ class Moves:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._started = 0
-        self._ways: dict[_Name, _Way] = {}
+        self._ways: dict[_Name, _PassingMove] = {}
         self._next: dict[Client, list[tuple[Seek, Peer]]] = {}
         """Those who are asked for by another broker before they have arrived here, or have left."""
 
@@ -116,8 +116,10 @@ class Moves:
         wanted += broker.patterns.held(client)
         offered = tuple(broker.offers.asked(client))
         named = tuple(broker.claims.held(client))
-        answer = Found(message.origin, message.number, True, tuple(wanted), offered, named)
-        self._ways[_Name(message.origin, message.number)] = _Way(client, peer, answer=answer)
+        answer = SeekReply(message.origin, message.number, True, tuple(wanted), offered, named)
+        self._ways[_Name(message.origin, message.number)] = _PassingMove(
+            client, peer, answer=answer
+        )
         return [(peer, answer)]
 
     def _is_leaving(self, client: Client) -> bool:
@@ -129,7 +131,7 @@ class Moves:
 
     def _seek(self, message: Seek, sender: Peer | None) -> Outgoing:
         name = _Name(message.origin, message.number)
-        way = self._ways[name] = _Way(message.client, sender)
+        way = self._ways[name] = _PassingMove(message.client, sender)
         sent: Outgoing = []
         for domain, tree, source in self._broker.around.ways_of(sender, message.tree):
             for peer in domain.onward(tree, source):
@@ -137,7 +139,7 @@ class Moves:
                 sent.append((peer, replace(message, tree=tree)))
         return sent if way.pending else self._answered(name, way)
 
-    def found(self, message: Found, peer: Peer) -> Outgoing:
+    def found(self, message: SeekReply, peer: Peer) -> Outgoing:
         """Take the answer of a neighbour; when all have answered, do what follows."""
         name = _Name(message.origin, message.number)
         way = self._way(name)
@@ -146,11 +148,11 @@ class Moves:
             way.answer, way.on = message, peer
         return [] if way.pending else self._answered(name, way)
 
-    def _answered(self, name: _Name, way: _Way) -> Outgoing:
+    def _answered(self, name: _Name, way: _PassingMove) -> Outgoing:
         if way.back is not None:
             if way.answer is None:
                 del self._ways[name]
-            return [(way.back, way.answer or Found(*name, False))]
+            return [(way.back, way.answer or SeekReply(*name, False))]
         broker = self._broker
         if way.answer is None or way.on is None:
             del self._ways[name]
@@ -158,7 +160,7 @@ class Moves:
         sent = self._taken_over(way.answer, way.client)
         return sent + broker.start_wave(lambda: self._release(name))
 
-    def _taken_over(self, answer: Found, client: Client) -> Outgoing:
+    def _taken_over(self, answer: SeekReply, client: Client) -> Outgoing:
         """Ask for what a client had asked for; it is told of what this broker does not take."""
         sent: Outgoing = []
         for wanted in answer.wanted:
@@ -193,7 +195,7 @@ class Moves:
             elif way.on == peer:
                 sent += self.handed_over(HandOver(*name, ()))
             elif peer in way.pending:
-                sent += self.found(Found(*name, False), peer)
+                sent += self.found(SeekReply(*name, False), peer)
         for client, waiting in list(self._next.items()):
             self._next[client] = [each for each in waiting if each[1] != peer]
             if not self._next[client]:
@@ -202,7 +204,7 @@ class Moves:
 
     def refused(self, request: Message, peer: Peer) -> Outgoing:
         """Keep a client that was found, but whose new broker cannot be reached any more."""
-        if not isinstance(request, Found):
+        if not isinstance(request, SeekReply):
             return []
         name = _Name(request.origin, request.number)
         way = self._ways.get(name)
@@ -269,7 +271,7 @@ class Moves:
         waiting = sorted(self._next.pop(client, ()), key=lambda each: each[0].moves)
         return [sent for seek, peer in waiting for sent in self.sought(seek, peer)]
 
-    def _way(self, name: _Name) -> _Way:
+    def _way(self, name: _Name) -> _PassingMove:
         way = self._ways.get(name)
         if way is None:
             raise RoutingError(f"no client moves by the name of {tuple(name)}")
@@ -281,7 +283,7 @@ def _latest(stamps: Iterable[Stamp]) -> dict[Peer, Stamp]:
     return {stamp.broker: stamp for stamp in sorted(stamps)}
 
 
-def _unseen(kept: Iterable[Delivery], last: Mapping[Peer, Stamp]) -> list[Delivery]:
+def _unseen(kept: Iterable[KeptDelivery], last: Mapping[Peer, Stamp]) -> list[KeptDelivery]:
     """Deliveries without the events that have come to another broker."""
     return [
         each
@@ -291,10 +293,10 @@ def _unseen(kept: Iterable[Delivery], last: Mapping[Peer, Stamp]) -> list[Delive
     ]
 
 
-def _merged(kept: Iterable[Delivery]) -> list[Delivery]:
+def _merged(kept: Iterable[KeptDelivery]) -> list[KeptDelivery]:
     """Deliveries without the second copies, those of one publisher in order."""
-    events: dict[Stamp, Delivery] = {}
-    others: list[Delivery] = []
+    events: dict[Stamp, KeptDelivery] = {}
+    others: list[KeptDelivery] = []
     for each in kept:
         if isinstance(each, Deliver):
             events.setdefault(each.publication.stamp, each)

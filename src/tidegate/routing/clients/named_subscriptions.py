@@ -19,29 +19,36 @@ from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
-from tidegate.matching.poset.moving import event_us, standing_form
+from tidegate.matching.poset.wanted_filter import event_us, wanted_form
 from tidegate.matching.subscription import Moment
 from tidegate.routing.checks import check_standing, check_version, updated
 from tidegate.routing.clients.client_state import is_covered
-from tidegate.routing.forwarding import Claim
-from tidegate.routing.messages import Client, InForce, Match, Named, Outgoing, Update
+from tidegate.routing.forwarding import NamedAsker
+from tidegate.routing.messages import (
+    Client,
+    InForce,
+    MatchedVersion,
+    NamedSubscription,
+    Outgoing,
+    Update,
+)
 
 if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
 
 
-class Claims:
+class NamedSubscriptions:
     """The subscriptions with a name of a broker's own clients."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._named: dict[Client, dict[str, Named]] = {}
-        self._unconfirmed: dict[Claim, int] = {}
+        self._named: dict[Client, dict[str, NamedSubscription]] = {}
+        self._unconfirmed: dict[NamedAsker, int] = {}
         """The versions of which a client is to be told when they are in force."""
-        self._awaited: dict[Claim, int] | None = None
+        self._awaited: dict[NamedAsker, int] | None = None
         """Those of them for which a wave is on its way; None if there is no wave."""
 
-    def held(self, client: Client) -> list[Named]:
+    def held(self, client: Client) -> list[NamedSubscription]:
         """The subscriptions of a client, as they stand."""
         return list(self._named.get(client, {}).values())
 
@@ -51,7 +58,7 @@ class Claims:
 
     # -- what clients do ----------------------------------------------------------------------
 
-    def subscribe(self, client: Client, named: Named) -> None:
+    def subscribe(self, client: Client, named: NamedSubscription) -> None:
         """Enter a subscription."""
         name = named.subscription.id
         if name in self._named.get(client, ()):
@@ -68,7 +75,7 @@ class Claims:
             )
         self._enter(
             client,
-            Named(
+            NamedSubscription(
                 updated(named.subscription, message, self._broker.limits.filters), message.version
             ),
         )
@@ -80,7 +87,7 @@ class Claims:
         del held[name]
         if not held:
             del self._named[client]
-        claim = Claim(client, name)
+        claim = NamedAsker(client, name)
         for versions in (self._unconfirmed, self._awaited or {}):
             versions.pop(claim, None)  # another one may get the name
         self._broker.subscriptions.release(claim)
@@ -99,22 +106,22 @@ class Claims:
         for named in self.held(client):
             self.cancel(client, named.subscription.id)
 
-    def _find(self, client: Client, name: str) -> Named:
+    def _find(self, client: Client, name: str) -> NamedSubscription:
         named = self._named.get(client, {}).get(name)
         if named is None:
             raise RoutingError(f"{client.identity!r} has no subscription {name!r}")
         return named
 
-    def _enter(self, client: Client, named: Named) -> None:
-        claim, table = Claim(client, named.subscription.id), self._broker.subscriptions
-        form = standing_form(named.subscription, next(iter(table.asked(claim)), None))
+    def _enter(self, client: Client, named: NamedSubscription) -> None:
+        claim, table = NamedAsker(client, named.subscription.id), self._broker.subscriptions
+        form = wanted_form(named.subscription, next(iter(table.asked(claim)), None))
         check_standing(form, self._broker.limits.filters)  # as others will
         self._named.setdefault(client, {})[named.subscription.id] = named
         table.claim(claim, form)
 
     # -- events -------------------------------------------------------------------------------
 
-    def judge(self, claim: Claim, event: Event) -> Match | None:
+    def judge(self, claim: NamedAsker, event: Event) -> MatchedVersion | None:
         """Whether an event, which matches in the table, matches the subscription as it stands."""
         subscription, version = self._named[claim.client][claim.name]
         if subscription.filter.evolves:
@@ -125,11 +132,11 @@ class Claims:
                 subscription.filter.node, event.attributes, environment
             ):
                 return None
-        return Match(claim.name, version)
+        return MatchedVersion(claim.name, version)
 
     # -- when something is in force -----------------------------------------------------------
 
-    def confirm(self, claim: Claim, version: int) -> Outgoing:
+    def confirm(self, claim: NamedAsker, version: int) -> Outgoing:
         """Tell a client when a version of a subscription is in force everywhere.
 
         A wave tells; those that come while it is on its way share the next one.

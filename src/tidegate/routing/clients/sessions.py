@@ -25,7 +25,7 @@ KEPT_MAX = 100_000
 REQUESTS_MAX = 1_000
 """So many requests of a client wait until it has arrived."""
 
-Delivery = Deliver | DeliverSequence
+KeptDelivery = Deliver | DeliverSequence
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Session:
     """Whether what another broker has kept for it is still to come, before all else."""
     moves: int = 0
     """The number of the move that has brought it here, or brings it, as the client counts them."""
-    kept: deque[Delivery] = field(default_factory=deque)
+    kept: deque[KeptDelivery] = field(default_factory=deque)
     requests: deque[Message] = field(default_factory=deque)
     """What it has asked for since it is arriving, to be done when it has arrived."""
     missed: int = 0
@@ -45,7 +45,7 @@ class Session:
     had: dict[Peer, Stamp] = field(default_factory=dict)
     """The last event of each broker that was its turn elsewhere; here these may come later."""
 
-    def has_had(self, delivery: Delivery) -> bool:
+    def has_had(self, delivery: KeptDelivery) -> bool:
         """Whether something that comes now was its turn elsewhere."""
         if not isinstance(delivery, Deliver):
             return False
@@ -111,7 +111,7 @@ class Sessions:
         """Keep what comes for a client from now on."""
         self[client].is_suspended = True
 
-    def deliver(self, client: Client, delivery: Delivery) -> Outgoing:
+    def deliver(self, client: Client, delivery: KeptDelivery) -> Outgoing:
         """Send something to a client, or keep it if the client is suspended."""
         session = self._sessions.get(client)
         if session is None:

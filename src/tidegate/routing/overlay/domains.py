@@ -4,7 +4,8 @@ A broker is in one domain or, as a gateway, in several, which makes the hybrid a
 each it stands for all that comes from outside: its clients, and its other domains.
 
 Every broker knows the links of its domains, because each announces its own, and passes on what it
-has not heard before. An overlay that is set up as a whole comes with a `Plan`, which says the same.
+has not heard before. An overlay that is set up as a whole comes with a `DomainPlan`, which says
+the same.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Architecture(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DomainPlan:
     """The links of a domain as they were set up."""
 
     announcements: Mapping[Peer, Announcement] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class Domain:
         *,
         tree_per_source: bool = False,
         floods: bool = False,
-        plan: Plan | None = None,
+        plan: DomainPlan | None = None,
     ) -> None:
         self.name = name
         self.architecture = architecture
@@ -60,7 +61,7 @@ class Domain:
         self.neighbours: dict[Peer, int] = {}
         """Those to which there is a link, with its cost in microseconds."""
         self.master: Peer | None = None
-        self._plan = plan or Plan()
+        self._plan = plan or DomainPlan()
         self._news: dict[Peer, Announcement] = {}
         self._graph: Graph | None = self._plan.graph
         self._version = 0

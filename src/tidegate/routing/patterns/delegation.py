@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidegate.errors import RoutingError
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
-from tidegate.language.values import to_micros
-from tidegate.routing.forwarding import Entry, Watcher
+from tidegate.language.values import to_us
+from tidegate.routing.forwarding import MonitorAsker, NeighbourAsker
 from tidegate.routing.messages import (
     Client,
     Delegate,
@@ -43,7 +43,7 @@ LEVELS_MAX = 3
 """How often in a row a pattern is delegated."""
 
 
-class Part(NamedTuple):
+class PatternPart(NamedTuple):
     """Contiguous steps of a pattern, and who finds them."""
 
     first_step: int
@@ -72,11 +72,11 @@ class Monitor:
     chains: Chains
     clients: dict[Client, Greedy] = field(default_factory=dict)
     delegators: dict[Delegator, None] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PatternPart] = field(default_factory=list)
     waiting: list[tuple[Position, int, tuple[Chain, ...]]] = field(default_factory=list)
     """What is not to be looked at yet, by position."""
 
-    def delegated(self) -> Iterator[Part]:
+    def delegated(self) -> Iterator[PatternPart]:
         """The parts that others find."""
         return (part for part in self.parts if part.provider is not None)
 
@@ -159,7 +159,7 @@ class Patterns:
         if found is not None:
             return found, []
         self._made += 1
-        chains = Chains(len(pattern.steps), pattern.within_micros)
+        chains = Chains(len(pattern.steps), pattern.within_us)
         monitor = Monitor(self._made, pattern, levels, chains)
         self._monitors[monitor.number] = self._by_name[name] = monitor
         return monitor, self._factor(monitor)
@@ -185,17 +185,17 @@ class Patterns:
         for offer in self._broker.offers.poset:
             if offer.item.overlaps(wanted):
                 for asker in offer.subscribers:
-                    providers.add(asker.peer if isinstance(asker, Entry) else None)
+                    providers.add(asker.peer if isinstance(asker, NeighbourAsker) else None)
         return providers
 
-    def factored(self, pattern: Pattern, levels: int) -> list[Part]:
+    def factored(self, pattern: Pattern, levels: int) -> list[PatternPart]:
         """The parts of a pattern: as long as possible where one neighbour has all of it."""
         steps = pattern.steps
         only: list[Peer | None] = []
         for step in steps:
             providers = self.available(step)
             only.append(next(iter(providers)) if len(providers) == 1 else None)
-        parts: list[Part] = []
+        parts: list[PatternPart] = []
         begin = 0
         while begin < len(steps):
             end = begin + 1
@@ -203,9 +203,9 @@ class Patterns:
                 end += 1
             if end - begin == 1 or levels == 0:
                 end = begin + 1
-                parts.append(Part(begin, end, None))
+                parts.append(PatternPart(begin, end, None))
             else:
-                parts.append(Part(begin, end, only[begin]))
+                parts.append(PatternPart(begin, end, only[begin]))
             begin = end
         return parts
 
@@ -217,7 +217,7 @@ class Patterns:
         parts = self.factored(monitor.pattern, monitor.levels)
         return [] if parts == monitor.parts else self._replace(monitor, parts)
 
-    def _replace(self, monitor: Monitor, parts: list[Part]) -> Outgoing:
+    def _replace(self, monitor: Monitor, parts: list[PatternPart]) -> Outgoing:
         """Have others look for other parts."""
         before, monitor.parts = monitor.parts, parts
         sent: Outgoing = []
@@ -239,7 +239,7 @@ class Patterns:
 
     def _ask_for(self, monitor: Monitor) -> None:
         """Ask for the events of the steps that are found here."""
-        table, watcher = self._broker.subscriptions, Watcher(monitor.number)
+        table, watcher = self._broker.subscriptions, MonitorAsker(monitor.number)
         wanted = [monitor.pattern.steps[step] for step in monitor.own_steps()]
         for node in table.held(watcher):
             table.cancel(watcher, node.item)
@@ -248,7 +248,7 @@ class Patterns:
 
     # -- what comes in ------------------------------------------------------------------------
 
-    def heard(self, watcher: Watcher, publication: Publication) -> None:
+    def heard(self, watcher: MonitorAsker, publication: Publication) -> None:
         """Take an event that a monitor has asked for."""
         monitor = self._monitors[watcher.number]
         at = _position(publication)
@@ -320,7 +320,7 @@ class Patterns:
         return sent
 
 
-def _name(monitor: Monitor, part: Part) -> int:
+def _name(monitor: Monitor, part: PatternPart) -> int:
     """What a part is called when it is delegated."""
     return monitor.number << 32 | part.first_step << 16 | part.next_step
 
@@ -328,4 +328,4 @@ def _name(monitor: Monitor, part: Part) -> int:
 def _position(publication: Publication) -> Position:
     time = publication.event.time
     assert time is not None  # brokers give one to each event
-    return Position(to_micros(time), publication.stamp)
+    return Position(to_us(time), publication.stamp)

@@ -23,7 +23,7 @@ LINE_HEIGHT = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Rectangle:
     """A rectangle on the page."""
 
     left: float
@@ -31,7 +31,7 @@ class Box:
     right: float
     top: float
 
-    def common(self, other: Box) -> float:
+    def common(self, other: Rectangle) -> float:
         """How much of the page both cover."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.top, other.top) - max(self.bottom, other.bottom)
@@ -45,7 +45,7 @@ class Label:
     offset: Point
     horizontal: str
     vertical: str
-    box: Box
+    box: Rectangle
 
 
 def place_labels(
@@ -56,7 +56,7 @@ def place_labels(
 ) -> dict[str, Label]:
     """A place for each name; all lengths are in points, also the size of the font."""
     brokers = {
-        name: Box(x - radii[name], y - radii[name], x + radii[name], y + radii[name])
+        name: Rectangle(x - radii[name], y - radii[name], x + radii[name], y + radii[name])
         for name, (x, y) in points.items()
     }
     placed: dict[str, Label] = {}
@@ -99,4 +99,6 @@ def _label(name: str, point: Point, radius: float, angle: float, size: float) ->
     width, height = CHAR_WIDTH * size * len(name), LINE_HEIGHT * size
     left = point[0] + offset[0] - width * {"left": 0, "center": 0.5, "right": 1}[horizontal]
     bottom = point[1] + offset[1] - height * {"bottom": 0, "center": 0.5, "top": 1}[vertical]
-    return Label(offset, horizontal, vertical, Box(left, bottom, left + width, bottom + height))
+    return Label(
+        offset, horizontal, vertical, Rectangle(left, bottom, left + width, bottom + height)
+    )

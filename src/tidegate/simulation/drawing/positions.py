@@ -31,7 +31,7 @@ def place(topology: Topology) -> Places:
     if not topology.is_acyclic and len(topology.brokers) <= GRAPH_BROKERS_MAX:
         return _by_distances(topology)
     root = _root(topology)
-    tree = _Tree(hierarchical(topology, root), root)
+    tree = _TreeDrawing(hierarchical(topology, root), root)
     hangs = set(topology.domains.values()) == {Architecture.HIERARCHICAL}
     if hangs and tree.leaves[root] <= HANGING_LEAVES_MAX:
         return tree.hanging()
@@ -45,7 +45,7 @@ def _root(topology: Topology) -> str:
     return central(topology)
 
 
-class _Tree:
+class _TreeDrawing:
     """A tree to be placed: each broker's share of the room is that of the leaves below it."""
 
     def __init__(self, hierarchy: Topology, root: str) -> None:
@@ -98,6 +98,6 @@ def _by_distances(topology: Topology) -> Places:
     for link in topology.links:
         graph.add_edge(link.a, link.b, length=1 + log2(max(1, link.delay_s / shortest_s)) / 2)
     root = central(topology)
-    start = _Tree(hierarchical(topology, root), root).around()
+    start = _TreeDrawing(hierarchical(topology, root), root).around()
     placed = nx.kamada_kawai_layout(graph, pos=dict(start), weight="length")
     return {broker: (float(x), float(y)) for broker, (x, y) in placed.items()}

@@ -19,7 +19,7 @@ DOMAIN = "overlay"
 
 _RANDOM_DELAYS_S = (0.005, 0.050)
 
-Pair = tuple[int, int]
+BrokerPair = tuple[int, int]
 
 
 def centralized() -> Topology:
@@ -69,7 +69,7 @@ def random_graph(brokers: int, seed: int, mean_degree: float = 3.0) -> Topology:
     return _plain("random-graph", brokers, pairs, Architecture.GENERAL, random)
 
 
-def connected_pairs(count: int, mean_degree: float, random: Random) -> list[Pair]:
+def connected_pairs(count: int, mean_degree: float, random: Random) -> list[BrokerPair]:
     """Pairs of 0 to ``count`` - 1 that connect them all, and more up to the mean degree."""
     found = {(random.randrange(i), i): None for i in range(1, count)}
     wanted = min(round(mean_degree * count / 2), count * (count - 1) // 2)
@@ -102,7 +102,7 @@ def random_delay_s(low_s: float, high_s: float, random: Random) -> float:
 def _plain(
     name: str,
     brokers: int,
-    pairs: Iterable[Pair],
+    pairs: Iterable[BrokerPair],
     architecture: Architecture = Architecture.ACYCLIC,
     random: Random | None = None,
 ) -> Topology:

@@ -34,7 +34,7 @@ _STUB_TO_TRANSIT_DELAYS_S = (0.006, 0.015)
 _TRANSIT_DELAYS_S = (0.020, 0.050)
 _BETWEEN_TRANSITS_DELAYS_S = (0.060, 0.100)
 
-_Delays = tuple[float, float]
+_DelayRanges = tuple[float, float]
 
 
 def transit_stub(brokers: int = 100, seed: int = 0) -> Topology:
@@ -81,7 +81,7 @@ class _Builder:
             self._join(*ends, _BETWEEN_TRANSITS_DELAYS_S)
         return [node for part in parts for node in part]
 
-    def _part(self, region: str, size: int, delays_s: _Delays) -> Sequence[str]:
+    def _part(self, region: str, size: int, delays_s: _DelayRanges) -> Sequence[str]:
         """A transit or stub domain: a connected random graph."""
         nodes = [f"{region}.{i}" for i in range(size)]
         self._regions.update(dict.fromkeys(nodes, region))
@@ -89,7 +89,7 @@ class _Builder:
             self._join(nodes[a], nodes[b], delays_s)
         return nodes
 
-    def _join(self, a: str, b: str, delays_s: _Delays) -> None:
+    def _join(self, a: str, b: str, delays_s: _DelayRanges) -> None:
         self._links.append((a, b, random_delay_s(*delays_s, self._random)))
 
     def _split(self, total: int, parts: int) -> list[int]:

@@ -17,7 +17,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
-from tidegate.matching.poset.moving import event_us
+from tidegate.matching.poset.wanted_filter import event_us
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing import messages as m
 from tidegate.routing.clients.client_state import ClientState

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
-from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Order
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Coverage
+from tidegate.matching.poset.nodes import PosetNode
 from tidegate.routing.broker import Broker
-from tidegate.routing.forwarding import Claim, Entry, Forwarding
+from tidegate.routing.forwarding import Forwarding, NamedAsker, NeighbourAsker
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.world import World
 
@@ -54,7 +54,7 @@ def unlike_asked(
     return found
 
 
-def _unlike(held: Sequence[Node[T]], asked: Sequence[T], order: Order[T]) -> Iterator[str]:
+def _unlike(held: Sequence[PosetNode[T]], asked: Sequence[T], order: Coverage[T]) -> Iterator[str]:
     items = [node.item for node in held]
     for item in items:
         if not any(order.covers(item, each) and order.covers(each, item) for each in asked):
@@ -64,7 +64,7 @@ def _unlike(held: Sequence[Node[T]], asked: Sequence[T], order: Order[T]) -> Ite
             yield f"has asked for {item}, which is not held"
 
 
-def _table_problems(table: Forwarding[T], order: Order[T]) -> Iterator[str]:
+def _table_problems(table: Forwarding[T], order: Coverage[T]) -> Iterator[str]:
     """See that what was sent is what rule (1) of `forwarding` says, computed from scratch."""
     for node in table.poset:
         hidden = {
@@ -92,7 +92,7 @@ def _link_problems(name: Peer, what: str, brokers: dict[Peer, Broker]) -> Iterat
             asker.key
             for node in there.poset
             for asker in node.subscribers
-            if isinstance(asker, Entry) and asker.peer == name
+            if isinstance(asker, NeighbourAsker) and asker.peer == name
         }
         sent = set(table.sent(peer))
         if held != sent:
@@ -104,7 +104,7 @@ def _session_problems(world: World, name: Peer, broker: Broker) -> Iterator[str]
     for table in (broker.subscriptions, broker.offers):
         for node in table.poset:
             for asker in node.subscribers:
-                client = asker.client if isinstance(asker, Claim) else asker
+                client = asker.client if isinstance(asker, NamedAsker) else asker
                 if isinstance(client, Client) and world.home[client] != name:
                     yield f"{client.identity} is at {world.home[client]} and still asks here"
     if len(broker.waves):

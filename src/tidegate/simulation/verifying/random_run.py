@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from tidegate.language.events import Event
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
-from tidegate.language.values import Value, from_micros
+from tidegate.language.values import Value, from_us
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Peer, Stamp
 from tidegate.routing.strategies import strategy
@@ -78,7 +78,7 @@ class _Expected(NamedTuple):
     """The subscriptions with a name that are in force, by client, and which version."""
 
 
-class Run:
+class RandomRun:
     """One random run; the same seed is the same run."""
 
     def __init__(self, topology: Topology, routing: str, seed: int, mix: Mix | None = None) -> None:
@@ -396,7 +396,7 @@ class Run:
         for number in range(self.mix.probes):
             publisher = random.choice(there)
             time_us = begun + (number + 1) * 100_000
-            event = Event(self._event_of(publisher).attributes, from_micros(time_us))
+            event = Event(self._event_of(publisher).attributes, from_us(time_us))
             world.at(time_us, partial(world.request, publisher.client, m.Publish(event)))
             if self._may_publish(publisher, event):
                 near = self._reachable(world.home[publisher.client])
@@ -422,7 +422,7 @@ class Run:
             event = random_event(self.random)
             if self._may_publish(publisher, event):
                 break
-        return Event(event.attributes, from_micros(self.world.now_us))
+        return Event(event.attributes, from_us(self.world.now_us))
 
     def _may_publish(self, publisher: Actor, event: Event) -> bool:
         return not self.needs_advertisements or any(

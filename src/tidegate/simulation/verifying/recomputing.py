@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
-from tidegate.matching.poset.moving import filter_of
-from tidegate.matching.poset.nodes import Node
+from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.wanted_filter import filter_of
 from tidegate.routing import messages as m
 from tidegate.routing.clients.client_state import request_of
-from tidegate.routing.forwarding import Entry, Forwarding
+from tidegate.routing.forwarding import Forwarding, NeighbourAsker
 from tidegate.routing.messages import Client, Message, Peer
 from tidegate.simulation.world import World
 
@@ -80,13 +80,13 @@ def _table_differences(name: Peer, table: Forwarding[T], fresh: Forwarding[T]) -
             yield f"{name} does not hold {node.item}, which is there if computed from scratch"
 
 
-def _state(node: Node[T]) -> tuple[list[str], list[str]]:
+def _state(node: PosetNode[T]) -> tuple[list[str], list[str]]:
     """Who asks for something, and where it is sent."""
     return sorted(map(_asker, node.subscribers)), sorted(map(str, node.forwards))
 
 
 def _asker(asker: Hashable) -> str:
     """Who asks; the name that a neighbour gives to something depends on when it came."""
-    if isinstance(asker, Entry):
+    if isinstance(asker, NeighbourAsker):
         return f"{asker.peer} on {asker.key.tree}"
     return asker.identity if isinstance(asker, Client) else str(asker)

@@ -12,7 +12,7 @@ from tidegate.routing.strategies import STRATEGIES
 from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 from tidegate.simulation.overlays.json_file import read_overlay
 from tidegate.simulation.scenario import strategy_name
-from tidegate.simulation.verifying.random_run import Run
+from tidegate.simulation.verifying.random_run import RandomRun
 
 VERIFIED_TOPOLOGIES = (
     "centralized",
@@ -28,7 +28,7 @@ BROKERS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class VerificationCase:
     """One run. The overlay is generated from the same seed, or it is a file."""
 
     routing: str
@@ -54,7 +54,7 @@ class Case:
             topology = read_overlay(self.overlay)
         else:
             topology = generate(self.topology or "", self.brokers, self.seed)
-        run = Run(topology, strategy_name(self.routing, topology), self.seed)
+        run = RandomRun(topology, strategy_name(self.routing, topology), self.seed)
         try:
             return run.problems()
         except Exception as error:  # noqa: BLE001 - whatever breaks a run is what we look for
@@ -67,7 +67,7 @@ def cases(
     topologies: Sequence[str] = VERIFIED_TOPOLOGIES,
     routings: Sequence[str] = tuple(STRATEGIES),
     brokers: int | None = None,
-) -> Iterator[Case]:
+) -> Iterator[VerificationCase]:
     """Every routing on every topology, for each seed.
 
     >>> next(cases([12])).command
@@ -77,12 +77,12 @@ def cases(
         count = None
         if not TOPOLOGIES[topology].fixed:
             count = 1 + seed % BROKERS_MAX if brokers is None else brokers
-        yield Case(routing, seed, topology, count)
+        yield VerificationCase(routing, seed, topology, count)
 
 
 def outcomes(
-    chosen: Iterator[Case], jobs: int = 1, chunk: int = 16
-) -> Iterator[tuple[Case, list[str]]]:
+    chosen: Iterator[VerificationCase], jobs: int = 1, chunk: int = 16
+) -> Iterator[tuple[VerificationCase, list[str]]]:
     """Run cases, in several processes if told so; gives each with its problems, in order."""
     if jobs == 1:
         for case in chosen:
@@ -90,4 +90,6 @@ def outcomes(
         return
     with ProcessPoolExecutor(jobs) as pool:
         while batch := list(islice(chosen, jobs * chunk * 8)):  # a few at a time, to stop early
-            yield from zip(batch, pool.map(Case.problems, batch, chunksize=chunk), strict=True)
+            yield from zip(
+                batch, pool.map(VerificationCase.problems, batch, chunksize=chunk), strict=True
+            )

@@ -19,16 +19,16 @@ from pyspark.sql import types as t
 
 from tidegate.errors import BadValueError, EventError
 from tidegate.language.durations import parse_duration
-from tidegate.language.values import from_micros
-from tidegate.matching.batches import as_value_array, micros_of
+from tidegate.language.values import from_us
+from tidegate.matching.batches import as_value_array, times_us_of
 from tidegate.spark.backtesting.buckets import Buckets
 from tidegate.spark.backtesting.comparison import (
     COUNT_SCHEMA,
     COUNTED,
     EFFECT_FIELD,
-    Comparison,
     CountTask,
     EffectTask,
+    TableComparison,
 )
 from tidegate.spark.backtesting.result import Backtest, BucketCounts, Counts, SubscriberCounts
 from tidegate.spark.backtesting.trials import NewSubscription, Sides, Table, Trial, TrialReader
@@ -41,7 +41,7 @@ from tidegate.spark.columns import (
 )
 from tidegate.spark.shipping import ship
 from tidegate.spark.subscriptions import matcher_of
-from tidegate.spark.worker import Layout
+from tidegate.spark.worker import DeliveryLayout
 
 
 def backtest(
@@ -91,8 +91,8 @@ def backtest(
     added = {field.name for field in [*DELIVERY_FIELDS, EFFECT_FIELD]}
     kept = tuple(kept_columns(events, key, added))
     known = checked_variables(variables)
-    layout = Layout(event_time, kept, grouped=False, variables=known, attributes=attributes)
-    span = None if event_time is None else _Span.of(events, event_time)
+    layout = DeliveryLayout(event_time, kept, grouped=False, variables=known, attributes=attributes)
+    span = None if event_time is None else _HistorySpan.of(events, event_time)
     reader = TrialReader(event_time, None if span is None else span.first, skip_bad)
     new = NewSubscription(id, params, subscriber, since)
     sides = reader.sides(filter_or_change, new, live)
@@ -101,14 +101,14 @@ def backtest(
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _HistorySpan:
     """From when until when there are events, in microseconds since 1970."""
 
     first_us: int
     last_us: int
 
     @classmethod
-    def of(cls, events: DataFrame, event_time: str) -> _Span | None:
+    def of(cls, events: DataFrame, event_time: str) -> _HistorySpan | None:
         """The span of some events, if there are any."""
         # a name may hold dots, which would lead into a struct
         time = f.col(f"`{event_time.replace('`', '``')}`")
@@ -125,25 +125,25 @@ class _Span:
         if found.column("first").null_count:
             return None
         ends = pa.concat_arrays([*found.column("first").chunks, *found.column("last").chunks])
-        first_us, last_us = micros_of(as_value_array(event_time, ends), event_time).tolist()
+        first_us, last_us = times_us_of(as_value_array(event_time, ends), event_time).tolist()
         return cls(first_us, last_us)
 
     @property
     def first(self) -> datetime | None:
         """The time of the first event."""
-        return from_micros(self.first_us)
+        return from_us(self.first_us)
 
     @property
     def last(self) -> datetime | None:
         """The time of the last event."""
-        return from_micros(self.last_us)
+        return from_us(self.last_us)
 
 
 def _compared(
     events: DataFrame,
     sides: Sides,
-    layout: Layout,
-    span: _Span | None,
+    layout: DeliveryLayout,
+    span: _HistorySpan | None,
     buckets: Buckets | None,
     *,
     top: int,
@@ -154,7 +154,7 @@ def _compared(
         ship(events.sparkSession, matcher_of(each, skip_bad=skip_bad))
         for each in (sides.live, sides.changed)
     )
-    comparison = Comparison(live, changed, layout)
+    comparison = TableComparison(live, changed, layout)
     counted = _count(events, CountTask(comparison, buckets))
     of_buckets = {each["bucket"]: each for each in counted if each["bucket"] is not None}
     of_subscribers = [_subscriber(each) for each in counted if each["bucket"] is None]
@@ -175,24 +175,24 @@ def _compared(
     )
 
 
-_Row = dict[str, Any]
+_ResultRow = dict[str, Any]
 
 
-def _count(events: DataFrame, task: CountTask) -> list[_Row]:
+def _count(events: DataFrame, task: CountTask) -> list[_ResultRow]:
     """The counts of all partitions, added up."""
     parts = events.mapInArrow(task, COUNT_SCHEMA)
     sums = [f.sum(name).alias(name) for name in ("events", *COUNTED)]
-    rows: list[_Row] = (
+    rows: list[_ResultRow] = (
         parts.groupBy("bucket", "subscriber", "subscription").agg(*sums).toArrow().to_pylist()
     )
     return rows
 
 
-def _counts(row: _Row) -> Counts:
+def _counts(row: _ResultRow) -> Counts:
     return Counts(**{name: row[name] for name in COUNTED})
 
 
-def _over_time(buckets: Buckets, rows: Mapping[int, _Row]) -> tuple[BucketCounts, ...]:
+def _over_time(buckets: Buckets, rows: Mapping[int, _ResultRow]) -> tuple[BucketCounts, ...]:
     none = {"events": 0, **dict.fromkeys(COUNTED, 0)}
     return tuple(
         BucketCounts(buckets.begin(place), row["events"], _counts(row))
@@ -200,7 +200,7 @@ def _over_time(buckets: Buckets, rows: Mapping[int, _Row]) -> tuple[BucketCounts
     )
 
 
-def _subscriber(row: _Row) -> SubscriberCounts:
+def _subscriber(row: _ResultRow) -> SubscriberCounts:
     return SubscriberCounts(row["subscriber"], row["subscription"], _counts(row))
 
 

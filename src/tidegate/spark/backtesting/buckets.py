@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tidegate.errors import BadValueError
 from tidegate.language.durations import format_duration, parse_duration
-from tidegate.language.values import from_micros
+from tidegate.language.values import from_us
 
 BUCKETS_MAX = 10_000
 CHOSEN_MAX = 60
@@ -54,14 +54,14 @@ class Buckets:
         """How long each is."""
         return self.width_us * _MICROSECOND
 
-    def places(self, micros: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def places(self, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The bucket that each time falls into, from 0."""
-        found: npt.NDArray[np.int64] = micros // self.width_us - self.first
+        found: npt.NDArray[np.int64] = times_us // self.width_us - self.first
         return found
 
     def begin(self, place: int) -> datetime:
         """When a bucket begins; the first of all may begin before timestamps do."""
-        return from_micros((self.first + place) * self.width_us) or datetime.min.replace(tzinfo=UTC)
+        return from_us((self.first + place) * self.width_us) or datetime.min.replace(tzinfo=UTC)
 
 
 def _chosen_width(span_us: int) -> timedelta:

@@ -24,7 +24,7 @@ from tidegate.matching.batches import EventBatch, VersionColumns, VersionMatches
 from tidegate.spark.backtesting.buckets import Buckets
 from tidegate.spark.delivery_rows import OUTPUT_ROWS_MAX, delivery_arrays
 from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import Layout
+from tidegate.spark.worker import DeliveryLayout
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -56,12 +56,12 @@ itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TableComparison:
     """Two tables, and how events come in."""
 
     live: IndexFile
     changed: IndexFile
-    layout: Layout
+    layout: DeliveryLayout
 
     def matched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Matched]:
         """Match both tables with each batch."""
@@ -138,7 +138,7 @@ class _Matched:
 class EffectTask:
     """Gives the deliveries of both tables, each with its effect; for `mapInArrow`."""
 
-    comparison: Comparison
+    comparison: TableComparison
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for matched in self.comparison.matched(batches):
@@ -169,28 +169,28 @@ class CountTask:
     Without ``buckets`` there is one, because events have no times.
     """
 
-    comparison: Comparison
+    comparison: TableComparison
     buckets: Buckets | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally: _Tally | None = None
+        tally: _BucketTally | None = None
         for matched in self.comparison.matched(batches):
             if tally is None:
                 count = 1 if self.buckets is None else self.buckets.count
-                tally = _Tally.empty(count, matched.recipients)
+                tally = _BucketTally.empty(count, matched.recipients)
             tally.add(matched, self._places(matched.batch))
         if tally is not None:
             yield tally.of_buckets()
             yield from tally.of_recipients()
 
     def _places(self, batch: EventBatch) -> Integers:
-        if self.buckets is None or batch.micros is None:
+        if self.buckets is None or batch.times_us is None:
             return np.zeros(batch.length, np.int64)
-        return self.buckets.places(batch.micros)
+        return self.buckets.places(batch.times_us)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tally:
+class _BucketTally:
     """Counts, in the order of ``COUNTED``: a column for each bucket, and for each recipient."""
 
     events: Integers
@@ -199,7 +199,7 @@ class _Tally:
     recipients: _Recipients
 
     @classmethod
-    def empty(cls, buckets: int, recipients: _Recipients) -> _Tally:
+    def empty(cls, buckets: int, recipients: _Recipients) -> _BucketTally:
         rows = len(COUNTED)
         return cls(
             np.zeros(buckets, np.int64),

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from tidegate.errors import EventError
 from tidegate.language.events import ATTRIBUTES_MAX, Event
-from tidegate.language.values import Value, from_micros, to_micros
+from tidegate.language.values import Value, from_us, to_us
 from tidegate.matching.batches import EventBatch
 
-Column = Any
+LogColumn = Any
 """An Arrow array; its stubs do not know all the types that a column may have."""
 
 TIME_TYPE = pa.timestamp("us", "UTC")
@@ -75,13 +75,13 @@ def chunked(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 def columns_of(events: Sequence[Event], now: datetime) -> pa.RecordBatch:
     """Events as columns; those without a time were published ``now``."""
-    present = to_micros(now)
-    micros = [present if event.time is None else to_micros(event.time) for event in events]
-    times = pa.array(micros, pa.int64()).cast(TIME_TYPE)
+    present = to_us(now)
+    time_us = [present if event.time is None else to_us(event.time) for event in events]
+    times = pa.array(time_us, pa.int64()).cast(TIME_TYPE)
     return _assembled(times, EventBatch.of_events(events).columns)
 
 
-def columns_from(batch: pa.RecordBatch, times: Column | None, now: datetime) -> pa.RecordBatch:
+def columns_from(batch: pa.RecordBatch, times: LogColumn | None, now: datetime) -> pa.RecordBatch:
     """Take a batch of events as Arrow has it (see ``EventBatch.of``), with their times if known.
 
     >>> now = datetime.fromisoformat("2026-01-02T03:04:05Z")
@@ -100,7 +100,7 @@ def columns_from(batch: pa.RecordBatch, times: Column | None, now: datetime) -> 
             raise EventError("a column has no name; it is the name of an attribute")
         if not pa.types.is_null(column.type):
             columns.append((name, _checked(name, column)))
-    present = pa.scalar(to_micros(now), pa.int64()).cast(TIME_TYPE)
+    present = pa.scalar(to_us(now), pa.int64()).cast(TIME_TYPE)
     if times is None:
         times = pa.nulls(batch.num_rows, TIME_TYPE)
     return _assembled(pc.fill_null(times, present), columns)
@@ -113,22 +113,20 @@ def events_of(batch: pa.RecordBatch) -> list[Event]:
         for row, value in zip(rows, values_of(column), strict=True):
             if value is not None:
                 row[name] = value
-    times: Column = batch.column(0).cast(pa.int64())
-    return [
-        Event(row, from_micros(time)) for row, time in zip(rows, times.to_pylist(), strict=True)
-    ]
+    times: LogColumn = batch.column(0).cast(pa.int64())
+    return [Event(row, from_us(time)) for row, time in zip(rows, times.to_pylist(), strict=True)]
 
 
-def values_of(column: Column) -> list[Value | None]:
+def values_of(column: LogColumn) -> list[Value | None]:
     """The values of a column, None where there is none."""
     if column.type == TIME_TYPE:  # what Arrow makes of one has a zone of another class
-        micros = column.cast(pa.int64()).to_pylist()
-        return [None if each is None else from_micros(each) for each in micros]
+        time_us = column.cast(pa.int64()).to_pylist()
+        return [None if each is None else from_us(each) for each in time_us]
     values: list[Value | None] = column.to_pylist()
     return values
 
 
-def _assembled(times: Column, columns: Iterable[tuple[str, Column]]) -> pa.RecordBatch:
+def _assembled(times: LogColumn, columns: Iterable[tuple[str, LogColumn]]) -> pa.RecordBatch:
     fields, arrays = [_TIME_FIELD], [times]
     for name, column in columns:
         fields.append(pa.field(name, column.type))
@@ -136,7 +134,7 @@ def _assembled(times: Column, columns: Iterable[tuple[str, Column]]) -> pa.Recor
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _checked(name: str, column: Column) -> Column:
+def _checked(name: str, column: LogColumn) -> LogColumn:
     """A column of strings in plain form, if all are text and none is too long."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -146,7 +144,7 @@ def _checked(name: str, column: Column) -> Column:
         column.validate(full=True)
     except pa.ArrowInvalid:
         raise EventError(f"column {name!r}: a string must be valid Unicode") from None
-    lengths: Column = pc.binary_length(column)
+    lengths: LogColumn = pc.binary_length(column)
     longest: int = pc.max(lengths).as_py() or 0
     if longest > EVENT_CHARS_MAX:
         raise EventError(
@@ -155,7 +153,7 @@ def _checked(name: str, column: Column) -> Column:
     return column
 
 
-def _without_nan(column: Column) -> Column:
+def _without_nan(column: LogColumn) -> LogColumn:
     if not pa.types.is_float64(column.type):
         return column
     nan = pc.is_nan(column)

@@ -36,7 +36,13 @@ from tidegate.errors import LogError
 from tidegate.language.events import Event
 from tidegate.matching.batches import wall_clock
 from tidegate.spark.log.event_columns import chunked, columns_of, events_of
-from tidegate.spark.log.part_files import Part, parts_in, sync_folder, write_durably, write_parts
+from tidegate.spark.log.part_files import (
+    PartFile,
+    parts_in,
+    sync_folder,
+    write_durably,
+    write_parts,
+)
 from tidegate.spark.log.segments import OFFSET_MAX, BatchKey, Segment, in_order
 
 STAGING_AGE_MAX = timedelta(days=7)
@@ -47,7 +53,7 @@ _FORMAT_FILE, _LOCK_FILE, _STAGING = "format", "lock", "staging"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """An event of a log, with its offset; ``event.time`` is when it was published."""
 
     offset: int
@@ -106,11 +112,11 @@ class EventLog:
         staged = self.stage(columns_of(chunk, now) for chunk in chunks)
         return self.publish([staged], producer=producer, batch=batch)
 
-    def read(self, begin: int = 0, end: int | None = None) -> Iterator[Record]:
+    def read(self, begin: int = 0, end: int | None = None) -> Iterator[LogRecord]:
         """The events from one offset up to, but without, another, or as many as there are now."""
         for first, columns in self.read_columns(begin, end):
             for index, event in enumerate(events_of(columns)):
-                yield Record(first + index, event)
+                yield LogRecord(first + index, event)
 
     def read_columns(
         self, begin: int = 0, end: int | None = None
@@ -228,7 +234,7 @@ class EventLog:
         self.discard(staged)
         return Staged(folder.name, sum(part.events for part in parts))
 
-    def _staged_parts(self, staged: Staged) -> list[Part]:
+    def _staged_parts(self, staged: Staged) -> list[PartFile]:
         parts = parts_in(self.path / _STAGING / staged.folder)
         if sum(part.events for part in parts) != staged.events:
             raise LogError(f"{self.path / _STAGING / staged.folder} is not what was staged there")

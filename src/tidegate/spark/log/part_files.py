@@ -35,7 +35,7 @@ _NAME = re.compile(r"(\d{6})-(\d{1,9})-([0-9a-f]{8})\.arrow", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartFile:
     """A part file, as its name says."""
 
     path: Path
@@ -44,7 +44,7 @@ class Part:
     checksum: int
 
     @classmethod
-    def at(cls, path: Path) -> Part:
+    def at(cls, path: Path) -> PartFile:
         found = _NAME.fullmatch(path.name)
         if found is None:
             raise LogError(f"{path} is not a part of a log of events")
@@ -91,13 +91,13 @@ class Part:
         raise LogError(f"{self.path} has {size} bytes; at most {_FILE_BYTES_MAX} are read")
 
 
-def parts_in(folder: Path) -> list[Part]:
+def parts_in(folder: Path) -> list[PartFile]:
     """The parts in a folder, in order; raises LogError if one is missing."""
     try:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise LogError(f"{folder} cannot be read: {error.strerror}") from None
-    parts = [Part.at(folder / name) for name in names]
+    parts = [PartFile.at(folder / name) for name in names]
     for number, part in enumerate(parts):
         if part.number != number:
             raise LogError(f"{folder} is damaged: part {number} is not there, or twice")
@@ -149,7 +149,7 @@ def _write_part(folder: Path, number: int, batches: list[pa.RecordBatch]) -> Non
             f"some events take {len(content)} bytes; at most {_FILE_BYTES_MAX} are taken"
         )
     events = sum(batch.num_rows for batch in batches)
-    part = Part(folder, number, events, zlib.crc32(content))
+    part = PartFile(folder, number, events, zlib.crc32(content))
     write_durably(folder / part.named(number), content)
 
 

@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 )
 
 from tidegate.errors import EventError, LogError
-from tidegate.spark.log.event_columns import TIME_TYPE, VALUE_TYPES, Column, values_of
+from tidegate.spark.log.event_columns import TIME_TYPE, VALUE_TYPES, LogColumn, values_of
 from tidegate.spark.log.part_files import BATCH_EVENTS_MAX
 
 ArrowType = Any
@@ -157,7 +157,7 @@ class Projection:
 
     def project(self, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One batch, whose first event has this offset."""
-        source = _Source(first, batch, self._mismatch_to_null)
+        source = _ColumnSource(first, batch, self._mismatch_to_null)
         arrays = [
             source.column(field, arrow.type, "")
             for field, arrow in zip(self._schema.fields, self._arrow, strict=True)
@@ -170,7 +170,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return joined
 
 
-class _Source:
+class _ColumnSource:
     """The columns of a batch, by name."""
 
     def __init__(self, first: int, batch: pa.RecordBatch, mismatch_to_null: bool) -> None:
@@ -178,11 +178,11 @@ class _Source:
         self._rows = batch.num_rows
         self._mismatch_to_null = mismatch_to_null
         self._times = batch.column(0)
-        self._columns: dict[str, list[Column]] = {}
+        self._columns: dict[str, list[LogColumn]] = {}
         for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
             self._columns.setdefault(name, []).append(column)
 
-    def column(self, field: StructField, kind: ArrowType, prefix: str) -> Column:
+    def column(self, field: StructField, kind: ArrowType, prefix: str) -> LogColumn:
         name = prefix + field.name
         if isinstance(field.dataType, StructType):
             found = self._struct(field.dataType, kind, name + ".")
@@ -200,7 +200,7 @@ class _Source:
             )
         return found
 
-    def _struct(self, inner: StructType, kind: ArrowType, prefix: str) -> Column:
+    def _struct(self, inner: StructType, kind: ArrowType, prefix: str) -> LogColumn:
         """A struct; it is null where none of its attributes is there."""
         fields = [kind.field(index) for index in range(kind.num_fields)]
         arrays = [
@@ -212,8 +212,8 @@ class _Source:
             absent &= array.is_null().to_numpy(zero_copy_only=False)
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(absent))
 
-    def _attribute(self, name: str, asked: DataType, kind: ArrowType) -> Column:
-        found: Column = None
+    def _attribute(self, name: str, asked: DataType, kind: ArrowType) -> LogColumn:
+        found: LogColumn = None
         for column in self._columns.get(name, ()):
             fitted = _fitted(column, kind)
             if fitted.null_count > column.null_count and not self._mismatch_to_null:
@@ -222,7 +222,9 @@ class _Source:
             found = fitted if found is None else pc.coalesce(found, fitted)
         return pa.nulls(self._rows, kind) if found is None else found
 
-    def _mismatch(self, name: str, asked: DataType, column: Column, fitted: Column) -> EventError:
+    def _mismatch(
+        self, name: str, asked: DataType, column: LogColumn, fitted: LogColumn
+    ) -> EventError:
         lost = pc.and_(fitted.is_null(), column.is_valid())
         index = lost.to_pylist().index(True)
         value = values_of(column.slice(index, 1))[0]
@@ -233,7 +235,7 @@ class _Source:
         )
 
 
-def _fitted(column: Column, kind: ArrowType) -> Column:
+def _fitted(column: LogColumn, kind: ArrowType) -> LogColumn:
     """A column as another type, with nulls for what that cannot hold."""
     if column.type == kind:
         return column

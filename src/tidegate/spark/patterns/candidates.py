@@ -21,15 +21,15 @@ from pyspark.sql import types as t
 class Candidate(NamedTuple):
     """An event that satisfies at least one step of a pattern."""
 
-    micros: int
+    time_us: int
     steps: int
     """A bit for each step: the lowest is the first's."""
     event: dict[str, Any]
 
 
-def candidate_text(micros: int, steps: int, event: str) -> str:
+def candidate_text(time_us: int, steps: int, event: str) -> str:
     """The JSON of a candidate, whose event is JSON already."""
-    return f"[{micros},{steps},{event}]"
+    return f"[{time_us},{steps},{event}]"
 
 
 def joined(texts: Iterable[str]) -> str:
@@ -41,7 +41,7 @@ def read_candidates(text: str) -> list[Candidate]:
     """The candidates of a text that ``joined`` or ``write_candidates`` made.
 
     >>> read_candidates(joined([candidate_text(5, 3, '{"x": 1}')]))
-    [Candidate(micros=5, steps=3, event={'x': 1})]
+    [Candidate(time_us=5, steps=3, event={'x': 1})]
     """
     return [Candidate(*each) for each in json.loads(text)]
 
@@ -57,7 +57,7 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     Candidates that are equal in all of this are the same for every result, so the order in which
     they came, which a cluster does not have, does not matter.
     """
-    return sorted(candidates, key=lambda each: (each.micros, _rank(each.event), each.steps))
+    return sorted(candidates, key=lambda each: (each.time_us, _rank(each.event), each.steps))
 
 
 def _rank(value: Any) -> tuple[Any, ...]:

@@ -54,7 +54,7 @@ from tidegate.spark.patterns.sequences import SequenceProcessor, SortedTask
 from tidegate.spark.patterns.steps import CANDIDATE_SCHEMA, StepTask, step_id
 from tidegate.spark.shipping import ship
 from tidegate.spark.subscriptions import column_names
-from tidegate.spark.worker import Layout
+from tidegate.spark.worker import DeliveryLayout
 
 FIELDS = ("id", "pattern", "subscriber", "params", "since")
 """The columns of a table of patterns; the first two must be there."""
@@ -106,7 +106,7 @@ class PatternRecord:
     def sequence(self) -> sequences.Sequence:
         """What is left of it when its steps are evaluated."""
         return sequences.Sequence(
-            str(self.pattern), len(self.pattern.steps), self.pattern.within_micros, self.subscriber
+            str(self.pattern), len(self.pattern.steps), self.pattern.within_us, self.subscriber
         )
 
 
@@ -147,7 +147,7 @@ def match_patterns(
     if events.isStreaming:
         _check_stream(events, event_time)
     bounded = _with_lateness(events, event_time, lateness)
-    layout = Layout(event_time, tuple(kept), False, checked_variables(variables))
+    layout = DeliveryLayout(event_time, tuple(kept), False, checked_variables(variables))
     index = ship(events.sparkSession, AsOfMatcher(step for each in found for step in each.steps()))
     candidates = bounded.mapInArrow(StepTask(index, layout), CANDIDATE_SCHEMA)
     columns = t.StructType([events.schema[name] for name in kept])
@@ -161,7 +161,7 @@ def match_patterns(
     else:
         task = SortedTask(by_id, to_arrow_schema(stored))
         ordered = candidates.repartition("subscription").sortWithinPartitions(
-            "subscription", "micros"
+            "subscription", "time_us"
         )
         matches = ordered.mapInArrow(task, stored)
     if not keep_late:

@@ -92,8 +92,8 @@ def result_row(
         "subscription": id,
         "subscriber": sequence.subscriber,
         "events": [each.event for each in candidates],
-        "first_time": candidates[0].micros,
-        "last_time": candidates[-1].micros,
+        "first_time": candidates[0].time_us,
+        "last_time": candidates[-1].time_us,
         "late": late,
     }
 
@@ -124,7 +124,7 @@ class SortedTask:
             attempt = sequence.attempt()
             for _, tied in groupby(of_pattern, key=itemgetter(1)):
                 for each in in_order(read_candidates(joined(text for _, _, text in tied))):
-                    for match in attempt.take(each.micros, each):
+                    for match in attempt.take(each.time_us, each):
                         found = [candidate for _, candidate in match]
                         yield result_row(id, sequence, found, late=False)
 
@@ -138,7 +138,7 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, int, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Progress:
+class _SequenceState:
     """The state of a pattern but for the waiting candidates themselves."""
 
     waiting: int = 0
@@ -175,11 +175,11 @@ class SequenceProcessor(StatefulProcessor):
         times: list[int] = []
         texts: list[str] = []
         for row in rows:
-            if border is not None and row.micros < border:
+            if border is not None and row.time_us < border:
                 late = read_candidates(joined([row.candidate]))
                 yield Row(**result_row(id, sequence, late, late=True))
             else:
-                times.append(row.micros)
+                times.append(row.time_us)
                 texts.append(row.candidate)
         if times:
             self._wait(id, sequence, min(times), texts, border)
@@ -199,10 +199,10 @@ class SequenceProcessor(StatefulProcessor):
             return  # an earlier candidate came after this timer was set, and took this one along
         attempt = sequence.attempt()
         for each in read_candidates(before.attempt):
-            attempt.take(each.micros, each)
+            attempt.take(each.time_us, each)
         ready, rest = self._split(border)
         for each in in_order(ready):
-            for match in attempt.take(each.micros, each):
+            for match in attempt.take(each.time_us, each):
                 found = [candidate for _, candidate in match]
                 yield Row(**result_row(id, sequence, found, late=False))
         first = min((first for first, _ in rest), default=None)
@@ -210,7 +210,7 @@ class SequenceProcessor(StatefulProcessor):
         waiting = before.waiting - len(ready)
         self._check(id, waiting + len(held))
         if waiting or held:
-            self._write(sequence, _Progress(waiting, first, write_candidates(held)))
+            self._write(sequence, _SequenceState(waiting, first, write_candidates(held)))
         else:
             self._progress.clear()
         if first is not None:
@@ -229,7 +229,7 @@ class SequenceProcessor(StatefulProcessor):
         if border is None or earliest >= border:  # else the timer will let some go
             self._check(id, waiting)
         self._waiting.appendValue((first, joined(texts)))
-        self._write(sequence, _Progress(waiting, earliest, before.attempt))
+        self._write(sequence, _SequenceState(waiting, earliest, before.attempt))
         if earliest != before.first:
             self._handle.registerTimer(_expiry_ms(earliest))
 
@@ -243,27 +243,27 @@ class SequenceProcessor(StatefulProcessor):
                 rest.append((first, text))
                 continue
             for each in read_candidates(text):
-                (ready if each.micros < border else staying).append(each)
+                (ready if each.time_us < border else staying).append(each)
         if staying:
-            rest.append((min(each.micros for each in staying), write_candidates(staying)))
+            rest.append((min(each.time_us for each in staying), write_candidates(staying)))
         if rest:
             self._waiting.put(rest)
         else:
             self._waiting.clear()
         return ready, rest
 
-    def _read(self, sequence: Sequence | None) -> _Progress:
+    def _read(self, sequence: Sequence | None) -> _SequenceState:
         stored = self._progress.get()
         if stored is None:
-            return _Progress()
+            return _SequenceState()
         pattern, waiting, first, attempt = stored
         if sequence is not None and pattern == sequence.pattern:
-            return _Progress(waiting, first, attempt)
+            return _SequenceState(waiting, first, attempt)
         self._progress.clear()
         self._waiting.clear()
-        return _Progress()
+        return _SequenceState()
 
-    def _write(self, sequence: Sequence, progress: _Progress) -> None:
+    def _write(self, sequence: Sequence, progress: _SequenceState) -> None:
         self._progress.update(
             (sequence.pattern, progress.waiting, progress.first, progress.attempt)
         )

@@ -13,12 +13,12 @@ from pyspark.sql import types as t
 
 from tidegate.matching.batches import VersionMatches
 from tidegate.spark.patterns.candidates import candidate_text, events_as_json
-from tidegate.spark.worker import Layout, OpensIndex
+from tidegate.spark.worker import DeliveryLayout, OpensIndex
 
 CANDIDATE_SCHEMA = t.StructType(
     [
         t.StructField("subscription", t.StringType(), False),
-        t.StructField("micros", t.LongType(), False),
+        t.StructField("time_us", t.LongType(), False),
         t.StructField("candidate", t.StringType(), False),
     ]
 )
@@ -39,7 +39,7 @@ class StepTask:
     """Finds the candidates among the events of a partition; for `mapInArrow`."""
 
     index: OpensIndex
-    layout: Layout
+    layout: DeliveryLayout
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matcher = self.index.open()
@@ -47,12 +47,12 @@ class StepTask:
             batch = self.layout.taken(events)
             found = matcher.match(batch)
             if len(found.events):
-                assert batch.micros is not None
-                yield _candidates(events.select(list(self.layout.kept)), batch.micros, found)
+                assert batch.times_us is not None
+                yield _candidates(events.select(list(self.layout.kept)), batch.times_us, found)
 
 
 def _candidates(
-    events: pa.RecordBatch, micros: npt.NDArray[np.int64], found: VersionMatches
+    events: pa.RecordBatch, times_us: npt.NDArray[np.int64], found: VersionMatches
 ) -> pa.RecordBatch:
     """A row for each event and pattern: all steps that the event satisfies, together."""
     numbers, which = np.unique(found.numbers, return_inverse=True)
@@ -69,7 +69,7 @@ def _candidates(
     steps = np.bitwise_or.reduceat(bits[which][order], begins)
     places, codes = np.divmod(pairs, len(patterns))
     ids: Any = pa.array(list(patterns), pa.string()).take(codes)
-    times = micros[places]
+    times = times_us[places]
     texts = _texts(events, places, times, steps)
     return pa.RecordBatch.from_arrays([ids, pa.array(times), texts], names=CANDIDATE_SCHEMA.names)
 

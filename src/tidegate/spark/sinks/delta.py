@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from tidegate.errors import ConnectorError
-from tidegate.spark.sinks.parquet_writing import Found, write_batch
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries, write_batch
 from tidegate.spark.sinks.sink import query_id
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class DeltaSink:
 
         self._commit(deliveries, deliveries.schema, batch_id, written)
 
-    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+    def write_in_workers(self, found: Sequence[PendingDeliveries], batch_id: int) -> int | None:
         def written(folder: Path) -> int:
             return write_batch(found, folder.parent, folder)
 

@@ -102,7 +102,7 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PendingDeliveries:
     """Deliveries that are still to be made: events, and the task that makes them."""
 
     events: DataFrame
@@ -114,7 +114,7 @@ class Found:
         return self.events.mapInArrow(PlainTask(self.task), self.schema)
 
 
-def write_batch(found: Sequence[Found], root: Path, target: Path) -> int:
+def write_batch(found: Sequence[PendingDeliveries], root: Path, target: Path) -> int:
     """Make deliveries and have them in a folder; gives how many there are.
 
     What was in the folder goes. If there are no matches, there is no folder.

@@ -24,7 +24,7 @@ ASIDE_SCHEMA = t.StructType(
 """`kind` is `event` or `change`; `record` is the text that came, or the same as JSON; `source` the
 file or the place in a topic, where that is known."""
 
-Record = tuple[str, str, str, str | None]
+RejectedRow = tuple[str, str, str, str | None]
 
 
 def event_records(reason: Column, record: Column, source: Column) -> Column:
@@ -37,7 +37,7 @@ def event_records(reason: Column, record: Column, source: Column) -> Column:
     )
 
 
-def change_record(change: Change, reason: str) -> Record:
+def change_record(change: Change, reason: str) -> RejectedRow:
     """A change that is set aside."""
     fields = {
         "time": change.time, "op": change.op.value, "id": change.id, "filter": change.filter,
@@ -56,14 +56,14 @@ class SetAside:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._records: list[Record] = []
+        self._records: list[RejectedRow] = []
         self._rows: list[DataFrame] = []
 
     def __len__(self) -> int:
         """How many single records there are; rows of Spark are not counted."""
         return len(self._records)
 
-    def add(self, records: Sequence[Record]) -> None:
+    def add(self, records: Sequence[RejectedRow]) -> None:
         """Set records aside."""
         self._records += records
 

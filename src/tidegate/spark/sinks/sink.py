@@ -22,7 +22,7 @@ from pyspark.sql import functions as f
 from tidegate.errors import ConnectorError
 from tidegate.spark.log.datasource import register
 from tidegate.spark.sinks.folders import Folder
-from tidegate.spark.sinks.parquet_writing import Found, is_local, write_batch
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries, is_local, write_batch
 
 _DELIVERY_COLUMNS = ("subscription", "version", "operation")
 
@@ -48,7 +48,7 @@ class Sink(Protocol):
 class WorkerSink(Sink, Protocol):
     """A sink that can have its rows written by the workers that make them, which is faster."""
 
-    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+    def write_in_workers(self, found: Sequence[PendingDeliveries], batch_id: int) -> int | None:
         """Write a batch; gives how many deliveries it has, or None if that cannot be done here."""
         ...
 
@@ -69,7 +69,7 @@ class ParquetSink:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def write_in_workers(self, found: Sequence[Found], batch_id: int) -> int | None:
+    def write_in_workers(self, found: Sequence[PendingDeliveries], batch_id: int) -> int | None:
         if not is_local(self._path):
             return None
         self._prepare(found[0].events, found[0].schema.names)

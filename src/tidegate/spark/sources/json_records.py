@@ -33,7 +33,7 @@ _SHOWN_CHARS_MAX = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RecordFault:
     """Why a record cannot be taken; ``drift`` says that a column has another type."""
 
     reason: str
@@ -76,7 +76,7 @@ class JsonReader:
         return _with_verdict(table, reasons, values, sources)
 
     def _reason(self, value: bytes | None, source: str, schema: pa.Schema) -> str:
-        fault = find_fault(value, self.schema) or Fault(_complaint(value, schema))
+        fault = find_fault(value, self.schema) or RecordFault(_complaint(value, schema))
         if fault.drift and self.drift_is_error:
             raise EventError(f"{source}: {fault.reason}")
         return fault.reason
@@ -169,28 +169,28 @@ def _shown(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
-def find_fault(value: bytes | None, schema: t.StructType) -> Fault | None:
+def find_fault(value: bytes | None, schema: t.StructType) -> RecordFault | None:
     """What is wrong with a record, or None if nothing is found.
 
     >>> find_fault(b'{"price": "9.5"}', t.StructType().add("price", "double")).reason
     "column 'price' is a string, the schema says double"
     """
     if value is None:
-        return Fault("the record has no value")
+        return RecordFault("the record has no value")
     try:
         record = json.loads(value.decode(), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
-        return Fault(f"not UTF-8 at byte {error.start}")
+        return RecordFault(f"not UTF-8 at byte {error.start}")
     except json.JSONDecodeError as error:
-        return Fault(f"not JSON: {error.msg} at character {error.pos}")
+        return RecordFault(f"not JSON: {error.msg} at character {error.pos}")
     except RecursionError:
-        return Fault("the record nests too deeply")
+        return RecordFault("the record nests too deeply")
     except _TwiceError as error:
-        return Fault(f"column {error.args[0]!r} stands in the record twice")
+        return RecordFault(f"column {error.args[0]!r} stands in the record twice")
     except ValueError as error:  # an integer of thousands of digits
-        return Fault(f"not JSON: {error}")
+        return RecordFault(f"not JSON: {error}")
     if not isinstance(record, dict):
-        return Fault(f"{_word(record)}, not an object")
+        return RecordFault(f"{_word(record)}, not an object")
     return _fault_in(record, schema, "")
 
 
@@ -206,7 +206,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return record
 
 
-def _fault_in(record: dict[str, object], schema: t.StructType, prefix: str) -> Fault | None:
+def _fault_in(record: dict[str, object], schema: t.StructType, prefix: str) -> RecordFault | None:
     for field in schema.fields:
         value = record.get(field.name)
         if value is not None:
@@ -216,24 +216,26 @@ def _fault_in(record: dict[str, object], schema: t.StructType, prefix: str) -> F
     return None
 
 
-def _fault_of(value: object, kind: t.DataType, name: str) -> Fault | None:
+def _fault_of(value: object, kind: t.DataType, name: str) -> RecordFault | None:
     if isinstance(value, list):
-        return Fault(f"column {name!r} is a list, and a list is not a value", drift=True)
+        return RecordFault(f"column {name!r} is a list, and a list is not a value", drift=True)
     if isinstance(kind, t.StructType) and isinstance(value, dict):
         return _fault_in(value, kind, name + ".")
     if not _has_type(value, kind):
-        return Fault(
+        return RecordFault(
             f"column {name!r} is {_word(value)}, the schema says {kind.simpleString()}", drift=True
         )
     if isinstance(value, str) and isinstance(kind, t.TimestampType) and not _is_time(value):
-        return Fault(f"column {name!r} is {_cut(value)}, not a time as 2026-01-02T03:04:05Z")
+        return RecordFault(f"column {name!r} is {_cut(value)}, not a time as 2026-01-02T03:04:05Z")
     bits = _INTEGER_BITS.get(type(kind))
     if (
         bits is not None
         and isinstance(value, int)
         and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
     ):
-        return Fault(f"column {name!r} is {_cut(str(value))}, too large for {kind.simpleString()}")
+        return RecordFault(
+            f"column {name!r} is {_cut(str(value))}, too large for {kind.simpleString()}"
+        )
     return None
 
 

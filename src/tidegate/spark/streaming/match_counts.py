@@ -16,21 +16,21 @@ from pyspark import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
 from tidegate.spark.delivery_rows import matches_in
-from tidegate.spark.sinks.parquet_writing import Found
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries
 from tidegate.spark.worker import Task
 
-Counts = dict[tuple[Any, ...], int]
+BatchCounts = dict[tuple[Any, ...], int]
 """Matches by what they were made of: the batch, which of its parts, and the first piece of a
 partition. So one that is made again, by a second action or another try, counts once."""
 
 
-class _Joining(AccumulatorParam[Counts]):
+class _Joining(AccumulatorParam[BatchCounts]):
     """Counts of several tasks together."""
 
-    def zero(self, value: Counts) -> Counts:  # noqa: ARG002 - Spark's signature
+    def zero(self, value: BatchCounts) -> BatchCounts:  # noqa: ARG002 - Spark's signature
         return {}
 
-    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:  # noqa: N802
+    def addInPlace(self, value1: BatchCounts, value2: BatchCounts) -> BatchCounts:  # noqa: N802
         value1.update(value2)
         return value1
 
@@ -40,9 +40,9 @@ class MatchCounts:
 
     def __init__(self, spark: SparkSession) -> None:
         # one for all batches: Spark keeps each for ever
-        self._counts: Accumulator[Counts] = spark.sparkContext.accumulator({}, _Joining())
+        self._counts: Accumulator[BatchCounts] = spark.sparkContext.accumulator({}, _Joining())
 
-    def counted(self, found: list[Found], batch: int) -> list[Found]:
+    def counted(self, found: list[PendingDeliveries], batch: int) -> list[PendingDeliveries]:
         """The same deliveries, which are counted when they are made."""
         self._counts.value = {}
         return [
@@ -60,7 +60,7 @@ class CountedTask:
     """Runs a task on pieces of a spool and counts the matches; for `mapInArrow` on `places`."""
 
     task: Task
-    counts: Accumulator[Counts]
+    counts: Accumulator[BatchCounts]
     key: tuple[int, int]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

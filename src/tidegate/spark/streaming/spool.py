@@ -27,7 +27,7 @@ from tidegate.spark.streaming.version_files import read_json, write_json
 from tidegate.spark.worker import Task
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """What a row of a stream is."""
 
     EVENT = 0
@@ -50,35 +50,35 @@ class Sorter:
     """Events of a time before this, in microseconds, are late; None if none are."""
 
     def kinds(self, rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
-        """The `Kind` of each row."""
-        kinds = np.full(rows.num_rows, Kind.CHANGE, np.int8)
-        kinds[_there(rows, "bad")] = Kind.BAD
+        """The `RowKind` of each row."""
+        kinds = np.full(rows.num_rows, RowKind.CHANGE, np.int8)
+        kinds[_there(rows, "bad")] = RowKind.BAD
         if self.event_time is None:
-            kinds[_there(rows, "event")] = Kind.EVENT
+            kinds[_there(rows, "event")] = RowKind.EVENT
             return kinds
-        micros, timed = self._times(rows)
-        kinds[_there(rows, "event")] = Kind.TIMELESS
-        kinds[timed] = Kind.EVENT
+        time_us, timed = self._times(rows)
+        kinds[_there(rows, "event")] = RowKind.TIMELESS
+        kinds[timed] = RowKind.EVENT
         if self.border is not None:
-            kinds[timed & (micros < self.border)] = Kind.LATE
+            kinds[timed & (time_us < self.border)] = RowKind.LATE
         return kinds
 
     def latest(self, rows: pa.RecordBatch) -> int | None:
         """The time of the latest event, in microseconds."""
         if self.event_time is None:
             return None
-        micros, timed = self._times(rows)
-        return int(micros[timed].max()) if timed.any() else None
+        time_us, timed = self._times(rows)
+        return int(time_us[timed].max()) if timed.any() else None
 
-    def chosen(self, rows: pa.RecordBatch, kind: Kind) -> pa.RecordBatch:
+    def chosen(self, rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
         """The rows of one kind."""
         return rows.filter(pa.array(self.kinds(rows) == kind))
 
     def _times(self, rows: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """The time of each event, and where there is one."""
         times = pc.struct_field(rows.column("event"), [str(self.event_time)])
-        micros = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()).fill_null(0)
-        return _numpy(micros), _numpy(times.is_valid())
+        time_us = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()).fill_null(0)
+        return _numpy(time_us), _numpy(times.is_valid())
 
 
 def _inside(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
@@ -97,13 +97,13 @@ def _numpy(array: Any) -> npt.NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SpooledBatch:
     """A record batch of a file."""
 
     file: str
     index: int
     counts: tuple[int, ...]
-    """How many rows there are of each `Kind`."""
+    """How many rows there are of each `RowKind`."""
     latest: int | None
     """The time of the latest event, in microseconds."""
 
@@ -115,7 +115,7 @@ _PIECES_SCHEMA = "file string, index int, counts array<long>, latest long"
 class Spool:
     """The rows of a micro-batch."""
 
-    pieces: list[Piece]
+    pieces: list[SpooledBatch]
 
     @classmethod
     def write(cls, rows: DataFrame, folder: Path, sorter: Sorter) -> Spool:
@@ -124,7 +124,9 @@ class Spool:
         folder.mkdir(parents=True)
         task = partial(_write_pieces, str(folder), sorter)
         written = rows.mapInArrow(task, _PIECES_SCHEMA).collect()
-        pieces = [Piece(file, index, tuple(counts), last) for file, index, counts, last in written]
+        pieces = [
+            SpooledBatch(file, index, tuple(counts), last) for file, index, counts, last in written
+        ]
         noted = [[Path(each.file).name, each.index, each.counts, each.latest] for each in pieces]
         write_json(folder / "pieces.json", noted)
         return cls(pieces)
@@ -134,13 +136,13 @@ class Spool:
         """What was written to some folders."""
         return cls(
             [
-                Piece(str(folder / name), index, tuple(counts), latest)
+                SpooledBatch(str(folder / name), index, tuple(counts), latest)
                 for folder in folders
                 for name, index, counts, latest in read_json(folder / "pieces.json")
             ]
         )
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: RowKind) -> int:
         """How many rows there are of a kind, by the border they were written with."""
         return sum(each.counts[kind] for each in self.pieces)
 
@@ -153,25 +155,25 @@ class Spool:
         found = [
             _inside(rows.filter(rows.column("change").is_valid()), "change")
             for piece in self.pieces
-            if piece.counts[Kind.CHANGE]
+            if piece.counts[RowKind.CHANGE]
             for rows in _read_pieces([(piece.file, piece.index)])
         ]
         return pa.Table.from_batches(found) if found else None
 
-    def events_since(self, micros: int | None) -> list[Piece]:
+    def events_since(self, time_us: int | None) -> list[SpooledBatch]:
         """The pieces that may have good events; of a time or later, if one is given."""
-        if micros is None:
-            return [each for each in self.pieces if each.counts[Kind.EVENT]]
-        return [each for each in self.pieces if each.latest is not None and each.latest >= micros]
+        if time_us is None:
+            return [each for each in self.pieces if each.counts[RowKind.EVENT]]
+        return [each for each in self.pieces if each.latest is not None and each.latest >= time_us]
 
-    def rows(self, kind: Kind, sorter: Sorter, like: DataFrame) -> DataFrame:
+    def rows(self, kind: RowKind, sorter: Sorter, like: DataFrame) -> DataFrame:
         """The rows of a kind, as they came."""
         pieces = [each for each in self.pieces if each.counts[kind]]
         task = partial(_chosen_rows, sorter, kind)
         return places(like.sparkSession, pieces).mapInArrow(task, like.schema)
 
 
-def places(spark: SparkSession, pieces: Sequence[Piece]) -> DataFrame:
+def places(spark: SparkSession, pieces: Sequence[SpooledBatch]) -> DataFrame:
     """Where pieces are, dealt to as many partitions as there are cores."""
     files = pa.array([each.file for each in pieces], pa.string())
     indexes = pa.array([each.index for each in pieces], pa.int32())
@@ -187,7 +189,7 @@ class SpooledTask:
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return self.task(
-            _inside(rows, "event") for rows in _chosen_rows(self.sorter, Kind.EVENT, given)
+            _inside(rows, "event") for rows in _chosen_rows(self.sorter, RowKind.EVENT, given)
         )
 
 
@@ -196,7 +198,7 @@ def _write_pieces(
 ) -> Iterator[pa.RecordBatch]:
     """Write what comes to a file; gives a row for each piece."""
     path = f"{folder}/{uuid.uuid4().hex}.arrow"
-    pieces: list[Piece] = []
+    pieces: list[SpooledBatch] = []
     writer: pa.ipc.RecordBatchFileWriter | None = None
     try:
         for rows in batches:
@@ -204,8 +206,8 @@ def _write_pieces(
                 continue
             writer = writer or pa.ipc.new_file(path, rows.schema)
             writer.write_batch(rows)
-            counts = np.bincount(sorter.kinds(rows), minlength=len(Kind)).tolist()
-            pieces.append(Piece(path, len(pieces), tuple(counts), sorter.latest(rows)))
+            counts = np.bincount(sorter.kinds(rows), minlength=len(RowKind)).tolist()
+            pieces.append(SpooledBatch(path, len(pieces), tuple(counts), sorter.latest(rows)))
     finally:
         if writer is not None:
             writer.close()
@@ -219,7 +221,7 @@ def _write_pieces(
 
 
 def _chosen_rows(
-    sorter: Sorter, kind: Kind, given: Iterator[pa.RecordBatch]
+    sorter: Sorter, kind: RowKind, given: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for some in given:
         wanted: Any = zip(*(each.to_pylist() for each in some.columns), strict=True)

@@ -25,9 +25,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from tidegate.errors import StateError
-from tidegate.language.values import from_micros, to_micros
+from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change
-from tidegate.matching.history.versions import Difference, Refusal
+from tidegate.matching.history.versions import Refusal, VersionDifference
 from tidegate.spark.streaming.state_index import NO_SNAPSHOT, UNFINISHED, StateIndex, write_delta
 from tidegate.spark.streaming.timeline_slices import Slices
 from tidegate.spark.streaming.version_files import read_json, write_json
@@ -42,7 +42,7 @@ DELTA_SHARE_MAX = 2
 class Taken:
     """What became of the changes of a batch."""
 
-    differences: list[Difference]
+    differences: list[VersionDifference]
     late: list[Change]
     """Those that are of a time before the border of lateness."""
     refused: list[Refusal]
@@ -82,7 +82,7 @@ class StreamState:
         """What is of a time before this comes too late; None if nothing does."""
         if self._latest is None:
             return None
-        return from_micros(self._latest - self._lateness // timedelta(microseconds=1))
+        return from_us(self._latest - self._lateness // timedelta(microseconds=1))
 
     def _read_token(self) -> str:
         """What tells this state from any other, also from one that was in this folder before."""
@@ -131,12 +131,12 @@ class StreamState:
         """Where the rows of a batch are."""
         return self._folder / "spool" / str(batch)
 
-    def spools_since(self, batch: int, micros: int) -> list[Path]:
+    def spools_since(self, batch: int, time_us: int) -> list[Path]:
         """The spools of batches before this one that may have events of a time or later."""
         found: list[Path] = []
         for path in self._numbered("spool"):
             number = int(path.name)
-            if number < batch and self._latest_in(number) >= micros:
+            if number < batch and self._latest_in(number) >= time_us:
                 found.append(path)
         return found
 
@@ -182,7 +182,7 @@ class StreamState:
             number = int(path.name)
             if self._batch is None or number > self._batch:
                 continue  # of a first try of this batch; it will be written over
-            if border is not None and self._latest_in(number) < to_micros(border):
+            if border is not None and self._latest_in(number) < to_us(border):
                 shutil.rmtree(path)
         self._slices.remove_outdated()
         for path in self._numbered("snapshot"):

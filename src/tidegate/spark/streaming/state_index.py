@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.matching.history.as_of import AsOfMatcher, key_of
-from tidegate.matching.history.versions import Difference, Succession, Version
+from tidegate.matching.history.versions import Succession, Version, VersionDifference
 from tidegate.spark.streaming.version_files import (
     difference_as_json,
     difference_of_json,
@@ -38,10 +38,12 @@ HELD_MAX = 2
 """Of so many streams a worker holds the subscriptions."""
 
 
-def write_delta(path: Path, ended: Iterable[Version], differences: Iterable[Difference]) -> int:
+def write_delta(
+    path: Path, ended: Iterable[Version], differences: Iterable[VersionDifference]
+) -> int:
     """Write down what is to be done to the versions; gives how many of them that concerns."""
     successions: list[Succession] = []
-    others: list[Difference] = []
+    others: list[VersionDifference] = []
     for each in differences:
         found = each.successions()
         if found is None:

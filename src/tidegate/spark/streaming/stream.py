@@ -29,7 +29,7 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import EventError
-from tidegate.language.values import from_micros, to_micros
+from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
@@ -40,12 +40,12 @@ from tidegate.spark.columns import (
     result_schema,
 )
 from tidegate.spark.shipping import IndexFile, ship
-from tidegate.spark.sinks.parquet_writing import Found
+from tidegate.spark.sinks.parquet_writing import PendingDeliveries
 from tidegate.spark.sinks.rejected import ASIDE_SCHEMA, SetAside, change_record, event_records
 from tidegate.spark.sinks.sink import ParquetSink, Sink, WorkerSink
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.streaming.match_counts import MatchCounts
-from tidegate.spark.streaming.spool import Kind, Sorter, Spool, SpooledTask, places
+from tidegate.spark.streaming.spool import RowKind, Sorter, Spool, SpooledTask, places
 from tidegate.spark.streaming.state import StreamState, Taken
 from tidegate.spark.subscriptions import (
     check_columns,
@@ -55,7 +55,7 @@ from tidegate.spark.subscriptions import (
     read_changes,
     read_versions,
 )
-from tidegate.spark.worker import ASSERT, CorrectionTask, Layout, MatchTask, Task
+from tidegate.spark.worker import ASSERT, CorrectionTask, DeliveryLayout, MatchTask, Task
 
 OPERATION_FIELD = t.StructField("operation", t.StringType(), False)
 """What a delivery does: `assert` says that an event matches, `retract` takes that back."""
@@ -127,7 +127,7 @@ def deliver(
         _check_changes(subscriptions, event_time, lateness)
         rows = _joined(events, subscriptions)
         state = StreamState(folder / "tidegate", lateness)
-        run: _Run = _ChangingStream(state, output, report)
+        run: _RunBatch = _ChangingStream(state, output, report)
     else:
         check_columns(column_names(subscriptions), event_time)
         versions = read_versions(
@@ -145,7 +145,7 @@ def deliver(
     return writer.start()
 
 
-_Run = Callable[[DataFrame, int], None]
+_RunBatch = Callable[[DataFrame, int], None]
 
 
 def _layout(
@@ -156,13 +156,15 @@ def _layout(
     variables: Mapping[str, object] | None,
     *,
     corrections: bool,
-) -> tuple[Layout, t.StructType]:
+) -> tuple[DeliveryLayout, t.StructType]:
     """How deliveries look, and their columns."""
     more = [OPERATION_FIELD] if corrections else []
     added = [GROUPED_FIELD] if grouped else DELIVERY_FIELDS
     kept = kept_columns(events, key, {field.name for field in [*added, *more]})
     schema = result_schema(events, kept, grouped=grouped)
-    layout = Layout(event_time, tuple(kept), grouped, checked_variables(variables), coded=True)
+    layout = DeliveryLayout(
+        event_time, tuple(kept), grouped, checked_variables(variables), coded=True
+    )
     return layout, t.StructType([*schema.fields, *more])
 
 
@@ -200,18 +202,20 @@ def _joined(events: DataFrame, changes: DataFrame) -> DataFrame:
 class _Output:
     """Where the deliveries of a stream go, and what it sets aside."""
 
-    layout: Layout
+    layout: DeliveryLayout
     schema: t.StructType
     to: Sink
     aside: Sink
     counts: MatchCounts
 
-    def found(self, spark: SparkSession, spool: Spool, sorter: Sorter, task: Task) -> Found:
+    def found(
+        self, spark: SparkSession, spool: Spool, sorter: Sorter, task: Task
+    ) -> PendingDeliveries:
         """The deliveries that a task makes of the events since the border of a sorter."""
         pieces = spool.events_since(sorter.border)
-        return Found(places(spark, pieces), SpooledTask(task, sorter), self.schema)
+        return PendingDeliveries(places(spark, pieces), SpooledTask(task, sorter), self.schema)
 
-    def write(self, found: list[Found], batch: int) -> int:
+    def write(self, found: list[PendingDeliveries], batch: int) -> int:
         """Write the deliveries of a batch; gives how many there are."""
         if isinstance(self.to, WorkerSink):
             matches = self.to.write_in_workers(found, batch)
@@ -225,9 +229,9 @@ class _Output:
         self, aside: SetAside, spool: Spool, sorter: Sorter, rows: DataFrame, batch: int
     ) -> None:
         """Set rows of a batch aside that cannot be delivered, and what else there is."""
-        if spool.count(Kind.BAD):
-            aside.add_rows(spool.rows(Kind.BAD, sorter, rows).select("bad.*"))
-        for kind, reason in ((Kind.LATE, "came too late"), (Kind.TIMELESS, "has no time")):
+        if spool.count(RowKind.BAD):
+            aside.add_rows(spool.rows(RowKind.BAD, sorter, rows).select("bad.*"))
+        for kind, reason in ((RowKind.LATE, "came too late"), (RowKind.TIMELESS, "has no time")):
             if spool.count(kind):
                 aside.add_events(spool.rows(kind, sorter, rows), reason)
         aside.write(self.aside, batch)
@@ -260,14 +264,14 @@ class _SteadyStream:
             told = BatchReport(
                 batch,
                 perf_counter() - begun,
-                events=spool.count(Kind.EVENT) + spool.count(Kind.TIMELESS),
+                events=spool.count(RowKind.EVENT) + spool.count(RowKind.TIMELESS),
                 changes=0,
                 matches=matches,
                 late=0,
-                bad=spool.count(Kind.BAD) + spool.count(Kind.TIMELESS),
+                bad=spool.count(RowKind.BAD) + spool.count(RowKind.TIMELESS),
                 corrected=0,
                 subscriptions=self.subscriptions,
-                latest=None if self.latest is None else from_micros(self.latest),
+                latest=None if self.latest is None else from_us(self.latest),
             )
             self.report(told)
 
@@ -303,20 +307,20 @@ class _ChangingStream:
             told = BatchReport(
                 batch,
                 perf_counter() - begun,
-                events=sum(map(spool.count, (Kind.EVENT, Kind.LATE, Kind.TIMELESS))),
-                changes=spool.count(Kind.CHANGE),
+                events=sum(map(spool.count, (RowKind.EVENT, RowKind.LATE, RowKind.TIMELESS))),
+                changes=spool.count(RowKind.CHANGE),
                 matches=matches,
-                late=spool.count(Kind.LATE) + len(taken.late),
-                bad=spool.count(Kind.BAD) + spool.count(Kind.TIMELESS) + unreadable,
+                late=spool.count(RowKind.LATE) + len(taken.late),
+                bad=spool.count(RowKind.BAD) + spool.count(RowKind.TIMELESS) + unreadable,
                 corrected=concerned,
                 subscriptions=self.state.subscriptions,
-                latest=None if latest is None else from_micros(latest),
+                latest=None if latest is None else from_us(latest),
             )
             self.report(told)
 
     def _sorter(self, border: datetime | None) -> Sorter:
         event_time = self.output.layout.event_time
-        return Sorter(event_time, None if border is None else to_micros(border))
+        return Sorter(event_time, None if border is None else to_us(border))
 
     def _deliver(
         self, spark: SparkSession, spool: Spool, sorter: Sorter, batch: int, taken: Taken
@@ -328,12 +332,10 @@ class _ChangingStream:
         found = [self.output.found(spark, spool, sorter, task)]
         latest = self.state.latest
         concerned = [
-            each
-            for each in taken.differences
-            if latest is not None and to_micros(each.since) <= latest
+            each for each in taken.differences if latest is not None and to_us(each.since) <= latest
         ]
         since = min((each.since for each in concerned), default=None)
-        spools = [] if since is None else self.state.spools_since(batch, to_micros(since))
+        spools = [] if since is None else self.state.spools_since(batch, to_us(since))
         if not spools:
             return self.output.write(found, batch), len(concerned)
         before = ship(spark, AsOfMatcher(v for each in concerned for v in each.before))

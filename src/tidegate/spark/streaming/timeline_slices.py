@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path
 from zlib import crc32
 
-from tidegate.language.values import from_micros, to_micros
+from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change
-from tidegate.matching.history.versions import Difference, Refusal, Timelines, Version
+from tidegate.matching.history.versions import Refusal, Timelines, Version, VersionDifference
 from tidegate.spark.streaming.version_files import (
     change_as_json,
     change_of_json,
@@ -42,7 +42,7 @@ NOT_WRITTEN = -1
 class Played:
     """What the changes of a batch did."""
 
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[VersionDifference] = field(default_factory=list)
     ended: list[Version] = field(default_factory=list)
     """Versions that are forgotten, because no event of their time can come."""
     refused: list[Refusal] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Slices:
     def take(self, batch: int, border: datetime | None, changes: Sequence[Change]) -> Played:
         """Take the changes of a batch, none of which is of a time before the border."""
         noted = {
-            "border": None if border is None else to_micros(border),
+            "border": None if border is None else to_us(border),
             "changes": [change_as_json(each) for each in changes],
         }
         write_json(self._changes_file(batch), noted)
@@ -105,7 +105,7 @@ class Slices:
     def _write_oldest(self, batch: int, border: datetime | None) -> None:
         number = min(range(SLICES), key=self._written.__getitem__)
         noted = {
-            "border": None if border is None else to_micros(border),
+            "border": None if border is None else to_us(border),
             "timelines": [timeline_as_json(each) for each in self._slices[number].dump()],
         }
         write_json(self._folder / "timelines" / f"{number}-{batch}.json", noted)
@@ -124,7 +124,7 @@ class Slices:
         last = max(made._written)
         for played in range(min(made._written) + 1, batch + 1):
             noted = read_json(made._changes_file(played))
-            border = None if noted["border"] is None else from_micros(noted["border"])
+            border = None if noted["border"] is None else from_us(noted["border"])
             changes = [change_of_json(each) for each in noted["changes"]]
             behind = [each for each in range(SLICES) if made._written[each] < played]
             made._play(border, changes, behind)
@@ -152,5 +152,5 @@ class Slices:
 
 def _read_slice(path: Path) -> Timelines:
     noted = read_json(path)
-    border = None if noted["border"] is None else from_micros(noted["border"])
+    border = None if noted["border"] is None else from_us(noted["border"])
     return Timelines.restore(map(timeline_of_json, noted["timelines"]), border)

@@ -14,9 +14,9 @@ from typing import Any
 
 from tidegate.errors import StateError
 from tidegate.language.evolve import Evolve, parse_evolve
-from tidegate.language.values import from_micros, to_micros, to_value
+from tidegate.language.values import from_us, to_us, to_value
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import Difference, Succession, Version
+from tidegate.matching.history.versions import Succession, Version, VersionDifference
 
 Json = Any
 
@@ -24,15 +24,15 @@ Json = Any
 def change_as_json(change: Change) -> Json:
     """A change."""
     return [
-        to_micros(change.time), change.op.value, change.id, change.filter,
+        to_us(change.time), change.op.value, change.id, change.filter,
         _params_as_json(change.params), change.subscriber, _evolve_as_json(change.evolve),
     ]  # fmt: skip
 
 
 def change_of_json(noted: Json) -> Change:
     """The change that was noted."""
-    micros, op, id, filter, params, subscriber, evolve = noted
-    time, known = _time_of_json(micros), _params_of_json(params)
+    time_us, op, id, filter, params, subscriber, evolve = noted
+    time, known = _time_of_json(time_us), _params_of_json(params)
     return Change(time, Op(op), id, filter, known, subscriber, _evolve_of_json(evolve))
 
 
@@ -41,7 +41,7 @@ def version_as_json(version: Version) -> Json:
     times = [version.since, version.until, version.origin]
     return [
         version.id, version.filter, _params_as_json(version.params), version.subscriber,
-        *(None if each is None else to_micros(each) for each in times),
+        *(None if each is None else to_us(each) for each in times),
         _evolve_as_json(version.evolve),
     ]  # fmt: skip
 
@@ -49,23 +49,23 @@ def version_as_json(version: Version) -> Json:
 def version_of_json(noted: Json) -> Version:
     """The version that was noted."""
     id, filter, params, subscriber, *times, evolve = noted
-    since, until, origin = (None if each is None else from_micros(each) for each in times)
+    since, until, origin = (None if each is None else from_us(each) for each in times)
     known = _params_of_json(params) or {}
     how = _evolve_of_json(evolve)
     return Version(id, filter, known, subscriber, since, until, origin, how)
 
 
-def difference_as_json(difference: Difference) -> Json:
+def difference_as_json(difference: VersionDifference) -> Json:
     """A difference."""
     return [
         [version_as_json(each) for each in some] for some in (difference.before, difference.after)
     ]
 
 
-def difference_of_json(noted: Json) -> Difference:
+def difference_of_json(noted: Json) -> VersionDifference:
     """The difference that was noted."""
     before, after = (tuple(version_of_json(each) for each in some) for some in noted)
-    return Difference(before, after)
+    return VersionDifference(before, after)
 
 
 def _evolve_as_json(evolve: Evolve | None) -> Json:
@@ -78,20 +78,20 @@ def _evolve_of_json(noted: Json) -> Evolve | None:
 
 def succession_as_json(succession: Succession) -> Json:
     """A succession."""
-    return [succession.id, to_micros(succession.since), _params_as_json(succession.params)]
+    return [succession.id, to_us(succession.since), _params_as_json(succession.params)]
 
 
 def succession_of_json(noted: Json) -> Succession:
     """The succession that was noted."""
-    id, micros, params = noted
-    return Succession(id, _time_of_json(micros), _params_of_json(params) or {})
+    id, time_us, params = noted
+    return Succession(id, _time_of_json(time_us), _params_of_json(params) or {})
 
 
-Timeline = tuple[str, Version | None, Mapping[str, object], list[Change]]
+TimelineRecord = tuple[str, Version | None, Mapping[str, object], list[Change]]
 """What `Timelines.dump` gives for each subscription."""
 
 
-def timeline_as_json(timeline: Timeline) -> Json:
+def timeline_as_json(timeline: TimelineRecord) -> Json:
     """A timeline."""
     id, base, params, changes = timeline
     return [
@@ -102,7 +102,7 @@ def timeline_as_json(timeline: Timeline) -> Json:
     ]
 
 
-def timeline_of_json(noted: Json) -> Timeline:
+def timeline_of_json(noted: Json) -> TimelineRecord:
     """The timeline that was noted."""
     id, base, params, changes = noted
     return (
@@ -113,10 +113,10 @@ def timeline_of_json(noted: Json) -> Timeline:
     )
 
 
-def _time_of_json(micros: int) -> datetime:
-    time = from_micros(micros)
+def _time_of_json(time_us: int) -> datetime:
+    time = from_us(time_us)
     if time is None:
-        raise StateError(f"a change at {micros} microseconds is outside the years 1 to 9999")
+        raise StateError(f"a change at {time_us} microseconds is outside the years 1 to 9999")
     return time
 
 
@@ -126,7 +126,7 @@ def _params_as_json(params: Mapping[str, object] | None) -> Json:
     noted: dict[str, Json] = {}
     for name, raw in params.items():
         value = to_value(raw)
-        noted[name] = [to_micros(value)] if isinstance(value, datetime) else value
+        noted[name] = [to_us(value)] if isinstance(value, datetime) else value
     return noted
 
 
@@ -134,7 +134,7 @@ def _params_of_json(noted: Json) -> dict[str, object] | None:
     if noted is None:
         return None
     return {
-        name: from_micros(value[0]) if isinstance(value, list) else value
+        name: from_us(value[0]) if isinstance(value, list) else value
         for name, value in noted.items()
     }
 

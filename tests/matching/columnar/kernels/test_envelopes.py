@@ -425,8 +425,8 @@ comparisons = st.builds(
     st.sampled_from(COMPARISONS),
     st.tuples(functions() | lines | st.integers(-5, 5).map(Constant)),
 )
-micros = st.sampled_from([0, SECOND, -SECOND, 60 * SECOND]) | st.integers(-(10**10), 10**15)
-stretches = st.tuples(micros, micros, st.booleans()).map(
+time_us = st.sampled_from([0, SECOND, -SECOND, 60 * SECOND]) | st.integers(-(10**10), 10**15)
+stretches = st.tuples(time_us, time_us, st.booleans()).map(
     lambda drawn: (min(drawn[:2]), max(drawn[:2]), drawn[2])
 )
 no_times = st.just((0, -1, True))
@@ -438,7 +438,7 @@ def moments(draw: st.DrawFn, times: tuple[int, int, bool], room: Room) -> Moment
     begin, end, timeless = times
     drawn: int | None = None
     if begin <= end and not (timeless and draw(st.booleans())):
-        drawn = min(max(draw(st.sampled_from([begin, end]) | micros), begin), end)
+        drawn = min(max(draw(st.sampled_from([begin, end]) | time_us), begin), end)
     names = draw(st.sets(st.sampled_from(sorted(room)))) if room else set()
     return Moment(drawn, {name: inside(room[name], draw(numbers)) for name in names})
 
@@ -447,7 +447,7 @@ def moments(draw: st.DrawFn, times: tuple[int, int, bool], room: Room) -> Moment
 def test_an_envelope_lets_pass_what_ever_passes(data: st.DataObject) -> None:
     """And what is sure passes at every moment."""
     node = all_of(data.draw(st.lists(comparisons, min_size=1, max_size=3)))
-    since = data.draw(st.none() | micros)
+    since = data.draw(st.none() | time_us)
     times, room = data.draw(stretches | no_times), data.draw(rooms)
     assume(block_of(node, Channels()).moving)
     low, high, sure_low, sure_high = enclosed(node, since, times, room)

@@ -19,12 +19,19 @@ from tidegate.matching.columnar.entries.constraints import Compiler, entries_of
 from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.columnar.kernels.layout import flat
 from tidegate.matching.columnar.kernels.match import match_events
-from tidegate.matching.columnar.kernels.part import EXACT_MAX, MOVING, UNSURE, VERIFY, Packed, pack
+from tidegate.matching.columnar.kernels.part import (
+    EXACT_MAX,
+    MOVING,
+    UNSURE,
+    VERIFY,
+    PackedPart,
+    pack,
+)
 from tidegate.matching.columnar.kernels.programs import EVERY, STACK_MAX
 from tidegate.matching.columnar.kernels.rewrite import ROOM, enclose_part
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.store.cells import StringPool, encode
-from tidegate.matching.columnar.time_window import Stretch, Times
+from tidegate.matching.columnar.time_window import EventTimes, TimeWindow
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -33,7 +40,7 @@ NO_SETS, NO_MEMBERS = np.zeros(1, np.int32), np.zeros(0)
 NO_VARIABLES = np.zeros((1, 1))
 
 
-def enclosed(text: str, begin: int, end: int, hold: int = EVERY) -> Packed:
+def enclosed(text: str, begin: int, end: int, hold: int = EVERY) -> PackedPart:
     """A part of one entry that began at 0, with the number 7, enclosed for some seconds."""
     channels, pool = Channels(), StringPool()
     channels.channel("x", NUMBER)
@@ -45,13 +52,13 @@ def enclosed(text: str, begin: int, end: int, hold: int = EVERY) -> Packed:
     entries = entries_of(block, number, origin, np.array([hold]))
     packed = pack(flat(entries, np.array([*channels.program, 0], np.int32)))
     at, i32, i64, f32, f64, u64, _ = packed
-    stretch = Stretch.of(Times(begin * SECOND, end * SECOND, False), NO_VARIABLES)
+    stretch = TimeWindow.of(EventTimes(begin * SECOND, end * SECOND, False), NO_VARIABLES)
     enclose_part(at, i32, i64, f32, f64, u64, stretch.times, stretch.variables, np.empty(ROOM))
     return packed
 
 
 def evaluated(
-    packed: Packed, events: F64, micros: I64
+    packed: PackedPart, events: F64, times_us: I64
 ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
     """The pairs that the bounds leave, and those that match: event, subscription, flags."""
     room = len(events) + 64
@@ -62,7 +69,7 @@ def evaluated(
     at, i32, _, _, f64, _, _ = packed
     matching = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint8)
     kept, seen = evaluate_unsure(
-        at, i32, f64, events, micros, NO_VARIABLES, np.empty(STACK_MAX),
+        at, i32, f64, events, times_us, NO_VARIABLES, np.empty(STACK_MAX),
         np.empty(BLOCK_PAIRS, np.int32), *pairs, *matching,
     )  # fmt: skip
     found = list(zip(*(each[:kept].tolist() for each in matching), strict=True))
@@ -70,11 +77,11 @@ def evaluated(
     return left, found
 
 
-def judged(packed: Packed, pairs: list[tuple[float, float]]) -> tuple[list[int], list[int]]:
+def judged(packed: PackedPart, pairs: list[tuple[float, float]]) -> tuple[list[int], list[int]]:
     """Of events with an `x` at a time in seconds: those left open, and those that match."""
     events = np.array([[x] for x, _ in pairs])
-    micros = np.array([round(t * SECOND) for _, t in pairs])
-    left, found = evaluated(packed, events, micros)
+    time_us = np.array([round(t * SECOND) for _, t in pairs])
+    left, found = evaluated(packed, events, time_us)
     assert all(number == 7 and flags == MOVING for _, number, flags in found)
     return [event for event, _, flags in left if flags & UNSURE], [event for event, *_ in found]
 
@@ -86,8 +93,8 @@ def test_pairs_of_several_blocks_stay_in_order() -> None:
     _, matching = judged(
         enclosed("x >= -3 + t and x <= 3 + t", 0, 2), list(zip(xs, seconds, strict=True))
     )
-    micros = np.round(seconds * SECOND)
-    expected = (xs >= -3 + micros / SECOND) & (xs <= 3 + micros / SECOND)
+    time_us = np.round(seconds * SECOND)
+    expected = (xs >= -3 + time_us / SECOND) & (xs <= 3 + time_us / SECOND)
     assert matching == np.flatnonzero(expected).tolist()
     assert len(matching) > BLOCK_PAIRS
 
@@ -151,6 +158,6 @@ def test_pairs_are_those_of_the_oracle(pairs: list[tuple[float, int]]) -> None:
                 ]
             )
         )
-    for x, micros in pairs:
-        event, moment = Event({"x": x}), Moment(micros)
+    for x, time_us in pairs:
+        event, moment = Event({"x": x}), Moment(time_us)
         assert sorted(columnar.match(event, moment)) == sorted(naive.match(event, moment))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tidegate.matching.arrays import F64
 from tidegate.matching.columnar.kernels.layout import Entries, lay_out, offsets
 from tidegate.matching.columnar.kernels.lookup import find_by_values, find_in_sets
-from tidegate.matching.columnar.kernels.part import SET, Packed, Part, pack
+from tidegate.matching.columnar.kernels.part import SET, PackedPart, Part, pack
 
 keys = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=20)
 
@@ -41,7 +41,7 @@ def subscriptions_of(part: Part, segment: int) -> list[int]:
 
 def found_by_values(part: Part, events: F64) -> dict[int, list[int]]:
     """The subscriptions of the segments that each event falls into."""
-    packed: Packed = pack(part)
+    packed: PackedPart = pack(part)
     pair_event, pair_segment = np.empty(1000, np.int32), np.empty(1000, np.int32)
     count = 0
     for group in range(len(part.group_first) - 1):

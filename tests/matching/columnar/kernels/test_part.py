@@ -10,7 +10,7 @@ from tidegate.matching.columnar.kernels.layout import Entries, flat, lay_out, of
 from tidegate.matching.columnar.kernels.part import (
     DEAD,
     VERIFY,
-    Packed,
+    PackedPart,
     Part,
     entry_numbers,
     pack,
@@ -57,7 +57,7 @@ def test_each_type_has_its_array() -> None:
     wanted = ["int64", "int32", "int64", "float32", "float64", "uint64", "uint8"]
     assert [each.dtype.name for each in packed] == wanted
     assert sum(len(each) for each in packed[1:]) == int((packed.at[1::2] - packed.at[::2]).sum())
-    assert len(packed) == len(Packed._fields)
+    assert len(packed) == len(PackedPart._fields)
 
 
 def test_a_write_to_the_one_is_seen_in_the_other() -> None:

@@ -32,7 +32,7 @@ from tidegate.language.syntax import Operator, Predicate, all_of
 from tidegate.language.values import Value
 from tidegate.matching.columnar.encoding import encode_variables
 from tidegate.matching.columnar.entries.channels import Channels
-from tidegate.matching.columnar.entries.constraints import Compiler, Moving
+from tidegate.matching.columnar.entries.constraints import Compiler, MovingConstraint
 from tidegate.matching.columnar.kernels.programs import (
     C_EQUAL,
     C_GREATER,
@@ -86,7 +86,7 @@ def function(text: str) -> Expression:
     return node.operands[0]
 
 
-def compiled(expression: Expression, channels: Channels) -> Moving:
+def compiled(expression: Expression, channels: Channels) -> MovingConstraint:
     """What `x < expression` becomes, on an attribute that moves."""
     moves = Predicate("x", Operator.GREATER, (Elapsed(),))
     shape, filled = split(all_of([Predicate("x", Operator.LESS, (expression,)), moves]))

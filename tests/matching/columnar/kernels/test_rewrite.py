@@ -13,7 +13,7 @@ from tidegate.language.filters import parse
 from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.columnar.entries.channels import NUMBER, Channels
 from tidegate.matching.columnar.kernels.layout import BITMAP_ENTRIES_MIN, Entries, lay_out, offsets
-from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, Packed, pack, unpack
+from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
     DONE,
     NOT_IN_PLACE,
@@ -32,7 +32,7 @@ NO_TIMES = np.zeros(0, np.int64)
 NO_VARIABLES = np.zeros((2, 1))
 
 
-def packed(*, flags: int = 0) -> Packed:
+def packed(*, flags: int = 0) -> PackedPart:
     """Entries that say `x < 0`, `x < 1` and so on."""
     entries = Entries(
         subscription=np.arange(COUNT, dtype=np.int32),
@@ -47,7 +47,7 @@ def packed(*, flags: int = 0) -> Packed:
     return pack(lay_out(entries, np.zeros(1, np.int32)))
 
 
-def rewritten(part: Packed, entry: int, kind: int, value: float, text: str = "x < :a") -> int:
+def rewritten(part: PackedPart, entry: int, kind: int, value: float, text: str = "x < :a") -> int:
     """Have the entry compare with another value; gives what came of it."""
     channels = Channels()
     channels.channel("x", NUMBER)
@@ -63,7 +63,7 @@ def rewritten(part: Packed, entry: int, kind: int, value: float, text: str = "x 
     return int(done)
 
 
-def highs(part: Packed) -> list[float]:
+def highs(part: PackedPart) -> list[float]:
     """The high bounds, by subscription."""
     fields = unpack(part)
     bound = fields.bound.reshape(-1, 3)[fields.first[:-1], 1]

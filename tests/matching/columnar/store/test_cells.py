@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import strategies
-from tidegate.language.values import Value, format_value, to_micros
+from tidegate.language.values import Value, format_value, to_us
 from tidegate.matching.columnar.cell_kinds import BOOLEAN, FLOAT, INTEGER, STRING, TIME, UNDEFINED
 from tidegate.matching.columnar.store.cells import RowHeap, StringPool, decode, encode, encode_all
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
@@ -46,7 +46,7 @@ def test_a_pool_made_of_strings_keeps_their_numbers() -> None:
         (-0.0, FLOAT, -(2**63)),
         (1.0, FLOAT, 0x3FF0000000000000),
         ("a", STRING, 0),
-        (strategies.EDGE_TIMES[0], TIME, to_micros(strategies.EDGE_TIMES[0])),
+        (strategies.EDGE_TIMES[0], TIME, to_us(strategies.EDGE_TIMES[0])),
     ],
 )
 def test_a_value_as_a_cell(value: Value | None, kind: int, cell: int) -> None:

@@ -14,7 +14,7 @@ from tidegate.errors import SubscriptionError, UnresolvedError
 from tidegate.language.filters import Filter, shape_of
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import Node
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.columnar.store.ids import Numbers
@@ -375,7 +375,7 @@ def test_the_columns_of_versions(tmp_path: Path) -> None:
         columns = each.version_columns()
         assert columns.subscription.to_pylist() == ["a", "b", "a", "a", "c"]
         assert columns.subscriber.to_pylist() == ["me", None, None, None, None]
-        seconds = [None if time is None else to_micros(time) for time in columns.since.to_pylist()]
+        seconds = [None if time is None else to_us(time) for time in columns.since.to_pylist()]
         assert seconds == [30, None, 5, 20, 1]
         each.remove(2)
         each.publish(each.stage([replace(timed("d", 8, 9), subscriber="you")]), past=True)

@@ -14,7 +14,7 @@ from tidegate.matching.arrays import I32
 from tidegate.matching.columnar.cell_kinds import BOOLEAN, FLOAT, INTEGER, STRING, TIME
 from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.string_patterns import TextPatterns
+from tidegate.matching.string_patterns import StringPatterns
 
 PRESENT = 0
 NUMBER = 6
@@ -42,7 +42,7 @@ class Channels:
         self.of_attribute: dict[str, list[tuple[int, int]]] = {}
         self.variables: dict[str, int] = {}
         self.program: list[int] = []
-        self.patterns: dict[str, TextPatterns] = {}
+        self.patterns: dict[str, StringPatterns] = {}
         self._satisfied: dict[tuple[str, str], I32] = {}
         self._programs: dict[tuple[int, ...], int] = {}
 
@@ -58,7 +58,7 @@ class Channels:
             self.of_attribute.setdefault(attribute, []).append((kind, number))
             if kind == PATTERNS:
                 number |= SET
-                self.patterns[attribute] = TextPatterns()
+                self.patterns[attribute] = StringPatterns()
             self.numbers[key] = number
         return number
 

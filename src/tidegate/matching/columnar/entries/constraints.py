@@ -64,7 +64,7 @@ class Block:
     channels: list[int] = field(default_factory=list)
     low: list[F64] = field(default_factory=list)
     high: list[F64] = field(default_factory=list)
-    moving: list[Moving] = field(default_factory=list)
+    moving: list[MovingConstraint] = field(default_factory=list)
     moving_attributes: frozenset[str] = frozenset()
     never: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     verify: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -88,7 +88,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class MovingConstraint:
     """A constraint whose bound is a program; each column has a constant of it for all entries."""
 
     channel: int
@@ -275,7 +275,7 @@ class Compiler:
             self._anything(block, attribute, NUMBER)
         program = write_program(operand, self._channels)
         columns = [_as_numbers(slot, kinds, cells) for slot in program_slots(operand)]
-        block.moving.append(Moving(channel, COMPARISONS[operator], program, columns))
+        block.moving.append(MovingConstraint(channel, COMPARISONS[operator], program, columns))
 
 
 def entries_of(block: Block, subscriptions: I32, origin: I64, hold: I64) -> Entries:
@@ -302,7 +302,7 @@ def entries_of(block: Block, subscriptions: I32, origin: I64, hold: I64) -> Entr
     )
 
 
-def _motion(moving: list[Moving], origin: I64, hold: I64) -> F64:
+def _motion(moving: list[MovingConstraint], origin: I64, hold: I64) -> F64:
     """The motion of entries, a row for each."""
     if not moving:
         return np.zeros((len(origin), 0))

@@ -57,7 +57,9 @@ class Bitmaps:
         columns = []
         for each in worth[:MAP_CHANNELS_MAX]:
             chosen = channel == each
-            columns.append(_Column.of(each, owner[chosen], low[chosen], high[chosen], count, cells))
+            columns.append(
+                _ChannelBins.of(each, owner[chosen], low[chosen], high[chosen], count, cells)
+            )
         columns.sort(key=lambda column: column.coverage)
         position = np.empty(count, np.int64)
         along = np.full(count, 2 * cells, np.int64)
@@ -71,7 +73,7 @@ class Bitmaps:
         self._dense.append(columns[0].coverage >= DENSE_COVERAGE_MIN)
         return order
 
-    def _add_column(self, column: _Column, position: I64, count: int) -> None:
+    def _add_column(self, column: _ChannelBins, position: I64, count: int) -> None:
         words = (count + 63) // 64
         cells = len(column.edges) + 1
         bits = np.zeros((cells + 1, words), np.uint64)
@@ -108,7 +110,7 @@ class Bitmaps:
 
 
 @dataclass(slots=True)
-class _Column:
+class _ChannelBins:
     """The constraints that a segment's entries have on one channel, as cells."""
 
     channel: int
@@ -120,7 +122,9 @@ class _Column:
     coverage: float  # the share of entries that a cell leaves, on average
 
     @classmethod
-    def of(cls, channel: int, owner: I64, low: F64, high: F64, count: int, cells: int) -> _Column:
+    def of(
+        cls, channel: int, owner: I64, low: F64, high: F64, count: int, cells: int
+    ) -> _ChannelBins:
         edges = _edges(low, high, cells)
         begin = np.searchsorted(edges, low, side="right")
         end = np.searchsorted(edges, high, side="right")

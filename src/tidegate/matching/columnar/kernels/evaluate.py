@@ -51,7 +51,7 @@ def evaluate_unsure(
     i32: I32,
     f64: F64,
     events: F64,
-    micros: I64,
+    times_us: I64,
     variables: F64,
     stack: F64,
     chosen: I32,
@@ -85,7 +85,7 @@ def evaluate_unsure(
             flags = check_functions(
                 np.int64(pair_flags[pair]) ^ UNSURE, np.int64(numbers[entry + E_MOTION]),
                 np.int64(numbers[entry + ENTRY_NUMBERS + E_MOTION]), motion, words, program,
-                events, event, micros[event], variables, stack,
+                events, event, times_us[event], variables, stack,
             )  # fmt: skip
             pair_subscription[pair] = numbers[entry + E_SUBSCRIPTION]
             pair_flags[pair] = flags if flags >= 0 else GONE
@@ -127,7 +127,7 @@ def check_functions(
     program: I32,
     events: F64,
     event: Int,
-    micros: Int,
+    time_us: Int,
     variables: F64,
     stack: F64,
 ) -> Int:
@@ -137,8 +137,8 @@ def check_functions(
     """
     t = 0.0
     since = words[begin + M_SINCE]
-    if micros != NO_TIME and since != NO_TIME:
-        t = np.float64(judged_at(micros, since, words[begin + M_HOLD]) - since) / 1e6
+    if time_us != NO_TIME and since != NO_TIME:
+        t = np.float64(judged_at(time_us, since, words[begin + M_HOLD]) - since) / 1e6
     row = min(event, variables.shape[0] - 1)
     place, before, shift = begin + MOTION_WORDS, begin, 0.0
     while place < end and flags >= 0:

@@ -98,7 +98,7 @@ def offsets(lengths: npt.NDArray[Any]) -> I32:
 
 
 @dataclass(slots=True)
-class _Groups:
+class _KeyGroups:
     """Which group each entry is in, and which of its constraints are its key there."""
 
     of: I32
@@ -106,7 +106,7 @@ class _Groups:
     channels: list[tuple[int, ...]]
 
 
-def _choose_groups(entries: Entries) -> _Groups:
+def _choose_groups(entries: Entries) -> _KeyGroups:
     equal = entries.low == entries.high
     alone = equal & (entries.channel < SET)
     signature = _signatures(entries.first, entries.channel, alone)
@@ -128,7 +128,7 @@ def _choose_groups(entries: Entries) -> _Groups:
         of_key[index] = groups.setdefault(channels, len(groups))
     table = np.array([of_key[index] for index in range(len(key_kinds))], np.int32)
     of = table[key_kind_of] if len(table) else np.zeros(0, np.int32)
-    return _Groups(of, keyed, list(groups))
+    return _KeyGroups(of, keyed, list(groups))
 
 
 @kernel

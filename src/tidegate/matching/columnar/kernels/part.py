@@ -114,7 +114,7 @@ class Part(NamedTuple):
 """The fields of a part, by number."""
 
 
-class Packed(NamedTuple):
+class PackedPart(NamedTuple):
     """A part as few arrays, which is quick to hand to a kernel.
 
     ``at`` says where each field begins and ends in the array of its type.
@@ -133,7 +133,7 @@ _TYPES = ("i32", "i64", "f32", "f64", "u64", "u8")
 _DTYPES = (np.int32, np.int64, np.float32, np.float64, np.uint64, np.uint8)
 
 
-def pack(part: Part) -> Packed:
+def pack(part: Part) -> PackedPart:
     """Put the fields of a part together, those of one type in one array."""
     at = np.zeros(2 * len(part), np.int64)
     arrays: dict[str, Any] = {}
@@ -143,7 +143,7 @@ def pack(part: Part) -> Packed:
         for place, index in enumerate(chosen):
             at[2 * index], at[2 * index + 1] = ends[place], ends[place + 1]
         arrays[name] = np.concatenate([part[index] for index in chosen]).astype(dtype)
-    return Packed(at, **arrays)
+    return PackedPart(at, **arrays)
 
 
 def entry_numbers(subscription: I32, flags: U8, first: I32, motion_first: I32) -> I32:
@@ -156,7 +156,7 @@ def entry_numbers(subscription: I32, flags: U8, first: I32, motion_first: I32) -
     return numbers.ravel()
 
 
-def unpack(packed: Packed) -> Part:
+def unpack(packed: PackedPart) -> Part:
     """The fields of a packed part, as views of its arrays."""
     return Part(
         *(

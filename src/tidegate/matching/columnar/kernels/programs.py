@@ -70,13 +70,13 @@ def length_of(head: Int) -> Int:
 
 
 @inlined
-def judged_at(micros: Int, since: Int, hold: Int) -> Int:
+def judged_at(time_us: Int, since: Int, hold: Int) -> Int:
     """The time for which the functions of an entry are evaluated for an event of a time."""
     if hold < EVERY:
-        return min(micros, hold)
+        return min(time_us, hold)
     if hold == EVERY:
-        return micros
-    return micros - (micros - since) % (hold - EVERY)
+        return time_us
+    return time_us - (time_us - since) % (hold - EVERY)
 
 
 @inlined

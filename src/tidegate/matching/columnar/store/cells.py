@@ -14,7 +14,7 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.language.values import Value, from_micros, to_micros
+from tidegate.language.values import Value, from_us, to_us
 from tidegate.matching.columnar.cell_kinds import (
     BOOLEAN,
     FLOAT,
@@ -81,7 +81,7 @@ def encode(value: Value | None, pool: StringPool) -> tuple[int, int]:
         return FLOAT, _UNPACK_INT(_PACK_FLOAT(value))[0]
     if isinstance(value, str):
         return STRING, pool.number(value)
-    return TIME, to_micros(value)
+    return TIME, to_us(value)
 
 
 def decode(kind: int, cell: int, pool: StringPool) -> Value | None:
@@ -96,7 +96,7 @@ def decode(kind: int, cell: int, pool: StringPool) -> Value | None:
         case 4:
             return pool.text(cell)
         case 5:
-            time: datetime | None = from_micros(int(cell))
+            time: datetime | None = from_us(int(cell))
             return time
         case _:
             return None
@@ -116,7 +116,7 @@ def encode_all(values: Sequence[Value | None], pool: StringPool) -> tuple[Kinds,
         elif kind == STRING:
             cells[chosen] = [pool.number(text) for text in some]
         elif kind == TIME:
-            cells[chosen] = [to_micros(time) for time in some]
+            cells[chosen] = [to_us(time) for time in some]
         elif kind != UNDEFINED:
             cells[chosen] = some.astype(np.int64)
     return kinds, cells

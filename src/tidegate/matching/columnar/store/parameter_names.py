@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.shapes import Row
 
 Names = tuple[str | None, ...]
@@ -46,7 +46,7 @@ class ParameterNames:
     def number_of(self, row: Row) -> int:
         """The number of the list of names that a row has."""
         return self.number(
-            tuple(each.name if isinstance(each, Parameter) else None for each in row)
+            tuple(each.name if isinstance(each, ParameterRef) else None for each in row)
         )
 
     def names(self, number: int) -> Names:

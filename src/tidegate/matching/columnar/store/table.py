@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.errors import UnresolvedError
 from tidegate.language.evolve import evolve_of_number, number_of_evolve
-from tidegate.language.expressions import Parameter
+from tidegate.language.expressions import ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.limits import Limits
 from tidegate.language.parsing.parser import parse_filter
@@ -178,18 +178,18 @@ class SubscriptionTable:
         """Whether all subscriptions are surely there from one time to another."""
         return bool(begin >= self._latest_since and end < self._first_until)
 
-    def living(self, numbers: Numbers, micros: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def living(self, numbers: Numbers, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which subscriptions are there at the given times.
 
         Most are there at all of these times, which takes less to see for each than for each pair.
         """
-        known = micros[micros != NO_TIME]
+        known = times_us[times_us != NO_TIME]
         begin, end = known.min(initial=NO_END), known.max(initial=NO_TIME)
         count = self._count
         doubtful = (self._since[:count] > begin) | (self._until[:count] <= end)
         living = np.ones(len(numbers), np.bool_)
         asked = np.flatnonzero(doubtful[numbers])
-        chosen, at = numbers[asked], micros[asked]
+        chosen, at = numbers[asked], times_us[asked]
         living[asked] = ((self._since[chosen] <= at) & (at < self._until[chosen])) | (at == NO_TIME)
         return living
 
@@ -246,10 +246,10 @@ class SubscriptionTable:
     @staticmethod
     def _values(subscription: Subscription, row: Row) -> Sequence[Value | None]:
         """A row with the values of parameters in their places."""
-        if Parameter not in map(type, row):
+        if ParameterRef not in map(type, row):
             return row  # type: ignore[return-value]
         known = subscription.parameters
-        return [known.get(each.name) if isinstance(each, Parameter) else each for each in row]
+        return [known.get(each.name) if isinstance(each, ParameterRef) else each for each in row]
 
     def _add_rows(self, rows: list[Sequence[Value | None]]) -> npt.NDArray[np.int64]:
         """Add rows to the heap, all of one width at a time."""
@@ -344,9 +344,9 @@ class SubscriptionTable:
             places[mine] = self.rows.append(self.rows.kinds[cells_at], self.rows.cells[cells_at])
         return places
 
-    def set_held(self, numbers: Numbers, micros: int | None) -> None:
+    def set_held(self, numbers: Numbers, time_us: int | None) -> None:
         """Note the time of the version that subscriptions go by; None if they have none."""
-        self._held[numbers] = NO_TIME if micros is None else micros
+        self._held[numbers] = NO_TIME if time_us is None else time_us
 
     def update(self, number: int, parameters: Mapping[str, Value | None]) -> tuple[int, ...] | None:
         """Write new values of parameters.
@@ -421,12 +421,12 @@ class SubscriptionTable:
         """A subscription as it stands."""
         shape, row = self.place(number)
         parameters: dict[str, Value] = {}
-        filled: list[Value | Parameter] = []
+        filled: list[Value | ParameterRef] = []
         for slot, name in enumerate(self._names.names(self._names_of.item(number))):
             place = row + slot
             value = decode(int(self.rows.kinds[place]), int(self.rows.cells[place]), self.pool)
             if name is not None:
-                filled.append(Parameter(name))
+                filled.append(ParameterRef(name))
                 if value is not None:
                     parameters[name] = value
             elif value is not None:
@@ -516,7 +516,7 @@ class SubscriptionTable:
 
 def shape_text(shape: Shape) -> str:
     """A shape as a filter text: parameters in place of its slots."""
-    return str(shape.fill(tuple(Parameter(f"s{slot}") for slot in range(shape.width))))
+    return str(shape.fill(tuple(ParameterRef(f"s{slot}") for slot in range(shape.width))))
 
 
 def shape_from(text: str) -> Shape:

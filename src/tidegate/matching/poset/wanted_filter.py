@@ -15,11 +15,11 @@ from functools import cached_property
 
 from tidegate.language.events import Event
 from tidegate.language.evolve import Evolve
-from tidegate.language.expressions import Environment, Parameter
+from tidegate.language.expressions import Environment, ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import STRING_OPERATORS
-from tidegate.language.values import Value, to_micros
+from tidegate.language.values import Value, to_us
 from tidegate.matching.subscription import Subscription
 
 LATENESS_US = 60_000_000
@@ -27,7 +27,7 @@ LATENESS_US = 60_000_000
 
 
 @dataclass(frozen=True)
-class Moving:
+class EvolvingFilter:
     """A filter that moves, without parameters and variables; its `t` counts from ``origin_us``."""
 
     filter: Filter
@@ -60,21 +60,21 @@ class Moving:
         return max(0, time_us - self.origin_us) / 1e6
 
 
-Standing = Filter | Moving
+WantedFilter = Filter | EvolvingFilter
 """What is asked for: a filter of constants, or one that moves."""
 
 
-def filter_of(standing: Standing) -> Filter:
+def filter_of(standing: WantedFilter) -> Filter:
     """The filter itself."""
     return standing if isinstance(standing, Filter) else standing.filter
 
 
-def widest(standing: Standing) -> Filter:
+def widest(standing: WantedFilter) -> Filter:
     """A filter that stands still and matches whatever is asked for at any time."""
     return standing if isinstance(standing, Filter) else standing.widest
 
 
-def covers(wide: Standing, narrow: Standing) -> bool:
+def covers(wide: WantedFilter, narrow: WantedFilter) -> bool:
     """Whether one surely covers the other, for all events that can still come.
 
     >>> from tidegate.language.filters import parse
@@ -86,7 +86,7 @@ def covers(wide: Standing, narrow: Standing) -> bool:
         return wide.covers(narrow)
     if not widest(wide).covers(widest(narrow)):
         return False  # seen sooner, and as the index of the poset sees it
-    if not (isinstance(wide, Moving) and isinstance(narrow, Moving)):
+    if not (isinstance(wide, EvolvingFilter) and isinstance(narrow, EvolvingFilter)):
         return filter_of(wide).covers_during(filter_of(narrow), 0.0, math.inf)
     lead_us = wide.origin_us - narrow.origin_us
     start, lead = max(0, -lead_us) / 1e6, lead_us / 1e6
@@ -98,7 +98,7 @@ def covers(wide: Standing, narrow: Standing) -> bool:
     return wide.filter.at(t=0.0).covers_during(narrow.filter, begun, lead)
 
 
-def standing_form(subscription: Subscription, before: Standing | None = None) -> Standing:
+def wanted_form(subscription: Subscription, before: WantedFilter | None = None) -> WantedFilter:
     """What brokers away from the subscriber go by: its values, and whatever variables may be.
 
     If it is told what that was ``before`` a change, it only works out what is different.
@@ -116,11 +116,11 @@ def standing_form(subscription: Subscription, before: Standing | None = None) ->
     if not bound.evolves:
         return bound.at()
     origin_us = subscription.since if subscription.origin is None else subscription.origin
-    return Moving(bound, origin_us or 0, subscription.evolve)
+    return EvolvingFilter(bound, origin_us or 0, subscription.evolve)
 
 
 def _with_values(
-    filter: Filter, parameters: Mapping[str, Value], before: Standing | None
+    filter: Filter, parameters: Mapping[str, Value], before: WantedFilter | None
 ) -> Filter | None:
     """A filter that only compares, with values for all its parameters; None for any other."""
     shape, row = filter.shape_and_row
@@ -129,7 +129,7 @@ def _with_values(
     ):
         return None
     try:
-        values = [parameters[each.name] if isinstance(each, Parameter) else each for each in row]
+        values = [parameters[each.name] if isinstance(each, ParameterRef) else each for each in row]
     except KeyError:
         return None
     if isinstance(before, Filter):
@@ -143,4 +143,4 @@ def _with_values(
 def event_us(event: Event) -> int:
     """When an event was published; brokers see to it that every event says so."""
     assert event.time is not None
-    return to_micros(event.time)
+    return to_us(event.time)

@@ -24,7 +24,7 @@ from tidegate.language.evolve import Cached, Periodic
 from tidegate.language.filters import Filter
 from tidegate.matching.poset.boxes import Box, box_of, box_of_event
 from tidegate.matching.poset.covering_index import CoveringIndex
-from tidegate.matching.poset.moving import Moving, event_us
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, event_us
 
 K = TypeVar("K", bound=Hashable)
 
@@ -33,7 +33,7 @@ _QUEUED_MIN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class TimedEstimate:
     """What a filter is taken for from one time to another, both included."""
 
     estimate: Filter
@@ -43,13 +43,13 @@ class Version:
     """By which the queue knows it; 0 if it is not there."""
 
 
-class MovingFilters(Generic[K]):
+class EvolvingIndex(Generic[K]):
     """Filters that move, by a key."""
 
     def __init__(self) -> None:
-        self._filters: dict[K, Moving] = {}
+        self._filters: dict[K, EvolvingFilter] = {}
         self._index: CoveringIndex[K] = CoveringIndex(more_is_narrower=True)
-        self._versions: dict[K, Version] = {}
+        self._versions: dict[K, TimedEstimate] = {}
         self._queue: list[tuple[int, int, K]] = []
         """The versions of periodic filters by when they end; some may have gone meanwhile."""
         self._queued = 0
@@ -62,7 +62,7 @@ class MovingFilters(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._filters
 
-    def add(self, key: K, moving: Moving) -> None:
+    def add(self, key: K, moving: EvolvingFilter) -> None:
         """Take a filter in."""
         self._filters[key] = moving
         if isinstance(moving.evolve, Periodic):
@@ -122,14 +122,14 @@ class MovingFilters(Generic[K]):
         version = self._versions.get(key)
         return version is not None and version.number == number
 
-    def _evolve_to(self, key: K, moving: Moving, time_us: int, policy: Periodic) -> None:
+    def _evolve_to(self, key: K, moving: EvolvingFilter, time_us: int, policy: Periodic) -> None:
         interval_us = max(1, round(policy.interval * 1e6))
         number = (time_us - moving.origin_us) // interval_us
         begin_us = moving.origin_us + (number - 1) * interval_us
         end_us = begin_us + 2 * interval_us
         estimate = moving.during(begin_us, end_us)
         self._queued += 1
-        self._versions[key] = Version(estimate, begin_us, end_us, self._queued)
+        self._versions[key] = TimedEstimate(estimate, begin_us, end_us, self._queued)
         self._index.add(key, _boxes(estimate), moves=True)
         self._newest_us = max(self._newest_us, begin_us)
         heapq.heappush(self._queue, (end_us, self._queued, key))
@@ -144,11 +144,13 @@ class MovingFilters(Generic[K]):
 
     # -- what is kept for a while -------------------------------------------------------------
 
-    def _cached(self, key: K, moving: Moving, time_us: int, threshold_us: int) -> Version:
+    def _cached(
+        self, key: K, moving: EvolvingFilter, time_us: int, threshold_us: int
+    ) -> TimedEstimate:
         version = self._versions.get(key)
         if version is None or version.end_us < time_us:
             end_us = time_us + threshold_us
-            version = Version(moving.during(time_us, end_us), time_us, end_us)
+            version = TimedEstimate(moving.during(time_us, end_us), time_us, end_us)
             self._versions[key] = version
         return version
 

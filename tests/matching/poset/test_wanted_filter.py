@@ -32,19 +32,19 @@ from support.strategies import (
 )
 from tidegate.language.events import Event
 from tidegate.language.evolve import Lazy, Periodic
-from tidegate.language.expressions import Constant, Parameter
+from tidegate.language.expressions import Constant, ParameterRef
 from tidegate.language.filters import Filter, parse
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import all_of
-from tidegate.language.values import Value, from_micros
-from tidegate.matching.poset.moving import (
+from tidegate.language.values import Value, from_us
+from tidegate.matching.poset.wanted_filter import (
     LATENESS_US,
-    Moving,
-    Standing,
+    EvolvingFilter,
+    WantedFilter,
     covers,
     event_us,
     filter_of,
-    standing_form,
+    wanted_form,
     widest,
 )
 from tidegate.matching.subscription import Moment, Subscription
@@ -53,14 +53,14 @@ SECOND = 1_000_000
 
 
 def at(second: float, **attributes: object) -> Event:
-    return Event.of(attributes, from_micros(round(second * SECOND)))
+    return Event.of(attributes, from_us(round(second * SECOND)))
 
 
 # -- what it matches ----------------------------------------------------------------------------
 
 
 def test_t_counts_from_its_own_moment() -> None:
-    window = Moving(parse("x between t and t + 1"), 10 * SECOND)
+    window = EvolvingFilter(parse("x between t and t + 1"), 10 * SECOND)
     assert window.matches(at(10, x=0.5))
     assert not window.matches(at(12, x=0.5))
     assert window.matches(at(12, x=2.5))
@@ -68,19 +68,19 @@ def test_t_counts_from_its_own_moment() -> None:
 
 
 def test_for_events_from_before_it_began_it_is_as_it_began() -> None:
-    growing = Moving(parse("x < t"), 10 * SECOND)
+    growing = EvolvingFilter(parse("x < t"), 10 * SECOND)
     assert growing.matches(at(5, x=-1))
     assert not growing.matches(at(5, x=0))
 
 
 def test_now_is_the_time_of_the_event() -> None:
-    fresh = Moving(parse("sent >= now() - 5"), 0)
-    assert fresh.matches(at(100, sent=from_micros(95 * SECOND)))
-    assert not fresh.matches(at(100.1, sent=from_micros(95 * SECOND)))
+    fresh = EvolvingFilter(parse("sent >= now() - 5"), 0)
+    assert fresh.matches(at(100, sent=from_us(95 * SECOND)))
+    assert not fresh.matches(at(100.1, sent=from_us(95 * SECOND)))
 
 
 def test_what_it_shows() -> None:
-    moving = Moving(parse("x < t and kind = 'a'"), 7)
+    moving = EvolvingFilter(parse("x < t and kind = 'a'"), 7)
     assert str(moving) == "x < t and kind = 'a' since 7 us"
     assert moving.attributes == ("x", "kind")
     assert filter_of(moving) is moving.filter
@@ -90,7 +90,7 @@ def test_what_it_shows() -> None:
 
 
 def test_estimates_are_as_narrow_as_a_line_allows() -> None:
-    window = Moving(parse("x between t - 2 and t + 2"), 10 * SECOND)
+    window = EvolvingFilter(parse("x between t - 2 and t + 2"), 10 * SECOND)
     assert window.widest.covers(parse("x between -2 and 1e300"))
     assert not window.widest.matches({"x": -2.5})
     assert window.during(12 * SECOND, 15 * SECOND).equals(parse("x between 0 and 7"))
@@ -98,7 +98,7 @@ def test_estimates_are_as_narrow_as_a_line_allows() -> None:
 
 
 @given(movings(), st.data())
-def test_estimates_match_whatever_it_matches(moving: Moving, data: st.DataObject) -> None:
+def test_estimates_match_whatever_it_matches(moving: EvolvingFilter, data: st.DataObject) -> None:
     begin_us = moving.origin_us + data.draw(st.sampled_from([-SECOND, 0, 1, 500_000, 70 * SECOND]))
     length_us = data.draw(st.sampled_from([0, 1, 300_000, SECOND, 3600 * SECOND]))
     estimate = moving.during(begin_us, begin_us + length_us)
@@ -116,9 +116,9 @@ def test_estimates_match_whatever_it_matches(moving: Moving, data: st.DataObject
 # -- covering -----------------------------------------------------------------------------------
 
 
-def moving(text: str, second: float = 0) -> Standing:
+def moving(text: str, second: float = 0) -> WantedFilter:
     filter = parse(text)
-    return Moving(filter, round(second * SECOND)) if filter.evolves else filter
+    return EvolvingFilter(filter, round(second * SECOND)) if filter.evolves else filter
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_is_on_its_way_when_the_wide_one_begins_counts() -> None:
 
 def test_when_a_filter_evolves_does_not_matter_for_what_it_covers() -> None:
     filter = parse("x < t")
-    assert covers(Moving(filter, 0, Lazy()), Moving(filter, 0, Periodic(1.0)))
+    assert covers(EvolvingFilter(filter, 0, Lazy()), EvolvingFilter(filter, 0, Periodic(1.0)))
 
 
 def narrower_ones(wide: Filter) -> st.SearchStrategy[Filter]:
@@ -183,11 +183,11 @@ def narrower_ones(wide: Filter) -> st.SearchStrategy[Filter]:
     return nudged(wide) | within | moving_filters
 
 
-def times_that_count(wide: Standing, narrow: Standing) -> list[int]:
+def times_that_count(wide: WantedFilter, narrow: WantedFilter) -> list[int]:
     """Times of events that can still come and that the narrow one may want."""
-    begun = [each.origin_us for each in (wide, narrow) if isinstance(each, Moving)]
+    begun = [each.origin_us for each in (wide, narrow) if isinstance(each, EvolvingFilter)]
     found = [max(begun, default=0) + after_us for after_us in AFTER_US]
-    if isinstance(wide, Moving) and isinstance(narrow, Moving):
+    if isinstance(wide, EvolvingFilter) and isinstance(narrow, EvolvingFilter):
         earliest = max(narrow.origin_us, wide.origin_us - LATENESS_US)
         before = wide.origin_us - earliest
         found += [earliest + before * part // 4 for part in range(5) if before > 0]
@@ -197,7 +197,7 @@ def times_that_count(wide: Standing, narrow: Standing) -> list[int]:
 AFTER_US = [0, 1, 333_333, 1_000_000, 3_141_593, 60_000_000, 86_400_000_000]
 
 
-def check_covering(wide: Standing, narrow: Standing, data: st.DataObject) -> None:
+def check_covering(wide: WantedFilter, narrow: WantedFilter, data: st.DataObject) -> None:
     """That no event which matches the narrow one is not matched by the wide one."""
     if not covers(wide, narrow):
         return
@@ -212,12 +212,12 @@ def test_covering_is_never_refuted(
     filter: Filter, wide_us: int, narrow_us: int, data: st.DataObject
 ) -> None:
     other = data.draw(narrower_ones(filter))
-    check_covering(Moving(filter, wide_us), Moving(other, narrow_us), data)
+    check_covering(EvolvingFilter(filter, wide_us), EvolvingFilter(other, narrow_us), data)
 
 
 @settings(max_examples=settings().max_examples * 4)
 @given(related_standings())
-def test_covering_of_lines_is_never_refuted(pair: tuple[Standing, Standing]) -> None:
+def test_covering_of_lines_is_never_refuted(pair: tuple[WantedFilter, WantedFilter]) -> None:
     """Few bounds, and every event that could tell."""
     for wide, narrow in permutations(pair):
         assert covers(wide, wide)
@@ -226,19 +226,19 @@ def test_covering_of_lines_is_never_refuted(pair: tuple[Standing, Standing]) -> 
                 assert wide.matches(event) or not narrow.matches(event)
 
 
-def all_events(times_us: list[int], *standings: Standing) -> Iterator[Event]:
+def all_events(times_us: list[int], *standings: WantedFilter) -> Iterator[Event]:
     for time_us in times_us:
         near = values_near(time_us, *standings)
         a_values, b_values = ([*dict.fromkeys(near[name]), -1e9] for name in ("a", "b"))
         for a, b in product(a_values, b_values):
-            yield Event({"a": a, "b": b}, from_micros(time_us))
+            yield Event({"a": a, "b": b}, from_us(time_us))
 
 
 @given(moving_filters, filters, origins, st.data())
 def test_covering_of_what_stands_still_is_never_refuted(
     filter: Filter, still: Filter, origin_us: int, data: st.DataObject
 ) -> None:
-    one = Moving(filter, origin_us)
+    one = EvolvingFilter(filter, origin_us)
     other = data.draw(st.sampled_from([still, one.widest, filter.under_estimate(0, 1e9)]))
     check_covering(one, other, data)
     check_covering(other, one, data)
@@ -261,7 +261,7 @@ def test_covering_of_what_stands_still_is_never_refuted(
     ],
 )
 def test_the_form_of_what_stands_still(text: str, parameters: dict[str, Value], form: str) -> None:
-    found = standing_form(Subscription("s", parse(text), parameters, since=3, origin=3))
+    found = wanted_form(Subscription("s", parse(text), parameters, since=3, origin=3))
     assert isinstance(found, Filter)
     assert str(found) == form
 
@@ -279,16 +279,16 @@ def test_the_form_of_what_moves(text: str, form: str) -> None:
     filter = parse(text)
     known = {"n": 5} if "n" in filter.parameters else {}
     subscription = Subscription("s", filter, known, since=9, origin=3, evolve=Periodic(2.0))
-    assert standing_form(subscription) == Moving(parse(form), 3, Periodic(2.0))
+    assert wanted_form(subscription) == EvolvingFilter(parse(form), 3, Periodic(2.0))
 
 
 def test_t_counts_from_since_where_there_is_no_origin() -> None:
-    forms = [standing_form(Subscription("s", parse("x < t"), since=since)) for since in (9, None)]
-    assert forms == [Moving(parse("x < t"), 9), Moving(parse("x < t"), 0)]
+    forms = [wanted_form(Subscription("s", parse("x < t"), since=since)) for since in (9, None)]
+    assert forms == [EvolvingFilter(parse("x < t"), 9), EvolvingFilter(parse("x < t"), 0)]
 
 
 some_values = st.dictionaries(st.sampled_from(PARAMETERS), values)
-parameters = st.sampled_from(PARAMETERS).map(Parameter)
+parameters = st.sampled_from(PARAMETERS).map(ParameterRef)
 comparing = conjunctions(predicates(parameters | values.map(Constant)))
 
 
@@ -296,10 +296,10 @@ comparing = conjunctions(predicates(parameters | values.map(Constant)))
 def test_the_form_after_a_change_is_as_if_it_had_always_been(
     filter: Filter, first: dict[str, Value], later: dict[str, Value]
 ) -> None:
-    before: Standing | None = None
+    before: WantedFilter | None = None
     for given_ in (first, later, {**first, **later}):
         there = {name: given_[name] for name in filter.parameters if name in given_}
-        form = standing_form(Subscription("s", filter, there), before)
+        form = wanted_form(Subscription("s", filter, there), before)
         anew = filter.at(there)
         assert isinstance(form, Filter)
         assert form.equals(anew)
@@ -317,13 +317,13 @@ def test_the_form_matches_whatever_the_subscription_does(
 ) -> None:
     parameters = {name: given_[name] for name in filter.parameters if name in given_}
     subscription = Subscription("s", filter, parameters, since=SECOND, origin=SECOND)
-    form = standing_form(subscription)
+    form = wanted_form(subscription)
     assert not filter_of(form).parameters
     assert not filter_of(form).variables
     for time_us in (SECOND, 3 * SECOND):
         moment = Moment(time_us, variables)
         now = filter.at(
-            parameters, variables=variables, t=(time_us - SECOND) / 1e6, now=from_micros(time_us)
+            parameters, variables=variables, t=(time_us - SECOND) / 1e6, now=from_us(time_us)
         )
         event = data.draw(events_at(time_us, form, now))
         if holds(filter.node, event.attributes, subscription.environment(moment)):

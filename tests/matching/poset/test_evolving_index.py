@@ -11,29 +11,29 @@ from support.moving_strategies import events_at, moving_filters, moving_lines, m
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached, Evolve, Lazy, Periodic
 from tidegate.language.filters import Filter, parse
-from tidegate.language.values import from_micros
-from tidegate.matching.poset.moving import Moving, event_us
-from tidegate.matching.poset.moving_filters import MovingFilters
+from tidegate.language.values import from_us
+from tidegate.matching.poset.evolving_index import EvolvingIndex
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, event_us
 
 SECOND = 1_000_000
 
 
 def at(second: float, **attributes: object) -> Event:
-    return Event.of(attributes, from_micros(round(second * SECOND)))
+    return Event.of(attributes, from_us(round(second * SECOND)))
 
 
-def window(evolve: Evolve | None, second: float = 0) -> Moving:
+def window(evolve: Evolve | None, second: float = 0) -> EvolvingFilter:
     """Two to each side of a point that goes on by 1 in a second."""
-    return Moving(parse("x between t - 2 and t + 2"), round(second * SECOND), evolve)
+    return EvolvingFilter(parse("x between t - 2 and t + 2"), round(second * SECOND), evolve)
 
 
-def one(moving: Moving) -> MovingFilters[str]:
-    found: MovingFilters[str] = MovingFilters()
+def one(moving: EvolvingFilter) -> EvolvingIndex[str]:
+    found: EvolvingIndex[str] = EvolvingIndex()
     found.add("w", moving)
     return found
 
 
-def seen(filters: MovingFilters[str], second: float) -> list[float]:
+def seen(filters: EvolvingIndex[str], second: float) -> list[float]:
     """At which values, in steps of a half, something is found at a time."""
     return [x / 2 for x in range(-20, 61) if filters.matching(at(second, x=x / 2))]
 
@@ -78,7 +78,7 @@ def test_an_estimate_at_an_event_is_kept_until_it_expires() -> None:
 
 
 def test_each_has_its_own_periods() -> None:
-    filters: MovingFilters[str] = MovingFilters()
+    filters: EvolvingIndex[str] = EvolvingIndex()
     filters.add("even", window(Periodic(2.0)))
     filters.add("odd", window(Periodic(2.0), second=1))
     assert filters.matching(at(4.5, x=8)) == ["even"]  # until 6 s, which is 8
@@ -88,7 +88,7 @@ def test_each_has_its_own_periods() -> None:
 
 
 def test_what_never_matches_is_never_found() -> None:
-    never = Moving(Filter(parse("x > t and x < 0 - t").node), 0, Periodic(1.0))
+    never = EvolvingFilter(Filter(parse("x > t and x < 0 - t").node), 0, Periodic(1.0))
     filters = one(never)
     assert filters.matching(at(0, x=0)) == filters.matching(at(5, x=0)) == []
     filters.remove("w")
@@ -97,7 +97,7 @@ def test_what_never_matches_is_never_found() -> None:
 
 def test_several_disjuncts_are_found_once() -> None:
     for evolve in (None, Periodic(1.0), Cached(1.0)):
-        filters = one(Moving(parse("x > t or y > t"), 0, evolve))
+        filters = one(EvolvingFilter(parse("x > t or y > t"), 0, evolve))
         assert filters.matching(at(1, x=9, y=9)) == ["w"]
         assert filters.matching(at(1, x=-9, y=9)) == ["w"]
         assert filters.matching(at(1, z=9)) == []
@@ -149,11 +149,11 @@ class Churn(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.filters: MovingFilters[str] = MovingFilters()
-        self.there: dict[str, Moving] = {}
+        self.filters: EvolvingIndex[str] = EvolvingIndex()
+        self.there: dict[str, EvolvingFilter] = {}
 
     @rule(key=st.sampled_from("abcd"), moving=movings(moving_lines | moving_filters))
-    def put(self, key: str, moving: Moving) -> None:
+    def put(self, key: str, moving: EvolvingFilter) -> None:
         if key in self.there:
             self.filters.remove(key)
         self.filters.add(key, moving)
@@ -183,7 +183,7 @@ class Churn(RuleBasedStateMachine):
         assert len(self.filters) == len(self.there)
 
 
-def may_be_found(moving: Moving, event: Event) -> bool:
+def may_be_found(moving: EvolvingFilter, event: Event) -> bool:
     """Whether an event that does not match is near enough to be found all the same."""
     match moving.evolve:
         case Periodic(seconds):
@@ -202,9 +202,9 @@ TestChurn = Churn.TestCase
 
 @given(movings(), st.lists(st.integers(-5, 400), min_size=1, max_size=5), st.data())
 def test_nothing_is_lost_whatever_the_order_of_events(
-    moving: Moving, tenths: list[int], data: st.DataObject
+    moving: EvolvingFilter, tenths: list[int], data: st.DataObject
 ) -> None:
-    filters: MovingFilters[int] = MovingFilters()
+    filters: EvolvingIndex[int] = EvolvingIndex()
     filters.add(1, moving)
     for tenth in tenths:
         event = data.draw(events_at(moving.origin_us + tenth * 100_000, moving))
