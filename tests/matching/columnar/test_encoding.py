@@ -17,7 +17,6 @@ from tidegate.language.values import Value, to_us
 from tidegate.language.variables import Variables
 from tidegate.matching.arrays import F64, NO_TIME
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar.cell_kinds import BOOLEAN, STRING, TIME
 from tidegate.matching.columnar.encoding import (
     Encoded,
     encode_columns,
@@ -27,6 +26,7 @@ from tidegate.matching.columnar.encoding import (
     tell_times,
 )
 from tidegate.matching.columnar.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, STRING, TIME
 from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.store.cells import StringPool
 

@@ -22,9 +22,9 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import I32
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar import index
-from tidegate.matching.columnar.cell_kinds import FLOAT
 from tidegate.matching.columnar.entries.channels import NUMBER, Channels
 from tidegate.matching.columnar.index import Index
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT
 from tidegate.matching.columnar.kernels.layout import BITMAP_ENTRIES_MIN
 from tidegate.matching.columnar.kernels.programs import (
     C_LESS,

@@ -14,8 +14,8 @@ from tidegate.language.expressions import as_float
 from tidegate.language.values import Value, to_us
 from tidegate.matching.arrays import F64, I32, I64, NO_TIME
 from tidegate.matching.batches import Column, EventBatch, presence
-from tidegate.matching.columnar.cell_kinds import BOOLEAN, STRING, TIME
 from tidegate.matching.columnar.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, STRING, TIME
 from tidegate.matching.columnar.store.cells import StringPool
 
 

@@ -22,7 +22,6 @@ from tidegate.language.expressions import Expression, Slot, leaves
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.arrays import I32
-from tidegate.matching.columnar.cell_kinds import BOOLEAN, FLOAT, NUMBERS, TIME
 from tidegate.matching.columnar.entries.channels import CHANNEL_KIND, NUMBER, Channels
 from tidegate.matching.columnar.entries.operands import (
     COMPARISONS,
@@ -32,6 +31,7 @@ from tidegate.matching.columnar.entries.operands import (
     program_slots,
 )
 from tidegate.matching.columnar.index import Index
+from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, TIME
 from tidegate.matching.columnar.kernels.programs import HEAD_WORDS, MOTION_WORDS, STACK_MAX
 from tidegate.matching.columnar.kernels.rewrite import DONE, OTHER_KINDS
 from tidegate.matching.columnar.store.ids import Numbers

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidegate.language.syntax import Operator
-from tidegate.matching.columnar.cell_kinds import STRING
 from tidegate.matching.columnar.entries import channels as channels_module
 from tidegate.matching.columnar.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.columnar.kernels.cell_kinds import STRING
 from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 

@@ -15,10 +15,10 @@ from tidegate.language.semantics import holds
 from tidegate.language.shapes import Shape
 from tidegate.language.values import Value
 from tidegate.matching.arrays import I32
-from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER
 from tidegate.matching.columnar.encoding import encode_event
 from tidegate.matching.columnar.entries.channels import Channels
 from tidegate.matching.columnar.entries.comparisons import as_floats, is_plain, plain_entries
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
 from tidegate.matching.columnar.kernels.check import satisfied
 from tidegate.matching.columnar.kernels.layout import Entries
 from tidegate.matching.columnar.kernels.part import DEAD, SET, VERIFY

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.language.syntax import Operator
-from tidegate.matching.columnar.cell_kinds import STRING
 from tidegate.matching.columnar.entries.bounds import bounds, pattern_bounds, widened
 from tidegate.matching.columnar.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.columnar.entries.constraints import Block
+from tidegate.matching.columnar.kernels.cell_kinds import STRING
 from tidegate.matching.columnar.kernels.check import satisfied
 from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.store.cells import StringPool

@@ -9,7 +9,6 @@ from tidegate.language.expressions import Arithmetic, Elapsed, Expression, Slot,
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.shapes import split
 from tidegate.language.syntax import Predicate
-from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER, STRING, TIME
 from tidegate.matching.columnar.entries.channels import Channels
 from tidegate.matching.columnar.entries.operands import (
     code_of,
@@ -18,6 +17,7 @@ from tidegate.matching.columnar.entries.operands import (
     program_slots,
     write_program,
 )
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER, STRING, TIME
 from tidegate.matching.columnar.kernels.programs import (
     LINEAR,
     P_ADD,

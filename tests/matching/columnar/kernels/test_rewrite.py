@@ -10,8 +10,8 @@ import pytest
 
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.columnar.entries.channels import NUMBER, Channels
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.columnar.kernels.layout import BITMAP_ENTRIES_MIN, Entries, lay_out, offsets
 from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from support import strategies
 from tidegate.language.values import Value, format_value, to_us
-from tidegate.matching.columnar.cell_kinds import BOOLEAN, FLOAT, INTEGER, STRING, TIME, UNDEFINED
+from tidegate.matching.columnar.kernels.cell_kinds import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TIME,
+    UNDEFINED,
+)
 from tidegate.matching.columnar.store.cells import RowHeap, StringPool, decode, encode, encode_all
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 

@@ -16,7 +16,7 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import Node
 from tidegate.language.values import Value, to_us
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER, STRING
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.columnar.store.ids import Numbers
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.columnar.store.table import SubscriptionTable, shape_from, shape_text

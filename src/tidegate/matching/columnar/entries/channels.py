@@ -11,7 +11,7 @@ from __future__ import annotations
 from tidegate.language.algebra.like import GlobError
 from tidegate.language.syntax import COMPLEMENT, Operator
 from tidegate.matching.arrays import I32
-from tidegate.matching.columnar.cell_kinds import BOOLEAN, FLOAT, INTEGER, STRING, TIME
+from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, FLOAT, INTEGER, STRING, TIME
 from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.string_patterns import StringPatterns

@@ -15,7 +15,6 @@ from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
 from tidegate.matching.arrays import F64, I32, I64, U8, Bools
-from tidegate.matching.columnar.cell_kinds import FLOAT, STRING, UNDEFINED
 from tidegate.matching.columnar.entries.bounds import bounds, pattern_bounds, widened
 from tidegate.matching.columnar.entries.channels import (
     CHANNEL_KIND,
@@ -24,6 +23,7 @@ from tidegate.matching.columnar.entries.channels import (
     PRESENT,
     Channels,
 )
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, STRING, UNDEFINED
 from tidegate.matching.columnar.kernels.layout import Entries, offsets
 from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, SET, VERIFY
 from tidegate.matching.columnar.store.cells import Cells, Kinds, StringPool

@@ -31,7 +31,6 @@ from tidegate.language.expressions import (
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
 from tidegate.matching.arrays import F64, I32, I64, U8, Bools
-from tidegate.matching.columnar.cell_kinds import BOOLEAN, FLOAT, STRING, TIME, UNDEFINED
 from tidegate.matching.columnar.entries.bounds import bounds, pattern_bounds, widened
 from tidegate.matching.columnar.entries.channels import (
     CHANNEL_KIND,
@@ -47,6 +46,7 @@ from tidegate.matching.columnar.entries.operands import (
     program_slots,
     write_program,
 )
+from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, FLOAT, STRING, TIME, UNDEFINED
 from tidegate.matching.columnar.kernels.layout import Entries
 from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, MOVING, SET, SHARED, VERIFY
 from tidegate.matching.columnar.kernels.programs import head

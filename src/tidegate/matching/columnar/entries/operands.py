@@ -21,9 +21,9 @@ from tidegate.language.expressions import (
     leaves,
 )
 from tidegate.language.syntax import Operator, Predicate
-from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER
 from tidegate.matching.columnar.entries.channels import Channels
 from tidegate.matching.columnar.kernels import programs as k
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
 
 COMPARISONS = {
     Operator.EQUAL: k.C_EQUAL,

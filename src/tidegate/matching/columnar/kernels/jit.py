@@ -2,14 +2,15 @@
 
 Numba takes a compiled function from its cache unless the file that it is written in has changed.
 But the compiled code also contains the functions that it calls and the constants that it uses,
-which may stand in other files. So whatever was compiled before the newest source file of
-`matching/` was written is deleted at import.
+which may stand in other files. So whatever was compiled before the newest of these files was
+written is deleted at import. A kernel may contain code of any `kernels/` folder of `matching/`, and
+constants of `arrays.py`; an import contract keeps everything else out of it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -20,7 +21,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MATCHING = Path(__file__).parents[2]
-"""All sources that a kernel may contain code of: the folder `matching/`."""
 
 _NOT_COUNTED: Any = {"_nrt": False}
 """An option of Numba that its types do not tell."""
@@ -48,11 +48,11 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-def forget_outdated(folder: Path = _MATCHING) -> int:
-    """Delete what was compiled before the newest source file in a folder tree; returns how much."""
-    newest = max((each.stat().st_mtime_ns for each in folder.rglob("*.py")), default=0)
+def forget_outdated(matching: Path = _MATCHING) -> int:
+    """Delete what was compiled before the newest source of any kernel; returns how many files."""
+    newest = max((each.stat().st_mtime_ns for each in _sources(matching)), default=0)
     outdated = 0
-    for compiled in folder.rglob("__pycache__/*.nb[ic]"):
+    for compiled in matching.rglob("kernels/__pycache__/*.nb[ic]"):
         with suppress(OSError):  # another process may do the same, or the folder is not ours
             if compiled.stat().st_mtime_ns < newest:
                 compiled.unlink()
@@ -60,9 +60,14 @@ def forget_outdated(folder: Path = _MATCHING) -> int:
     return outdated
 
 
-def is_first_run(folder: Path = _MATCHING) -> bool:
-    """Whether the kernels in a folder tree are still to be compiled and kept there."""
-    return os.access(folder, os.W_OK) and not any(folder.rglob("__pycache__/*.nbc"))
+def _sources(matching: Path) -> Iterator[Path]:
+    yield from matching.rglob("kernels/*.py")
+    yield from matching.glob("arrays.py")
+
+
+def is_first_run(matching: Path = _MATCHING) -> bool:
+    """Whether the kernels are still to be compiled, and can be kept on disk afterwards."""
+    return os.access(matching, os.W_OK) and not any(matching.rglob("kernels/__pycache__/*.nbc"))
 
 
 forget_outdated()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
-from tidegate.matching.columnar.cell_kinds import FLOAT, INTEGER
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
 from tidegate.matching.columnar.kernels.check import as_probe
 from tidegate.matching.columnar.kernels.envelopes import envelope, margin_of
 from tidegate.matching.columnar.kernels.jit import inlined, lean

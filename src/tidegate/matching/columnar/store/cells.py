@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.language.values import Value, from_us, to_us
-from tidegate.matching.columnar.cell_kinds import (
+from tidegate.matching.columnar.kernels.cell_kinds import (
     BOOLEAN,
     FLOAT,
     INTEGER,
