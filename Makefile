@@ -11,6 +11,9 @@ export PYTHON
 # More arguments for the program behind run, test, soak and bench: make test ARGS="-k parser"
 ARGS ?=
 
+# How long `make hunt` starts new rounds.
+MINUTES ?= 10
+
 # Tests marked with one xdist_group stay on one worker, so that they can share a Spark session. As
 # they wait for Spark much of the time, there is one worker more than there are cores.
 WORKERS := $(shell expr $$(nproc) + 1)
@@ -18,7 +21,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test coverage lint format bench soak lock clean
+.PHONY: help setup run check test coverage lint format bench hunt soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +34,9 @@ $(STAMP): pyproject.toml constraints.txt
 run: $(STAMP) ## run the demo
 	$(BIN)/tidegate demo $(ARGS)
 
+check: lint ## the inner loop: lint, and the tests that are quick and need no Spark
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -q -m "not spark and not slow and not soak" $(ARGS)
+
 test: $(STAMP) ## run the whole test suite
 	$(PYTEST) $(ARGS)
 
@@ -40,7 +46,7 @@ coverage: $(STAMP) ## run the whole test suite and report what it covers, which 
 lint: $(STAMP) ## check style, format, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy --strict src tests
+	$(BIN)/mypy --strict src tests tools
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## format the code and apply the safe fixes
@@ -53,6 +59,9 @@ bench: $(STAMP) ## measure the speed of this machine
 soak: $(STAMP) ## run the property tests with a hundred times the examples, and 100,000 random overlays
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "hypothesis or soak" $(ARGS)
 	$(BIN)/tidegate simulate --verify --runs 100000 --jobs 0
+
+hunt: $(STAMP) ## run the property tests and random overlays with fresh seeds for MINUTES=10
+	$(BIN)/python tools/hunt.py --minutes $(MINUTES) -n $(WORKERS) --maxprocesses 8 --dist loadgroup $(ARGS)
 
 lock: ## write constraints.txt anew from pyproject.toml
 	bash tools/lock.sh

@@ -1,16 +1,46 @@
-"""Hypothesis profiles, and the fixtures for Spark and Kafka.
+"""Hypothesis profiles, the marker for tests that start Spark, and the fixtures for Spark and Kafka.
 
-The profile `ci` is for every run, `soak` for `make soak`; HYPOTHESIS_PROFILE chooses.
+The same examples are run each time, on every machine: the profile is derandomized, and constants
+that Hypothesis finds in modules which happen to be imported already are not mixed in. Chance comes
+with a seed (``--hypothesis-seed=N``, as `make hunt` gives), and the same seed is the same run.
+
+Profiles, chosen by HYPOTHESIS_PROFILE: `ci` for `make test`, `quick` with few examples for
+`make check`, `soak` with many for `make soak`.
 """
+
+from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from support.spark_fixtures import connector_jars, kafka, spark
 
 __all__ = ["connector_jars", "kafka", "spark"]
 
-settings.register_profile("ci", deadline=None, max_examples=200, print_blob=True)
-settings.register_profile("soak", settings.get_profile("ci"), max_examples=20_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile("ci", deadline=None, max_examples=200, print_blob=True, derandomize=True)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("random", settings.get_profile("ci"), derandomize=False, database=None)
+settings.register_profile("soak", settings.get_profile("random"), max_examples=20_000)
+
+# Hypothesis draws constants of all local modules in sys.modules. Which these are depends on the
+# tests that ran before in the same xdist worker, so a run would not repeat.
+providers._get_local_constants = lambda: providers.Constants()  # type: ignore[attr-defined]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the profile. A seed asks for chance, which a derandomized profile would ignore."""
+    profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+    if profile == "ci" and config.getoption("--hypothesis-seed") is not None:
+        profile = "random"
+    settings.load_profile(profile)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start Spark: those that share a session, and those in a group of its."""
+    for item in items:
+        groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
+        if groups & {"spark", "connectors"}:
+            item.add_marker("spark")
