@@ -24,7 +24,7 @@ from tidegate.language.patterns import sequence_matcher
 from tidegate.language.shapes import Row as ShapeRow
 from tidegate.language.syntax import RESERVED, Operator, Predicate, Truth, predicates
 from tidegate.language.values import Kind, Value, format_value, kind_of
-from tidegate.matching.engine import MATCHERS
+from tidegate.matching.registry import MATCHERS
 
 PAGE = "docs/filters.md"
 SECTIONS = pages.read(PAGE)
@@ -235,9 +235,9 @@ def check_shape(filter: str, shape: str, row: str) -> None:
 
 @table("filter", "from", "to", "over-estimate", "under-estimate")
 def check_estimates(filter: str, start: str, end: str, over: str, under: str) -> None:
-    moving, stretch = parsed(code(filter)), (float(start), float(end))
-    assert str(moving.over_estimate(*stretch)) == code(over)
-    assert str(moving.under_estimate(*stretch)) == code(under)
+    evolving, elapsed = parsed(code(filter)), (float(start), float(end))
+    assert str(evolving.over_estimate(*elapsed)) == code(over)
+    assert str(evolving.under_estimate(*elapsed)) == code(under)
 
 
 @table("wide", "narrow", "from", "to", "covers")

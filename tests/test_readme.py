@@ -1,4 +1,4 @@
-"""The README tells the truth: its examples give what it says, its commands and files exist.
+"""The README is true: its examples print what it shows, its commands and files exist.
 
 The examples of docs/architecture.md are run here too.
 """
@@ -25,7 +25,7 @@ BLOCKS = [block for section in pages.read(README) for block in section.blocks]
 
 
 def run(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
-    """What a command prints, and its exit code."""
+    """Run a command; returns what it prints, and its exit code."""
     monkeypatch.setattr("sys.argv", shlex.split(command))
     with (
         contextlib.redirect_stdout(io.StringIO()) as printed,

@@ -1,8 +1,8 @@
 """A game: each player sees a square that moves along with it.
 
-A player runs straight on until it turns. The square around it is a function of time, so nothing is
-sent while it runs; a turn changes the five values that say where it runs, as one. Monsters appear
-here and there, and a player is told only of those that it can see at that moment.
+A player runs straight on until it turns. Its filter describes the square as a function of time, so
+nothing is sent while it runs; a turn changes the five parameters of the motion, as one. Monsters
+appear here and there, and a player gets only the events of those it can see at that moment.
 """
 
 import random
@@ -15,7 +15,7 @@ X, Y = ":x + :vx * (t - :turned)", ":y + :vy * (t - :turned)"
 
 
 class Player(tidegate.Subscriber):
-    """Runs on from where it turned last, so many metres a second in each direction."""
+    """Runs from where it turned last, with a speed in metres per second in each direction."""
 
     x, y = tidegate.Parameter(0), tidegate.Parameter(0)
     vx, vy = tidegate.Parameter(0), tidegate.Parameter(0)
@@ -26,18 +26,18 @@ class Player(tidegate.Subscriber):
         self.set(x=x, y=y)
 
     def place(self, t):
-        """Where the player is after so many seconds."""
+        """The position of the player at a time, in seconds."""
         return self.x + self.vx * (t - self.turned), self.y + self.vy * (t - self.turned)
 
     def turn(self, t, vx, vy):
-        """Run in another direction from here."""
+        """Run in another direction from the present position."""
         x, y = self.place(t)
         self.set(x=x, y=y, vx=vx, vy=vy, turned=t)
         print(f"{t:4} s  {self.name} turns at {x},{y}: {vx:+} {vy:+}")
 
     @tidegate.on(f"x between {X} - 10 and {X} + 10 and y between {Y} - 10 and {Y} + 10")
     def appears(self, event):
-        """Something has come into sight."""
+        """Handle a monster that appears inside the square."""
         t = round((event.time - START).total_seconds())
         x, y = self.place(t)
         monster = f"{event['monster']} at {event['x']},{event['y']}"

@@ -1,8 +1,8 @@
-"""Highway traffic: cars hear of jams ahead of them, wherever they are.
+"""Highway traffic: cars get the events of jams ahead of them, wherever they are.
 
-A car reports its place ten times a second, but hardly any of that is sent: what the hub holds is
-where the car will be, and it hears of the car again only when that is off by more than 50 metres.
-The car itself knows exactly where it is, and drops what it need not know.
+A car assigns its place ten times a second, but few of these assignments are sent: the hub has a
+prediction of the place, and an update follows only when that is off by more than 50 metres. The car
+itself knows its exact place, and drops events that do not match it.
 """
 
 import random
@@ -16,7 +16,7 @@ STEP_S = 0.1
 
 
 class Car(tidegate.Subscriber):
-    """Drives along, and listens to what is ahead."""
+    """Drives along and handles slow traffic ahead."""
 
     place = tidegate.Reckoned(0.0, tolerance=50)
     slow = tidegate.Parameter(60, damping=10)

@@ -1,8 +1,8 @@
-"""A marketplace: the lowest price that a shop takes follows the level of its warehouse.
+"""A marketplace: the lowest price that a shop accepts depends on its stock.
 
-The shop gets only the bids that it would accept. What it accepts depends on how much is in stock:
-the fuller the warehouse, the cheaper. The stock is a parameter of its filter, so each sale raises
-the floor and each delivery from the factory lowers it, without a new subscription.
+The shop gets only the bids that it would accept, and the fuller its warehouse, the lower they may
+be. The stock is a parameter of its filter, so each sale raises the lowest price and each delivery
+from the factory lowers it, without a new subscription.
 """
 
 import random
@@ -11,7 +11,7 @@ import tidegate
 
 
 class Shop(tidegate.Subscriber):
-    """Sells lamps: the last one for 60 or more, but from 41 on if there are twenty."""
+    """Sells lamps: the last one for at least 60, but for at least 41 if there are twenty."""
 
     stock = tidegate.Parameter(20)
 

@@ -1,8 +1,8 @@
-"""Load shedding: the less bandwidth is free, the nearer something must be to be told.
+"""Load shedding: the less bandwidth is free, the nearer an object must be to be reported.
 
-`@max_bandwidth` and `@used_bandwidth` are variables of whoever runs the hub. They stand in the
-filters of all subscribers, so one assignment by the operator narrows what everybody gets, and
-another widens it again, and no subscription is touched.
+`@max_bandwidth` and `@used_bandwidth` are variables that the operator of the hub sets. The filters
+of all subscribers use them, so one assignment narrows all filters and another widens them again,
+without an update of any subscription.
 """
 
 import random
@@ -11,18 +11,18 @@ import tidegate
 
 
 class Drone(tidegate.Subscriber):
-    """Wants to know of other things in the air, at least of those that are near."""
+    """Wants events of other objects in the air, at least of those that are near."""
 
     near = tidegate.Parameter(100)
 
     def __init__(self, near):
         self.near = near
-        self.told = 0
+        self.received = 0
 
     @tidegate.on("distance < :near * @max_bandwidth / @used_bandwidth")
     def other(self, event):
-        """Something is in the air."""
-        self.told += 1
+        """Count an object in the air."""
+        self.received += 1
         self.furthest = max(getattr(self, "furthest", 0), event["distance"])
 
 
@@ -35,13 +35,13 @@ def main():
         hub.engine.set_variables(used_bandwidth=used)
         rng = random.Random(1)
         for drone in (careful, bold):
-            drone.told = drone.furthest = 0
+            drone.received = drone.furthest = 0
         for _ in range(300):
             hub.publish_now({"distance": rng.randrange(1000)})
         print(f"{name:<9} {used:3} of 100 Mbit/s used")
         for label, drone in [("careful", careful), ("bold", bold)]:
-            bar = "#" * (drone.told // 5)
-            print(f"  {label:<8} {drone.told:3} told, up to {drone.furthest:3} m  {bar}")
+            bar = "#" * (drone.received // 5)
+            print(f"  {label:<8} {drone.received:3} told, up to {drone.furthest:3} m  {bar}")
     print(f"{hub.updates} updates")
 
 

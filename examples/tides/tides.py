@@ -1,7 +1,7 @@
-"""Tides: a harbour lets ships in that the water carries, and the water rises and falls.
+"""Tides: a harbour admits the ships whose draught is less than the depth, which rises and falls.
 
-The depth is a sine of the time, which stands in the filter as it is: the harbour never has to say
-that the tide has turned. When sand comes in, the middle depth changes, and that is one update.
+The filter has the depth as a sine of the time, so nothing is sent when the tide turns. When a storm
+brings sand, the mean depth changes, and that is one update.
 """
 
 import math
@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 import tidegate
 
 START = datetime(2026, 3, 1, 6, 0, tzinfo=UTC)
-SECONDS = 12.4 * 3600 / math.tau  # of a tide, for each unit of its sine
+SECONDS = 12.4 * 3600 / math.tau  # seconds per radian; a tide takes 12.4 hours
 
 
 class Harbour(tidegate.Subscriber):
-    """Two metres between the middle and high water."""
+    """High water is two metres above the mean depth."""
 
     middle = tidegate.Parameter(7.0)
 
@@ -24,7 +24,7 @@ class Harbour(tidegate.Subscriber):
 
     @tidegate.on(f"draught < :middle + 2 * sin(t / {SECONDS})")
     def ship(self, event):
-        """A ship that can come in."""
+        """Let a ship in."""
         self.entered += 1
         print(f"  {event.time:%H:%M}  the {event['name']} comes in, {event['draught']} m")
 

@@ -1,8 +1,7 @@
-"""Trading: buy when the price falls below that of the last purchase, and take care of the rest.
+"""Trading: buy when the price falls below that of the last purchase, sell when it has risen.
 
-The monitor's fields stand in the filters of its handlers. A purchase assigns them, which moves the
-thresholds. Both change as one, so no quote is judged by the new price to buy and the old one to
-sell.
+The filters of the monitor's handlers use its parameters, and a purchase changes these thresholds.
+Both change as one, so no quote is matched with the new price to buy and the old one to sell.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ class Monitor(tidegate.Subscriber):
 
     @tidegate.on("firm = 'IBM' and price >= :target")
     async def dear(self, event):
-        """Sell everything, and begin anew."""
+        """Sell all shares, and wait for a lower price."""
         price = event["price"]
         await self.order("sell", price, self.shares)
         self.set(last_buy=round(price * 0.98, 2), target=None)

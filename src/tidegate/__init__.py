@@ -1,7 +1,8 @@
 """Tidegate: content-based publish/subscribe whose subscriptions move.
 
-What stands in ``__all__`` is for users. The engine is loaded when it is first asked for, because
-its compiler takes a while to import.
+This module is the public face: the names in ``__all__`` are for users, everything else may change.
+The engine is imported at its first use, because Numba takes a while to import and a program that
+only parses filters does not need it.
 """
 
 from importlib import import_module
@@ -88,7 +89,8 @@ __all__ = [
     "shape_of",
 ]
 
-_LOADED_LATER = {
+# Names that `__getattr__` below imports at their first use (PEP 562), by their module.
+_LAZY_MODULES = {
     "Engine": "tidegate.matching.engine",
     "Explanation": "tidegate.matching.explain",
     "Hub": "tidegate.subscribers.hub",
@@ -96,6 +98,6 @@ _LOADED_LATER = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LOADED_LATER:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
-    return getattr(import_module(_LOADED_LATER[name]), name)
+    return getattr(import_module(_LAZY_MODULES[name]), name)

@@ -1,22 +1,22 @@
-"""Every error that a user can cause, and the warnings.
+"""Every error that a user can cause, and every warning.
 
 TidegateError
-├── FilterError             a filter, advertisement or pattern text cannot be used
-│   └── FilterLimitError    ... because it is over a limit
-├── BadValueError           something is not a Tidegate value
-│   └── EventError          ... and it stands in an event; the message names the attribute
-├── UnresolvedError         a question that needs values for parameters, `t` or variables
-├── SubscriptionError       a subscription that is not there, or is there already
-├── QueueFullError          too many events wait for a subscriber, and who publishes cannot wait
+├── FilterError             the text of a filter, advertisement or pattern is malformed
+│   └── FilterLimitError    ... or exceeds a limit
+├── BadValueError           an object is not a Tidegate value
+│   └── EventError          ... and is part of an event; the message names the attribute
+├── UnresolvedError         a relation needs values for parameters, `t` or variables
+├── SubscriptionError       a subscription does not exist, or exists already
+├── QueueFullError          the queue of a subscriber is full, and the publisher cannot wait
 ├── VariableError           the provider of a variable `@name` failed
-├── SnapshotError           a file is no snapshot of an engine, or cannot be read
-├── ConnectorError          a source or sink of a pipeline lacks a part or is set up wrongly
-├── LogError                a log of events is not there, is damaged, or cannot be used so
-├── StateError              the state of a stream cannot be read, or belongs to another one
-├── TopologyError           an overlay breaks a rule, or there is no such broker or link in it
-├── RoutingError            a request or a message that a broker cannot accept
-├── SimulationError         a simulation, or the trace of one, that cannot be run
-└── LateEventsError         more events are pending than a sequence matcher may hold
+├── SnapshotError           a file is not a snapshot of an engine, or cannot be read
+├── ConnectorError          a source or sink of a pipeline is incomplete or misconfigured
+├── LogError                an event log is missing or damaged, or does not support the request
+├── StateError              the state of a stream is unreadable, or belongs to another stream
+├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
+├── RoutingError            a broker cannot accept a request or a message
+├── SimulationError         a simulation, or a trace of one, cannot be run
+└── LateEventsError         a sequence matcher has more pending events than its limit
 
 TidegateWarning
 ├── NeverMatchesWarning     a filter is valid, but no event can match it
@@ -25,6 +25,7 @@ TidegateWarning
 
 from __future__ import annotations
 
+# A message may quote hostile input of any length; these keep it readable in a log and a terminal.
 _REASON_CHARS_MAX = 500
 _EXCERPT_CHARS_MAX = 100
 
@@ -34,7 +35,10 @@ class TidegateError(Exception):
 
 
 class FilterError(TidegateError):
-    """A text that cannot be used, with the place that is wrong and what would be right."""
+    """A malformed text; the message shows the wrong place and says what would be right.
+
+    ``start`` and ``end`` are the offsets of that place in ``text``, in characters.
+    """
 
     def __init__(self, reason: str, text: str, start: int, end: int | None = None) -> None:
         cut = len(reason) > _REASON_CHARS_MAX
@@ -42,6 +46,8 @@ class FilterError(TidegateError):
         self.text = text
         self.start = start
         self.end = max(start + 1, start + 1 if end is None else end)
+        # The arguments of __init__, unchanged: pickle calls the class with them when it brings the
+        # error from a Spark worker to the driver.
         super().__init__(reason, text, start, end)
 
     def __str__(self) -> str:
@@ -51,55 +57,55 @@ class FilterError(TidegateError):
 
 
 class FilterLimitError(FilterError):
-    """A text that is well formed but larger than what is accepted."""
+    """A well-formed text that exceeds one of the `Limits`."""
 
 
 class BadValueError(TidegateError):
-    """Something that is not a boolean, 64-bit integer, float, string or timestamp."""
+    """An object that is not a boolean, 64-bit integer, float, string or timestamp."""
 
 
 class EventError(BadValueError):
-    """An event that cannot be taken; the message names the attribute."""
+    """An event with an attribute that is not a value; the message names the attribute."""
 
 
 class UnresolvedError(TidegateError):
-    """A relation was asked of filters whose parameters or functions have no values yet."""
+    """A relation between filters whose parameters, `t` or variables have no values yet."""
 
 
 class SubscriptionError(TidegateError):
-    """A subscription that does not exist, exists already, or cannot be changed like this."""
+    """A subscription that does not exist, exists already, or does not allow the change."""
 
 
 class QueueFullError(TidegateError):
-    """An event was refused: its subscriber is behind, and who publishes it cannot wait."""
+    """An event was refused: the subscriber's queue is full, and the publisher cannot wait."""
 
 
 class VariableError(TidegateError):
-    """The provider of a variable failed, or gave something that is no value."""
+    """The provider of a variable failed, or returned an object that is not a value."""
 
 
 class SnapshotError(TidegateError):
-    """A file that is no snapshot of an engine, is damaged, or cannot be read."""
+    """A file that is not a snapshot of an engine, is damaged, or cannot be read."""
 
 
 class ConnectorError(TidegateError):
-    """A source or sink of a pipeline that lacks a part or is set up wrongly."""
+    """A source or sink of a pipeline that is incomplete or misconfigured."""
 
 
 class LogError(TidegateError):
-    """A log of events that is not there, is damaged, or cannot be used as it was asked to be."""
+    """An event log that is missing or damaged, or that does not support the request."""
 
 
 class StateError(TidegateError):
-    """Files that hold the state of a stream are missing, damaged, or belong to another one."""
+    """State files of a stream that are missing, damaged, or belong to another stream."""
 
 
 class TopologyError(TidegateError):
-    """An overlay that cannot be, or a broker, link or domain that is not in it."""
+    """An overlay that breaks a rule, or that lacks the named broker, link or domain."""
 
 
 class RoutingError(TidegateError):
-    """A request of a client, or a message of another broker, that cannot be accepted."""
+    """A request of a client, or a message of a neighbour, that a broker cannot accept."""
 
 
 class SimulationError(TidegateError):
@@ -107,11 +113,11 @@ class SimulationError(TidegateError):
 
 
 class LateEventsError(TidegateError):
-    """A sequence matcher holds back more events than its limit allows."""
+    """A sequence matcher has more pending events than its limit allows."""
 
 
 class TidegateWarning(UserWarning):
-    """The root of all warnings that Tidegate gives."""
+    """The root of all warnings that Tidegate issues."""
 
 
 class NeverMatchesWarning(TidegateWarning):
@@ -119,11 +125,11 @@ class NeverMatchesWarning(TidegateWarning):
 
 
 class UnsetParameterWarning(TidegateWarning):
-    """A parameter has no value yet; until it has one, its filter matches nothing."""
+    """A parameter has no value yet; until it is set, its filter matches nothing."""
 
 
 def _underlined(text: str, start: int, end: int) -> str:
-    """The line of ``text`` that holds ``start``, shortened if need be, with carets below it."""
+    """The line of ``text`` that has ``start`` in it, with carets below; a long line is cut."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
@@ -139,7 +145,11 @@ def _underlined(text: str, start: int, end: int) -> str:
 
 
 def _visible(char: str) -> str:
-    """A character as it can stand in a message: one place wide, and nothing a terminal obeys."""
+    """A character made safe to print: one column wide, so that carets stay below their text.
+
+    Control characters are replaced, because the text may come from a stranger and a terminal
+    would obey its escape sequences.
+    """
     if char.isprintable():
         return char
     return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"

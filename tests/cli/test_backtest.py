@@ -211,7 +211,7 @@ def test_bad_changes(market: Folder) -> None:
         (["--filter", "x = :p", "--params", "{"], "error: --params: not valid JSON"),
         (["--filter", "price < volume"], "\n  price < volume\n          ^^^^^^\n"),
         (["--filter-of", "IBM", "x <"], "error: subscription 'IBM': "),
-        (["--unsubscribe", "IBM", "--every", "5 weeks"], "'5 weeks' is no duration"),
+        (["--unsubscribe", "IBM", "--every", "5 weeks"], "'5 weeks' is not a duration"),
         (["--unsubscribe", "IBM", "--every", "1ms"], "there would be 50,001 buckets of 1 ms"),
         (["--instead", "no.jsonl"], "no.jsonl: cannot be read"),
     ],

@@ -1,4 +1,4 @@
-"""The pipeline of the demo: what it shows is what its filters mean."""
+"""The pipeline of the demo: the printed counts are those of its filters."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def at(second: float) -> str:
     return (datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=second)).isoformat()
 
 
-# -- what comes out ---------------------------------------------------------------------------
+# -- the matches ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["naive", "columnar", "poset", "rete"])
@@ -146,6 +146,7 @@ def test_many_chunks_are_as_one(folder: Folder) -> None:
     assert folder.match("--subscriptions", "wanted.jsonl", "--events", "events.parquet") == found
 
 
+@pytest.mark.slow  # starts the program twice
 def test_the_program_itself(market: Folder) -> None:
     program = Path(sys.executable).parent / "tidegate"
     command = [str(program), "match", *FILES]
@@ -300,7 +301,7 @@ BAD_SUBSCRIPTIONS: list[tuple[Mapping[str, object] | str | bytes, str]] = [
     ("7", "must be a JSON object, not the number 7"),
     (b'{"id": "\xff"}', "is not UTF-8"),
     ("[" * 100_000, "is nested too deeply"),
-    ('{"id": "a", "filter": "x = 1", "id": "b"}', "the name 'id' stands twice in one object"),
+    ('{"id": "a", "filter": "x = 1", "id": "b"}', "the name 'id' occurs twice in one object"),
     ({"filter": "x = 1"}, "id: is missing"),
     ({"id": 7, "filter": "x = 1"}, "id: must be a string, not the number 7"),
     ({"id": "", "filter": "x = 1"}, "id: is empty"),
@@ -364,8 +365,8 @@ BAD_EVENTS: list[tuple[Mapping[str, object] | str | bytes, str]] = [
     ("{", "not valid JSON: expecting property name enclosed in double quotes at column 2"),
     ("null", "must be a JSON object, not null"),
     (b'{"x": "\xff"}', "is not UTF-8"),
-    ('{"x": 1, "x": 1}', "the name 'x' stands twice in one object"),
-    ({"a": {"x": 1}, "a.x": 1}, "attribute 'a.x' stands in the event twice"),
+    ('{"x": 1, "x": 1}', "the name 'x' occurs twice in one object"),
+    ({"a": {"x": 1}, "a.x": 1}, "attribute 'a.x' is in the event twice"),
     ({"": 1}, "'': the name of an attribute is a string, not empty"),
     (
         {"a": {"x": [1]}},
@@ -397,8 +398,8 @@ def test_a_bad_event(folder: Folder, line: Any, reason: str) -> None:
 
 
 BAD_TIMES: list[tuple[object, str]] = [
-    ({"x": 1}, "the event has no 'time', which is to be its time"),
-    ({"time": None}, "the event has no 'time', which is to be its time"),
+    ({"x": 1}, "the event has no 'time', the attribute with its time"),
+    ({"time": None}, "the event has no 'time', the attribute with its time"),
     (
         {"time": "noon"},
         "attribute 'time': 'noon' is not a timestamp; write it as 2026-01-02T03:04:05Z",
@@ -474,8 +475,8 @@ def test_bad_rows_of_parquet(folder: Folder) -> None:
         "error: events.parquet, row 1: column 'x': a value does not fit in 64 bits with a sign\n"
         "error: events.parquet, row 2: attribute 'at': 'noon' is not a timestamp; "
         "write it as 2026-01-02T03:04:05Z\n"
-        "error: events.parquet, row 3: the event has no 'at', which is to be its time\n"
-        "error: events.parquet, row 5: the event has no 'at', which is to be its time\n"
+        "error: events.parquet, row 3: the event has no 'at', the attribute with its time\n"
+        "error: events.parquet, row 5: the event has no 'at', the attribute with its time\n"
     )
     ran = folder.run("match", *files, "--event-time", "at", "--skip-bad")
     assert pairs(ran.out) == [(0, "a")]
@@ -499,12 +500,12 @@ def test_times_of_parquet_must_be_in_the_calendar(folder: Folder) -> None:
     assert said == f"error: wanted.parquet: column 'since': {reason}\n"
 
 
-def test_a_column_that_stands_there_twice(market: Folder) -> None:
+def test_a_column_that_occurs_twice(market: Folder) -> None:
     columns: list[Any] = [pa.array(["a"]), pa.array(["b"]), pa.array(["true"])]
     table = pa.Table.from_arrays(columns, names=["id", "id", "filter"])
     market.write_parquet("wanted.parquet", table)
     said = market.refused("match", "--subscriptions", "wanted.parquet", *FILES[2:])
-    assert said == "error: wanted.parquet: column 'id' stands there twice\n"
+    assert said == "error: wanted.parquet: column 'id' occurs twice\n"
 
 
 def test_strings_of_parquet_must_be_unicode(folder: Folder) -> None:
@@ -577,7 +578,7 @@ def test_columns_of_subscriptions(market: Folder, columns: Any, reason: str) -> 
         ({"at": [at(0)], "x": [[1]]}, "column 'x': a list is not a value"),
         ({"x": [1]}, "there is no column 'at'"),
         ({"at": [1]}, "column 'at': must be timestamps or strings, not int64"),
-        ({"at": [at(0)], "x": [{"y": 1}], "x.y": [1]}, "column 'x.y' stands in the table twice"),
+        ({"at": [at(0)], "x": [{"y": 1}], "x.y": [1]}, "the table has two columns 'x.y'"),
     ],
 )
 def test_columns_of_events(market: Folder, columns: Any, reason: str) -> None:
@@ -674,7 +675,7 @@ def test_all_engines_and_formats_agree(
 ) -> None:
     with (
         tempfile.TemporaryDirectory() as path,
-        mock.patch.object(pacing, "ALONE_MAX", alone_max),
+        mock.patch.object(pacing, "SINGLE_MAX", alone_max),
     ):
         folder = Folder(Path(path))
         folder.write("wanted.jsonl", rows)

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate import Engine
 from tidegate.cli.files.events import EventChunk
-from tidegate.cli.pacing import ALONE_MAX, FIRST_EVENTS, PacedMatcher
+from tidegate.cli.pacing import FIRST_EVENTS, SINGLE_MAX, PacedMatcher
 from tidegate.language.events import Event
 
 COUNT = 5 * FIRST_EVENTS
@@ -54,10 +54,10 @@ def test_all_sizes_give_the_same(
 
 
 def test_many_matches_make_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.cli.pacing.BATCH_MATCHES", 2 * ALONE_MAX)
+    monkeypatch.setattr("tidegate.cli.pacing.BATCH_MATCHES", 2 * SINGLE_MAX)
     first, *others = matched(PacedMatcher(engine("x >= 0", "x < 9")), CHUNKS[0])
     assert len(first) == 2 * FIRST_EVENTS  # nothing was known before
-    assert max(map(len, others)) == 2 * ALONE_MAX
+    assert max(map(len, others)) == 2 * SINGLE_MAX
 
 
 def test_a_batch_grows_to_twice_the_one_before() -> None:

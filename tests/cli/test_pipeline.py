@@ -1,4 +1,4 @@
-"""What `tidegate pipeline` tells of micro-batches; that it runs them: spark/test_pipeline.py."""
+"""The reports of `tidegate pipeline`; that it runs micro-batches: spark/test_pipeline.py."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from tidegate import TidegateError
 from tidegate.cli import cli
 from tidegate.cli.pipeline import EXAMPLE, Reporter
-from tidegate.spark.settings import read_settings
-from tidegate.spark.streaming.stream import BatchReport
+from tidegate.spark.pipeline_settings import read_settings
+from tidegate.spark.streaming.micro_batch import BatchReport
 
 REPORT = BatchReport(
     batch=3,

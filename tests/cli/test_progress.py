@@ -59,7 +59,7 @@ def test_a_file(tmp_path: Path) -> None:
     file = InputFile(str(tmp_path / "events.jsonl"))
 
     def read(progress: ProgressBars) -> None:
-        with progress.of(file) as advance:
+        with progress.reading(file) as advance:
             assert len(list(file.lines(advance))) == 10
 
     assert "100%" in shown(read)
@@ -71,7 +71,7 @@ def test_a_parquet_file(tmp_path: Path) -> None:
     file = InputFile(str(tmp_path / "events.parquet"))
 
     def read(progress: ProgressBars) -> None:
-        with progress.of(file) as advance:
+        with progress.reading(file) as advance:
             assert [start for start, _ in file.tables(4, advance)] == [0, 4, 8]
 
     assert "100%" in shown(read)
@@ -79,13 +79,13 @@ def test_a_parquet_file(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there() -> None:
     with pytest.raises(TidegateError, match="nowhere: cannot be read: No such file"):
-        shown(lambda progress: progress.of(InputFile("nowhere")).__enter__())
+        shown(lambda progress: progress.reading(InputFile("nowhere")).__enter__())
 
 
 @pytest.mark.usefixtures("_at_once")
 def test_of_stdin_the_length_is_not_known() -> None:
     def read(progress: ProgressBars) -> None:
-        with progress.of(InputFile("-")) as advance:
+        with progress.reading(InputFile("-")) as advance:
             advance(100)
 
     assert shown(read) == ""

@@ -276,7 +276,7 @@ def test_subscribing_again_after_a_bad_subscribe_of_the_same_id(folder: Folder) 
 def test_bad_events(folder: Folder) -> None:
     folder.write("log.jsonl", [GOOD])
     folder.write("events.jsonl", [{"x": 1}, *events_at(2, x=1)])
-    reason = "events.jsonl, line 1: the event has no 'time', which is to be its time"
+    reason = "events.jsonl, line 1: the event has no 'time', the attribute with its time"
     assert folder.refused("match", *FILES) == f"error: {reason}\n"
     assert pairs(folder.run("match", *FILES, "--skip-bad").out) == [(1, "a")]
 
@@ -368,7 +368,7 @@ def test_events_are_judged_as_of_their_time(
 ) -> None:
     with (
         tempfile.TemporaryDirectory() as path,
-        mock.patch.object(pacing, "ALONE_MAX", alone_max),
+        mock.patch.object(pacing, "SINGLE_MAX", alone_max),
     ):
         folder = Folder(Path(path))
         outputs = []
@@ -402,7 +402,7 @@ def test_any_log_gives_what_its_fold_gives(data: st.DataObject, matcher: str) ->
 
 
 def test_a_long_log(folder: Folder) -> None:
-    """Many changes and events, interleaved and in stretches."""
+    """Many changes and events: first interleaved, then a run of events after all changes."""
     rng = random.Random(1)
     log: list[dict[str, object]] = []
     for number in range(150):

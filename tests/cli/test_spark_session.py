@@ -1,4 +1,4 @@
-"""Sessions for commands: Java's words are kept from the terminal, and errors are told in short."""
+"""Sessions for commands: the JVM prints nothing to the terminal, and errors are short."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate import TidegateError
-from tidegate.cli.spark_session import SHOWN_LINES, spark_session, tell
+from tidegate.cli.spark_session import SHOWN_LINES, spark_session
+from tidegate.cli.status import print_status
 
 
 class Session:
-    """What stands in for a session, so that none has to be started and stopped."""
+    """A fake session, so that none has to be started and stopped."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -45,7 +46,7 @@ def test_a_session_is_stopped_and_java_is_not_heard(capfd: pytest.CaptureFixture
         taken: Any = session
         assert taken is made
         assert not made.stopped
-        tell("matching")
+        print_status("matching")
         os.write(2, b"a warning of the work itself\n")
     assert made.stopped
     assert capfd.readouterr() == ("", "matching\na warning of the work itself\n")

@@ -53,7 +53,10 @@ def test_help_names_all_topologies(folder: Folder) -> None:
             ("--topology", "isp24", "--brokers", "9"),
             "error: the topology 'isp24' always has 24 bro",
         ),
-        (("--topology", "chain", "--brokers", "0"), "error: 0 brokers were asked for; 1 to 100000"),
+        (
+            ("--topology", "chain", "--brokers", "0"),
+            "error: the number of brokers must be 1 to 100000, not 0",
+        ),
         (("--file", "none.json"), "error: none.json: cannot be read: No such file or directory"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The options that say what a backtest tries: which go together, and which changes they are."""
+"""The options that define the trial of a backtest: valid combinations, and their changes."""
 
 from __future__ import annotations
 

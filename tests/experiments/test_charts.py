@@ -1,4 +1,4 @@
-"""Charts of measurements: drawn also where little or nothing was measured."""
+"""Charts of benchmark results: drawn also if little or nothing was measured."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tidegate.experiments.matching import Latency, MatchingSpeed, Memory
 SPEED = MatchingSpeed(
     workload="moving", engine="columnar", subscriptions=1000, events=100, matches_per_event=1.0,
     median_per_s=900.0, slowest_per_s=800.0, fastest_per_s=1000.0, cpu_share=0.99,
-    update_share=0.0, threads=2, threads_ratio=1.8, threads_cpu_ratio=1.1, yardstick_per_s=100.0,
-    yardstick_ratio=9.0, single=Latency(500.0, 1500.0, 3000.0), update=Latency(1.0, 3.0, 9.0),
+    update_share=0.0, threads=2, threads_ratio=1.8, threads_cpu_ratio=1.1, baseline_per_s=100.0,
+    baseline_ratio=9.0, single=Latency(500.0, 1500.0, 3000.0), update=Latency(1.0, 3.0, 9.0),
     build_s=0.1, memory=Memory(200.0, 100.0, 120.0), verified_events=16, wrong_pairs=0,
 )  # fmt: skip
 
 
 def drawn(path: Path) -> str:
-    """A chart as SVG, in which each text stands in a comment."""
+    """A chart as SVG, in which Matplotlib writes each text as a comment."""
     assert path.stat().st_size > 1000
     return path.read_text()
 

@@ -1,4 +1,4 @@
-"""The yardstick finds what the filters mean that it stands for."""
+"""The baseline finds the matches of the filters that were drawn with its bounds."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def condition(
 
 
 def test_bounds_are_included_and_the_others_take_anything() -> None:
-    yardstick = NumpyBaseline(
+    baseline = NumpyBaseline(
         3, [condition("x", [0, 2], [1, 2], [3, 2]), condition("y", [2], [0], [9])]
     )
-    found = [yardstick.match(BaselineEvent({"x": x, "y": 9.0})).tolist() for x in (0, 1, 2, 3, 4)]
+    found = [baseline.match(BaselineEvent({"x": x, "y": 9.0})).tolist() for x in (0, 1, 2, 3, 4)]
     assert found == [[1], [0, 1], [0, 1, 2], [0, 1], [1]]
-    assert yardstick.match(BaselineEvent({"x": 2.0, "y": 9.5})).tolist() == [0, 1]
+    assert baseline.match(BaselineEvent({"x": 2.0, "y": 9.5})).tolist() == [0, 1]
 
 
-def test_what_few_ask_for_is_compared_for_just_those() -> None:
-    """The same answer, whichever way a condition is held."""
+def test_sparse_conditions_are_compared_for_their_rows() -> None:
+    """The same answer with full and with sparse columns."""
     rows = list(range(100))
     common = condition("x", rows, [0.0] * 100, [float(row) for row in rows])
     rare = condition("y", [7, 90], [5.0, 5.0], [6.0, 6.0])
     for conditions in ([common, rare], [rare]):
-        yardstick = NumpyBaseline(100, conditions)
-        out = yardstick.match(BaselineEvent({"x": 0.0, "y": 1.0})).tolist()
+        baseline = NumpyBaseline(100, conditions)
+        out = baseline.match(BaselineEvent({"x": 0.0, "y": 1.0})).tolist()
         assert out == [row for row in rows if row not in (7, 90)]
-        assert yardstick.match(BaselineEvent({"x": 0.0, "y": 5.5})).tolist() == rows
+        assert baseline.match(BaselineEvent({"x": 0.0, "y": 5.5})).tolist() == rows
 
 
 def test_without_conditions_all_match() -> None:
@@ -47,16 +47,16 @@ def test_without_conditions_all_match() -> None:
 def test_bounds_move() -> None:
     motion = Motion(np.array([1.0, 0.0]), np.array([0.0, 0.0]), np.array([1.0, 1.0]))
     moving = replace(condition("x", [0, 1], [0, 0], [1, 1]), motion=motion)
-    yardstick = NumpyBaseline(2, [moving])
-    found = [yardstick.match(BaselineEvent({"x": 5.0}, t)).tolist() for t in (0.0, 4.0, 5.0, 5.5)]
+    baseline = NumpyBaseline(2, [moving])
+    found = [baseline.match(BaselineEvent({"x": 5.0}, t)).tolist() for t in (0.0, 4.0, 5.0, 5.5)]
     assert found == [[], [0], [0], []]
 
 
 def test_an_update_is_one_less_than_the_low_bound() -> None:
     held = replace(condition("x", [0, 1], [1, 1], [np.inf, np.inf]), parameter="least")
-    yardstick = NumpyBaseline(2, [held])
-    yardstick.update(np.array([1]), np.array([5]))
-    assert [yardstick.match(BaselineEvent({"x": x})).tolist() for x in (5.0, 6.0)] == [[0], [0, 1]]
+    baseline = NumpyBaseline(2, [held])
+    baseline.update(np.array([1]), np.array([5]))
+    assert [baseline.match(BaselineEvent({"x": x})).tolist() for x in (5.0, 6.0)] == [[0], [0, 1]]
 
 
 @pytest.mark.parametrize("name", ["market", "equalities", "ranges"])
@@ -64,7 +64,7 @@ def test_it_finds_what_the_filters_mean(name: str) -> None:
     workload = WORKLOADS[name]
     filters = [parse(str(text)) for text in workload.subscriptions(60).column("filter").to_pylist()]
     events = workload.events(25)
-    yardstick = NumpyBaseline(60, workload.conditions(60))
-    for row, point in zip(events.to_pylist(), yardstick.points(events), strict=True):
+    baseline = NumpyBaseline(60, workload.conditions(60))
+    for row, point in zip(events.to_pylist(), baseline.baseline_events(events), strict=True):
         wanted = [number for number, each in enumerate(filters) if each.matches(row)]
-        assert yardstick.match(point).tolist() == wanted
+        assert baseline.match(point).tolist() == wanted

@@ -20,10 +20,10 @@ def test_the_filters_have_a_few_shapes_and_values_of_their_own() -> None:
     assert 10 < len({shape for shape, _ in BulkParser().read_many(texts)}) < 600
 
 
-def test_both_ways_are_measured() -> None:
+def test_both_methods_are_measured() -> None:
     bulk, one_by_one = measure(count=500, rounds=3)
-    assert (bulk.way, bulk.filters) == ("bulk", 500)
-    assert (one_by_one.way, one_by_one.filters) == ("one by one", 2)
+    assert (bulk.method, bulk.filters) == ("bulk", 500)
+    assert (one_by_one.method, one_by_one.filters) == ("one by one", 2)
     for speed in (bulk, one_by_one):
         assert 0 < speed.slowest_per_s <= speed.median_per_s <= speed.fastest_per_s
 
@@ -34,4 +34,7 @@ def test_the_command() -> None:
     assert text.exit_code == 0
     assert "one by one" in text.output
     rows = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
-    assert [json.loads(line)["way"] for line in rows.output.splitlines()] == ["bulk", "one by one"]
+    assert [json.loads(line)["method"] for line in rows.output.splitlines()] == [
+        "bulk",
+        "one by one",
+    ]

@@ -19,6 +19,7 @@ def test_what_is_measured() -> None:
     assert speed.messages_per_s == pytest.approx(speed.messages / speed.wall_s)
 
 
+@pytest.mark.slow
 def test_in_a_process_of_its_own_it_is_the_same() -> None:
     assert measure_apart(SMALL).messages == measure(SMALL).messages
 

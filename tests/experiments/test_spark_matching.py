@@ -1,4 +1,4 @@
-"""The joins that Tidegate is compared with find what its filters mean."""
+"""The joins that Tidegate is compared with find the same matches."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ import pytest
 
 from tidegate import Engine
 from tidegate.experiments import spark_matching
-from tidegate.experiments.spark_matching import KEY, NO_BOUND, WORKLOAD
+from tidegate.experiments.spark_matching import (
+    KEY,
+    NATURAL_JOIN,
+    NO_BOUND,
+    SPLIT_JOIN,
+    WORKLOAD,
+    MatchMethod,
+    bounds_table,
+    measure_method,
+)
 from tidegate.experiments.workloads import WORKLOADS
 
 COUNT = 300
 
 
-@pytest.mark.parametrize("query", [spark_matching._NATURAL, spark_matching._SPLIT])
+@pytest.mark.parametrize("query", [NATURAL_JOIN, SPLIT_JOIN], ids=["natural", "split"])
 def test_each_query_finds_what_the_engine_finds(query: str) -> None:
     workload = WORKLOADS[WORKLOAD]
     events = workload.events(200)
     connection = duckdb.connect()
     connection.register("events", events.append_column(KEY, pa.array(np.arange(200))))
-    connection.register("subscriptions", spark_matching._bounds(COUNT))
+    connection.register("subscriptions", bounds_table(COUNT))
     found = connection.execute(query).fetchall()
     engine = Engine(clock=lambda: None)
     engine.subscribe_batch(workload.subscriptions(COUNT))
@@ -35,7 +44,7 @@ def test_each_query_finds_what_the_engine_finds(query: str) -> None:
 
 
 def test_bounds_are_never_null() -> None:
-    table = spark_matching._bounds(COUNT)
+    table = bounds_table(COUNT)
     assert table.num_rows == COUNT
     nulls = {name for name in table.column_names if table.column(name).null_count}
     assert nulls == {"symbol"}
@@ -52,9 +61,9 @@ def test_a_round_has_as_many_events_as_take_long_enough(monkeypatch: pytest.Monk
         asked.append(events)
         return 2 * events
 
-    speed = spark_matching._measure(spark_matching._MatchMethod("ours", run, 10), 50, rounds=3)
+    speed = measure_method(MatchMethod("ours", run, 10), 50, rounds=3)
     assert asked == [10, 10, 100, 1000, 5000, 5000, 5000, 5000]
-    assert (speed.way, speed.subscriptions, speed.events, speed.matches) == (
+    assert (speed.method, speed.subscriptions, speed.events, speed.matches) == (
         "ours",
         50,
         5000,

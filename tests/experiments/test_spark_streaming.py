@@ -1,4 +1,4 @@
-"""The files of the measured stream: in order, without what comes late."""
+"""The files of the measured stream: in the order of time, without late rows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tidegate.experiments.spark_streaming import SINCE, WARM_UP, StreamCase, _write_files
+from tidegate.experiments.spark_streaming import SINCE, WARM_UP, StreamCase, write_files
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import versions_of
+from tidegate.matching.history.timelines import versions_of
 
 CASE = StreamCase(
     subscriptions=20, events_per_batch=100, events_per_s=50, changes_per_s=10, batches=2
@@ -29,7 +29,7 @@ def changes(folder: Path, batch: int) -> list[Change]:
 
 
 def test_events_and_changes_of_a_batch_are_of_one_time(tmp_path: Path) -> None:
-    _write_files(CASE, tmp_path)
+    write_files(CASE, tmp_path)
     batches = CASE.batches + WARM_UP
     assert len(list((tmp_path / "events").iterdir())) == batches
     times: list[datetime] = []
@@ -46,7 +46,7 @@ def test_events_and_changes_of_a_batch_are_of_one_time(tmp_path: Path) -> None:
 
 
 def test_all_changes_can_be_made(tmp_path: Path) -> None:
-    _write_files(CASE, tmp_path)
+    write_files(CASE, tmp_path)
     made = [each for batch in range(CASE.batches + WARM_UP) for each in changes(tmp_path, batch)]
     assert [each.op for each in made[: CASE.subscriptions]] == [Op.SUBSCRIBE] * CASE.subscriptions
     versions, refused = versions_of(made)

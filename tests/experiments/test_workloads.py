@@ -80,9 +80,9 @@ def test_market_quotes() -> None:
 
 def test_market_matches_as_often_as_was_said() -> None:
     """About 105 matches an event at 100,000 subscriptions."""
-    yardstick = NumpyBaseline(COUNT, WORKLOADS["market"].conditions(COUNT))
-    points = list(yardstick.points(WORKLOADS["market"].events(2000)))
-    matches = sum(len(yardstick.match(point)) for point in points) / len(points)
+    baseline = NumpyBaseline(COUNT, WORKLOADS["market"].conditions(COUNT))
+    baseline_events = list(baseline.baseline_events(WORKLOADS["market"].events(2000)))
+    matches = sum(len(baseline.match(point)) for point in baseline_events) / len(baseline_events)
     assert matches * 100_000 / COUNT == pytest.approx(105, rel=0.1)
 
 
@@ -150,12 +150,12 @@ def test_moving_moves_half_of_the_prices_and_has_a_parameter() -> None:
 
 @pytest.mark.parametrize("matcher", ["columnar", "naive"])
 @pytest.mark.parametrize("name", ALL)
-def test_engines_find_what_the_yardstick_finds(name: str, matcher: str) -> None:
+def test_engines_find_what_the_baseline_finds(name: str, matcher: str) -> None:
     workload = WORKLOADS[name]
     count = 300
     engine = Engine(matcher=matcher)
     ids = engine.subscribe_batch(workload.subscriptions(count))
-    yardstick = NumpyBaseline(count, workload.conditions(count))
+    baseline = NumpyBaseline(count, workload.conditions(count))
     events = workload.events(60)
 
     def by_engine() -> Pairs:
@@ -164,34 +164,34 @@ def test_engines_find_what_the_yardstick_finds(name: str, matcher: str) -> None:
         columns = (column(pairs, each) for each in ("event", "subscription"))
         return set(zip(*columns, strict=True))
 
-    def by_yardstick() -> Pairs:
+    def by_baseline() -> Pairs:
         return {
             (index, ids[row])
-            for index, point in enumerate(yardstick.points(events))
-            for row in yardstick.match(point).tolist()
+            for index, point in enumerate(baseline.baseline_events(events))
+            for row in baseline.match(point).tolist()
         }
 
     before = by_engine()
-    assert before == by_yardstick()
+    assert before == by_baseline()
     assert before
     if workload.is_timed:
         rows, least = workload.updates(500, np.arange(count), np.random.default_rng(1))
         for row, value in zip(rows.tolist(), least.tolist(), strict=True):
             engine.update(ids[row], least=value)
-        yardstick.update(rows, least)
+        baseline.update(rows, least)
         after = by_engine()
-        assert after == by_yardstick()
+        assert after == by_baseline()
         assert after != before
 
 
-def test_the_yardstick_compares_rare_conditions_for_just_those_that_have_them() -> None:
+def test_the_baseline_compares_rare_conditions_for_just_those_that_have_them() -> None:
     """With more subscriptions, every condition of `wide` is rare, and none of `market`."""
     for name in ("wide", "market"):
         conditions = WORKLOADS[name].conditions(2000)
-        yardstick = NumpyBaseline(2000, conditions)
-        for point in yardstick.points(WORKLOADS[name].events(20)):
+        baseline = NumpyBaseline(2000, conditions)
+        for point in baseline.baseline_events(WORKLOADS[name].events(20)):
             expected = np.ones(2000, np.bool_)
             for each in conditions:
                 value = point.values[each.attribute]
                 expected[each.rows] &= (each.low <= value) & (value <= each.high)
-            assert np.array_equal(yardstick.match(point), np.flatnonzero(expected))
+            assert np.array_equal(baseline.match(point), np.flatnonzero(expected))

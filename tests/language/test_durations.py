@@ -40,11 +40,13 @@ def test_what_is_written_is_read(count: int, unit: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "m", "-1m", "5 weeks", "1e3s", "1 h 30 min", "٣ s"])
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(BadValueError, match="is no duration; write a number and one of ms, s, min"):
+    with pytest.raises(
+        BadValueError, match="is not a duration; write a number and one of ms, s, min"
+    ):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["99999999999999d", "1" * 400 + " s"])
 def test_too_long_a_duration(text: str) -> None:
-    with pytest.raises(BadValueError, match="longer than timestamps reach"):
+    with pytest.raises(BadValueError, match="longer than the range of timestamps"):
         parse_duration(text)

@@ -68,7 +68,7 @@ def test_other_bad_values_name_their_attribute(raw: object, reason: str) -> None
 
 
 def test_an_attribute_stands_in_an_event_once() -> None:
-    with pytest.raises(EventError, match=r"attribute 'a\.b' stands in the event twice"):
+    with pytest.raises(EventError, match=r"attribute 'a\.b' is in the event twice"):
         Event.of({"a.b": 1, "a": {"b": 2}})
     assert Event.of({"a.b": None, "a": {"b": 2}}).attributes == {"a.b": 2}
 

@@ -119,10 +119,10 @@ def test_with_other_cells_only_values_differ(node: Node, data: st.DataObject) ->
         assert not before.evolves
     after = before.with_cells(cells)
     assert after.shape_and_row == (shape, tuple(cells.get(i, each) for i, each in enumerate(row)))
-    anew = Filter(after.node)
-    assert after == anew
-    assert (after.attributes, after.parameters, after.evolves) == (anew.attributes, (), False)
-    assert after.size == anew.size
+    rebuilt = Filter(after.node)
+    assert after == rebuilt
+    assert (after.attributes, after.parameters, after.evolves) == (rebuilt.attributes, (), False)
+    assert after.size == rebuilt.size
 
 
 @given(nodes(predicates()), st.integers(-30, 30))

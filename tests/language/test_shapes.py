@@ -20,7 +20,7 @@ from tidegate.language.expressions import (
 )
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
-from tidegate.language.shapes import Row, Shape, order, row_of, shifted, split
+from tidegate.language.shapes import Row, Shape, row_of, shift_slots, sort_key, split
 from tidegate.language.syntax import Node, all_of, any_of, map_leaves
 from tidegate.language.values import Value
 
@@ -145,17 +145,17 @@ def test_slots_are_numbered_as_the_row() -> None:
 def test_slots_further_back() -> None:
     shape, _ = split(parse_filter("a in (1, t + :p, 3)"))
     (predicate,) = shape.disjuncts[0]
-    moved = shifted(predicate, 2)
+    moved = shift_slots(predicate, 2)
     assert [operand for operand in moved.operands if isinstance(operand, Slot)] == [
         Slot(2),
         Slot(4),
     ]
     assert str(moved) == str(predicate)
-    assert shifted(moved, -2) == predicate
+    assert shift_slots(moved, -2) == predicate
 
 
 def test_predicates_are_ordered_by_all_but_their_values() -> None:
     texts = ["a < 9 + t", "a < 9", "a < :p", "a = 9", "b < 1"]
-    keys = {text: order(split(parse_filter(text))[0].disjuncts[0][0]) for text in texts}
+    keys = {text: sort_key(split(parse_filter(text))[0].disjuncts[0][0]) for text in texts}
     assert keys["a < 9"] == keys["a < :p"]
     assert sorted(texts, key=keys.__getitem__) == ["a < 9", "a < :p", "a < 9 + t", "a = 9", "b < 1"]

@@ -10,7 +10,7 @@ import pytest
 from tidegate import BadValueError, Engine, VariableError
 from tidegate.language.values import to_us
 from tidegate.language.variables import DAY_US, Variables, VariableState
-from tidegate.matching.engine import MATCHERS
+from tidegate.matching.registry import MATCHERS
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 every_matcher = pytest.mark.parametrize("matcher", sorted(MATCHERS))

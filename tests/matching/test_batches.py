@@ -1,3 +1,5 @@
+"""Arrow tables and events as batches: which values their columns have, and which are refused."""
+
 from __future__ import annotations
 
 import math
@@ -14,6 +16,7 @@ from support.strategies import NAMES, values
 from tidegate.errors import EventError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, to_us
+from tidegate.language.variables import VariableState
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, Matches, times_us_of
 from tidegate.matching.subscription import Moment
@@ -119,7 +122,7 @@ def test_what_is_no_value_is_refused(column: Any) -> None:
     ],
     ids=lambda column: str(column.type),
 )
-def test_a_dictionary_is_what_it_stands_for(column: Any) -> None:
+def test_a_dictionary_has_the_values_that_it_encodes(column: Any) -> None:
     assert values_of(column.dictionary_encode()) == values_of(column)
 
 
@@ -227,8 +230,8 @@ def test_a_struct_without_fields_is_no_attribute() -> None:
         (["a.b", "a"], [pa.array([1]), pa.array([{"b": 2}])]),
     ],
 )
-def test_a_name_that_stands_there_twice_is_refused(names: list[str], columns: list[Any]) -> None:
-    with pytest.raises(EventError, match="stands in the table twice"):
+def test_two_columns_of_one_name_are_refused(names: list[str], columns: list[Any]) -> None:
+    with pytest.raises(EventError, match="the table has two columns"):
         EventBatch.of(pa.Table.from_arrays(columns, names))
 
 
@@ -299,7 +302,7 @@ def test_a_column_by_its_name() -> None:
 # -- moments --------------------------------------------------------------------------------------
 
 
-def test_events_are_judged_at_no_time_unless_told() -> None:
+def test_by_default_events_have_no_time() -> None:
     batch = EventBatch.of(pa.table({"x": [1, 2]}))
     assert batch.moment(1) == Moment()
     assert batch.at(None).moment(1) == Moment()
@@ -316,7 +319,7 @@ def test_each_event_is_judged_at_its_time() -> None:
 
 
 def test_events_know_the_variables() -> None:
-    batch = EventBatch.of(pa.table({"x": [1]})).knowing({"load": 0.5}).at(NOON)
+    batch = EventBatch.of(pa.table({"x": [1]})).with_variables({"load": 0.5}).at(NOON)
     assert batch.moment(0) == Moment(to_us(NOON), {"load": 0.5, "time_of_day": 43_200.0})
 
 
@@ -326,17 +329,17 @@ def test_an_event_may_have_no_time_among_others_that_have_one() -> None:
     assert "time_of_day" not in batch.moment(0).variables
 
 
-def test_a_part_of_a_batch() -> None:
+def test_a_chunk_of_a_batch() -> None:
     table = pa.table({"x": [1, 2, 3], "y": [None, "a", "b"]})
-    batch = EventBatch.of(table).judged_at(np.array([5, 6, 7])).knowing({"load": 0.5})
-    some = batch.part(1, 3)
+    batch = EventBatch.of(table).judged_at(np.array([5, 6, 7])).with_variables({"load": 0.5})
+    some = batch.chunk(1, 3)
     assert [some.event(index).attributes for index in range(some.length)] == [
         {"x": 2, "y": "a"},
         {"x": 3, "y": "b"},
     ]
     assert [some.time(index) for index in range(2)] == [6, 7]
-    assert some.known is batch.known
-    assert EventBatch.of(table).part(0, 1).times_us is None
+    assert some.variables is batch.variables
+    assert EventBatch.of(table).chunk(0, 1).times_us is None
 
 
 def test_the_times_of_a_column() -> None:
@@ -349,6 +352,61 @@ def test_a_column_of_times_must_have_times() -> None:
         times_us_of(pa.array([1]), "time")
     with pytest.raises(EventError, match=r"column 'time' .* event 1 has none"):
         times_us_of(pa.array([NOON, None], pa.timestamp("us", "UTC")), "time")
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None, 0]), [True, False, True]),
+        (pa.array([0.5, math.nan, None]), [True, False, False]),
+        (pa.array(["", None, "a"]).dictionary_encode(), [True, False, True]),
+        (pa.nulls(3), [False, False, False]),
+    ],
+)
+def test_which_events_have_an_attribute(column: Any, expected: list[bool]) -> None:
+    batch = EventBatch.of(pa.table({"x": column}))
+    assert batch.present("x").tolist() == expected
+    assert batch.present("y").tolist() == [False, False, False]
+
+
+def test_an_attribute_of_several_types_is_present_in_any() -> None:
+    batch = EventBatch.of_events([Event.of({"x": x}) for x in (1, "a", None, 1.5)])
+    assert batch.present("x").tolist() == [True, True, False, True]
+
+
+def test_a_provider_is_called_once_for_all_events_of_a_time() -> None:
+    calls: list[int | None] = []
+
+    def load(time_us: int | None) -> Value:
+        calls.append(time_us)
+        return len(calls)
+
+    state = VariableState({}, {"load": load})
+    batch = EventBatch.of(pa.table({"x": [1, 2, 3]})).judged_at(np.array([5, 5, 7]))
+    batch = batch.with_variables(state)
+    assert [batch.moment(index).variables["load"] for index in range(3)] == [1, 1, 2]
+    assert calls == [5, 7]
+    assert batch.with_variables(state).moment(0).variables["load"] == 3
+
+
+# -- matches --------------------------------------------------------------------------------------
+
+
+def test_the_matches_of_chunks_are_put_together() -> None:
+    """Chunks may have dictionaries of their own."""
+    chunks = [
+        Matches(np.array([0, 1]), pa.array(["a", "b"]).dictionary_encode()),
+        Matches(np.array([0]), pa.array(["b"]).dictionary_encode()).shifted(2),
+        Matches(np.array([1]), pa.array(["c"]).dictionary_encode()).shifted(2),
+    ]
+    found = Matches.concatenated(chunks)
+    assert found.events.tolist() == [0, 1, 2, 3]
+    assert found.subscriptions.to_pylist() == ["a", "b", "b", "c"]
+    assert Matches.concatenated(chunks[:1]) is chunks[0]
+
+
+def test_the_matches_of_no_chunks() -> None:
+    assert Matches.concatenated([]).to_table().to_pylist() == []
 
 
 def test_matches_as_a_table() -> None:

@@ -1,4 +1,4 @@
-"""What every matcher must do, whatever is inside of it: agree with the oracle."""
+"""The rules that every matcher in the registry keeps, and their agreement with the oracle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.small_parts import small_parts
+from support.small_parts import small_matcher, small_rete
 from support.strategies import (
     PARAMETERS,
     VARIABLES,
@@ -20,39 +20,34 @@ from support.strategies import (
     predicates,
     values,
 )
+from tidegate.errors import SubscriptionError, UnresolvedError
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar.matcher import ColumnarMatcher
-from tidegate.matching.engine import MATCHERS as ENGINE_MATCHERS
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.registry import MATCHERS
 from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-
-def poset() -> Matcher:
-    """The poset orders filters that stand still; an engine has it wrapped."""
-    return ENGINE_MATCHERS["poset"]()
-
-
-FAST: list[Callable[[], Matcher]] = [ColumnarMatcher, poset, ReteMatcher]
-MATCHERS: list[Callable[[], Matcher]] = [NaiveMatcher, *FAST]
-
-every_fast_one = pytest.mark.parametrize("make", FAST)
+RETE_ALONE = "rete without wrappers"
+MAKERS: dict[str, Callable[[], Matcher]] = {
+    **{name: entry.make for name, entry in MATCHERS.items()},
+    RETE_ALONE: ReteMatcher,
+}
+every_fast_one = pytest.mark.parametrize("name", sorted(MAKERS.keys() - {"naive"}))
 
 
-@pytest.fixture(params=MATCHERS)
+@pytest.fixture(params=sorted(MAKERS))
 def matcher(request: pytest.FixtureRequest) -> Matcher:
-    made: Matcher = request.param()
-    return made
+    return MAKERS[request.param]()
 
 
-def both(
-    make: Callable[[], Matcher], data: dict[str, Subscription]
-) -> tuple[NaiveMatcher, Matcher]:
-    naive, fast = NaiveMatcher(), make()
+def both(name: str, data: dict[str, Subscription]) -> tuple[NaiveMatcher, Matcher]:
+    """The oracle and a matcher with small sizes, both with the same subscriptions."""
+    naive = NaiveMatcher()
+    fast: Matcher = small_rete() if name == RETE_ALONE else small_matcher(name)
     naive.add(data.values())
     fast.add(data.values())
     return naive, fast
@@ -93,10 +88,42 @@ def test_an_id_can_be_used_again(matcher: Matcher) -> None:
 
 
 @pytest.mark.parametrize("call", ["remove", "get", "update"])
-def test_what_is_not_there_is_a_key_error(matcher: Matcher, call: str) -> None:
-    arguments: list[object] = [{}] if call == "update" else []
-    with pytest.raises(KeyError):
+def test_an_unknown_id_is_a_key_error(matcher: Matcher, call: str) -> None:
+    matcher.add([Subscription("s", parse("x < :p"), {"p": 1})])
+    arguments: list[object] = [{"p": 1}] if call == "update" else []
+    with pytest.raises(KeyError, match="nobody"):
         getattr(matcher, call)("nobody", *arguments)
+    assert ("nobody" in matcher, "s" in matcher, len(matcher)) == (False, True, 1)
+
+
+@pytest.mark.parametrize("twice", ["s", "v"])
+def test_all_are_added_or_none(matcher: Matcher, twice: str) -> None:
+    """An id may exist already, or be twice among the new ones."""
+    matcher.add([Subscription("s", parse("x = 1"))])
+    new = [Subscription(id, parse("x = 1")) for id in ("u", twice, "w", twice)]
+    with pytest.raises(SubscriptionError, match=f"there already is a subscription '{twice}'"):
+        matcher.add(new)
+    assert [id in matcher for id in ("s", "u", "v", "w")] == [True, False, False, False]
+    assert len(matcher) == 1
+    assert matcher.match(Event.of({"x": 1}), Moment()) == ["s"]
+
+
+def test_an_update_of_an_unknown_parameter_changes_nothing(matcher: Matcher) -> None:
+    matcher.add([Subscription("s", parse("x < :p and y < :q + t"), {"p": 1, "q": 1}, since=0)])
+    with pytest.raises(UnresolvedError, match="no parameter :r; it has :p, :q"):
+        matcher.update("s", {"p": 5, "q": 5, "r": 5})
+    assert matcher.get("s").parameters == {"p": 1, "q": 1}
+    assert matcher.match(Event.of({"x": 3, "y": 3}), Moment(0)) == []
+
+
+def test_get_returns_the_subscription_that_was_added(matcher: Matcher) -> None:
+    added = Subscription("s", parse("x < :p + t"), {"p": 1}, 3, "me", 9, 2)
+    matcher.add([added])
+    assert matcher.get("s") == added
+    matcher.update("s", {"p": 2.5})
+    assert matcher.get("s") == added.updated({"p": 2.5})
+    matcher.update("s", {"p": None})
+    assert matcher.get("s") == added.updated({"p": None})
 
 
 def test_several_parameters_change_as_one(matcher: Matcher) -> None:
@@ -117,7 +144,7 @@ def test_a_subscription_lives_from_since_until_before_until(matcher: Matcher) ->
     assert found == {99: [], 100: ["s"], 199: ["s"], 200: [], None: ["s"]}
 
 
-def test_a_value_that_becomes_another_kind_moves(matcher: Matcher) -> None:
+def test_a_parameter_may_change_its_kind(matcher: Matcher) -> None:
     matcher.add([Subscription("s", parse("x < :a and x > :b"), {"a": "m", "b": 1})])
     event = Event.of({"x": 2})
     assert matcher.match(event, Moment()) == []
@@ -138,7 +165,7 @@ moments = st.none() | st.integers(0, 10**7)
 @every_fast_one
 @settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
-def test_single_events_agree_with_naive(make: Callable[[], Matcher], data: st.DataObject) -> None:
+def test_single_events_agree_with_naive(name: str, data: st.DataObject) -> None:
     """Any filters, events at their bounds, updates and removals on the way."""
     filters = data.draw(st.lists(open_nodes.map(Filter), min_size=1, max_size=10))
     known: dict[str, Subscription] = {}
@@ -146,20 +173,19 @@ def test_single_events_agree_with_naive(make: Callable[[], Matcher], data: st.Da
         kept = {n: v for n, v in data.draw(settings_of).items() if n in filter.parameters}
         since = data.draw(moments)
         known[f"s{number}"] = Subscription(f"s{number}", filter, kept, since)
-    with small_parts():
-        naive, fast = both(make, known)
-        aimed = events_aimed_at(*(each.node for each in filters))
-        for _ in range(data.draw(st.integers(1, 4))):
-            event = Event(data.draw(aimed))
-            moment = Moment(data.draw(moments), data.draw(variables))
-            assert sorted(fast.match(event, moment)) == sorted(naive.match(event, moment))
-            change(data, known, naive, fast)
+    naive, fast = both(name, known)
+    aimed = events_aimed_at(*(each.node for each in filters))
+    for _ in range(data.draw(st.integers(1, 4))):
+        event = Event(data.draw(aimed))
+        moment = Moment(data.draw(moments), data.draw(variables))
+        assert sorted(fast.match(event, moment)) == sorted(naive.match(event, moment))
+        change(data, known, naive, fast)
 
 
 def change(
     data: st.DataObject, known: dict[str, Subscription], naive: Matcher, fast: Matcher
 ) -> None:
-    """One change to both: an update, a removal, or an addition of what was removed."""
+    """One change to both: an update, a removal, or the addition of a removed subscription."""
     id = data.draw(st.sampled_from(sorted(known)))
     names = known[id].filter.parameters
     if id not in naive:
@@ -180,7 +206,7 @@ def change(
 @every_fast_one
 @settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
-def test_batches_agree_with_naive(make: Callable[[], Matcher], data: st.DataObject) -> None:
+def test_batches_agree_with_naive(name: str, data: st.DataObject) -> None:
     """Attributes that change their kind from event to event, absent ones, times."""
     filters = data.draw(st.lists(open_nodes.map(Filter), min_size=1, max_size=8))
     known = {
@@ -189,15 +215,14 @@ def test_batches_agree_with_naive(make: Callable[[], Matcher], data: st.DataObje
     }
     aimed = events_aimed_at(*(each.node for each in filters))
     events = [Event(each) for each in data.draw(st.lists(aimed, max_size=12))]
-    batch = EventBatch.of_events(events).knowing(data.draw(variables))
+    batch = EventBatch.of_events(events).with_variables(data.draw(variables))
     if data.draw(st.sampled_from(["timed", "timeless"])) == "timed":
         times = st.lists(st.integers(0, 10**7), min_size=len(events), max_size=len(events))
         batch = batch.judged_at(np.array(data.draw(times), np.int64))
-    with small_parts():
-        naive, fast = both(make, known)
-        assert pairs(fast, batch) == pairs(naive, batch)
-        change(data, known, naive, fast)
-        assert pairs(fast, batch) == pairs(naive, batch)
+    naive, fast = both(name, known)
+    assert pairs(fast, batch) == pairs(naive, batch)
+    change(data, known, naive, fast)
+    assert pairs(fast, batch) == pairs(naive, batch)
 
 
 TEMPLATES = [
@@ -236,12 +261,13 @@ def mixed_event(rng: random.Random) -> Event:
     return Event.of({name: value for name, value in event.items() if rng.random() < 0.9})
 
 
+@pytest.mark.slow
 @every_fast_one
 @pytest.mark.parametrize("seed", range(3))
-def test_thousands_with_churn_agree_with_naive(make: Callable[[], Matcher], seed: int) -> None:
-    """Enough subscriptions for groups, segments, bitmaps and merged parts, changed all the time."""
+def test_thousands_with_churn_agree_with_naive(name: str, seed: int) -> None:
+    """Enough subscriptions for groups, clusters, bitmaps and merged parts, changed all the time."""
     rng = random.Random(seed)
-    naive, fast = NaiveMatcher(), make()
+    naive, fast = NaiveMatcher(), MAKERS[name]()
     alive: list[str] = []
 
     def add(count: int, start: int) -> None:

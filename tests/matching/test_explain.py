@@ -1,3 +1,5 @@
+"""Explanations: values, outcomes, distances and reasons of predicates."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -77,7 +79,7 @@ def test_how_far_off_a_timestamp_is_in_seconds() -> None:
     ("text", "event", "reason"),
     [
         ("x < 10", {}, "the event has no such attribute"),
-        ("x < :p", {"x": 1}, "value 1; what it is compared with is undefined"),
+        ("x < :p", {"x": 1}, "value 1; the value to compare it with is undefined"),
         ("x < 10", {"x": "a"}, "'a' against 10: a string, not a number"),
         ("x is not null", {"x": 1}, "1"),
     ],

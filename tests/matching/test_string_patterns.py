@@ -13,7 +13,6 @@ from support.strategies import globs
 from tidegate.language.algebra.like import GlobError, escape
 from tidegate.language.semantics import satisfies
 from tidegate.language.syntax import Operator
-from tidegate.matching import string_patterns as texts_module
 from tidegate.matching.string_patterns import (
     ANCHOR_CHARS_MAX,
     MERGE_RATIO,
@@ -47,11 +46,12 @@ def numbered(patterns: Iterable[Pattern]) -> StringPatterns:
     found = StringPatterns()
     for operator, text in patterns:
         found.number(operator, text)
-    found.settle()
+    found.flush()
     return found
 
 
-def wanted(patterns: Iterable[Pattern], text: str) -> list[int]:
+def expected(patterns: Iterable[Pattern], text: str) -> list[int]:
+    """The numbers of the patterns that a text satisfies by the meaning of the language."""
     return [
         number
         for number, (operator, pattern) in enumerate(patterns)
@@ -69,24 +69,22 @@ def wanted(patterns: Iterable[Pattern], text: str) -> list[int]:
 def test_agrees_with_the_meaning_while_patterns_are_added(
     steps: list[Pattern | str | None], anchor_chars_max: int, recent_max: int, merge_ratio: int
 ) -> None:
-    patterns = StringPatterns()
+    patterns = StringPatterns(
+        anchor_chars_max=anchor_chars_max, recent_max=recent_max, merge_ratio=merge_ratio
+    )
     added: dict[Pattern, int] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts_module, "ANCHOR_CHARS_MAX", anchor_chars_max)
-        patch.setattr(texts_module, "RECENT_MAX", recent_max)
-        patch.setattr(texts_module, "MERGE_RATIO", merge_ratio)
-        for step in steps:
-            if step is None:
-                patterns.settle()
-            elif isinstance(step, str):
-                assert patterns.satisfied(step).tolist() == wanted(added, step)
-            else:
-                assert patterns.number(*step) == added.setdefault(step, len(added))
-        patterns.settle()
-        # texts that the patterns are likely to fit
-        for _, text in added:
-            for near in (text, text.replace("%", ""), text.replace("_", "a"), "b" + text + "a"):
-                assert patterns.satisfied(near).tolist() == wanted(added, near)
+    for step in steps:
+        if step is None:
+            patterns.flush()
+        elif isinstance(step, str):
+            assert patterns.satisfied(step).tolist() == expected(added, step)
+        else:
+            assert patterns.number(*step) == added.setdefault(step, len(added))
+    patterns.flush()
+    # texts that the patterns are likely to fit
+    for _, text in added:
+        for near in (text, text.replace("%", ""), text.replace("_", "a"), "b" + text + "a"):
+            assert patterns.satisfied(near).tolist() == expected(added, near)
     assert patterns.patterns() == list(added)
     assert len(patterns) == len(added)
 
@@ -200,7 +198,7 @@ def test_a_pattern_of_a_million_characters() -> None:
 
 
 def filled(more: Iterable[Pattern]) -> tuple[StringPatterns, list[Pattern]]:
-    """So many patterns that those anywhere in a text are found by an automaton."""
+    """Patterns, with so many more that those anywhere in a text are found by an automaton."""
     patterns = [*more, *((CONTAINS, f"<{number}>") for number in range(RECENT_MAX + 1))]
     return numbered(patterns), patterns
 
@@ -223,7 +221,7 @@ def filled(more: Iterable[Pattern]) -> tuple[StringPatterns, list[Pattern]]:
 )
 def test_literals_in_an_automaton(literals: list[str], text: str) -> None:
     found, patterns = filled((CONTAINS, literal) for literal in literals)
-    assert found.satisfied(text).tolist() == wanted(patterns, text)
+    assert found.satisfied(text).tolist() == expected(patterns, text)
 
 
 def test_a_pattern_added_to_an_anchor_that_is_in_an_automaton() -> None:
@@ -234,12 +232,12 @@ def test_a_pattern_added_to_an_anchor_that_is_in_an_automaton() -> None:
     assert found.satisfied("xab").tolist() == [0, len(patterns) - 2, len(patterns) - 1]
 
 
-def test_settling_after_each_literal_puts_few_of_them_into_new_automata() -> None:
+def test_flushing_after_each_literal_puts_few_of_them_into_new_automata() -> None:
     literals = Substrings()
     newest, builds, copied, count = None, 0, 0, 5_000
     for number in range(count):
         literals.add(f"<{number}>", number)
-        literals.settle()
+        literals.flush()
         if literals.parts and literals.parts[-1] is not newest:
             newest = literals.parts[-1]
             builds += 1
@@ -251,14 +249,14 @@ def test_settling_after_each_literal_puts_few_of_them_into_new_automata() -> Non
     assert literals.within("<1><70><4999>") == {1, 70, 4999}
 
 
-def test_settling_does_nothing_for_a_few_literals() -> None:
+def test_flushing_does_nothing_for_a_few_literals() -> None:
     literals = Substrings()
     for number in range(RECENT_MAX):
         literals.add(f"<{number}>", number)
-        literals.settle()
+        literals.flush()
     assert literals.parts == []
     literals.add("<last>", RECENT_MAX)
-    literals.settle()
+    literals.flush()
     assert [len(part.literals) for part in literals.parts] == [RECENT_MAX + 1]
 
 
@@ -268,4 +266,4 @@ def test_many_threads_may_ask_at_once() -> None:
     texts = [f"{number}<{number * 7}>{number}" for number in range(100)] * 12
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda text: found.satisfied(text).tolist(), texts))
-    assert answers == [wanted(patterns, text) for text in texts[:100]] * 12
+    assert answers == [expected(patterns, text) for text in texts[:100]] * 12

@@ -1,4 +1,4 @@
-"""What a link carries when values change: the cells that differ, and nothing else."""
+"""When values change, a link carries the cells that differ, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.moving_strategies import moving_filters, origins, policies
+from support.evolving_strategies import evolve_modes, filters_of_time, origins
 from support.strategies import events_aimed_at, nodes, predicates, values
 from tidegate.errors import RoutingError
 from tidegate.language.evolve import Lazy, Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
-from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
-from tidegate.routing.cell_updates import altered, differing_cells, structure
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, underlying_filter
+from tidegate.routing.cell_updates import differing_cells, structure, with_cells
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ from tidegate.routing.cell_updates import altered, differing_cells, structure
         ("s like 'a%'", "s like '%b'"),
     ],
 )
-def test_what_differs_in_values_has_one_structure(one: str, other: str) -> None:
+def test_filters_that_differ_in_values_have_one_structure(one: str, other: str) -> None:
     assert structure(parse(one)) == structure(parse(other))
-    assert altered(parse(one), differing_cells(parse(one), parse(other))).equals(parse(other))  # type: ignore[union-attr]
+    assert with_cells(parse(one), differing_cells(parse(one), parse(other))).equals(parse(other))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,13 @@ def test_what_differs_in_values_has_one_structure(one: str, other: str) -> None:
         ("a = 1 and b = 2", "a = 1 or b = 2"),
     ],
 )
-def test_what_asks_something_else_has_another_structure(one: str, other: str) -> None:
+def test_filters_that_differ_in_more_than_values_have_another_structure(
+    one: str, other: str
+) -> None:
     assert structure(parse(one)) != structure(parse(other))
 
 
-def test_the_structure_of_what_moves_has_its_origin_and_how_it_evolves() -> None:
+def test_the_structure_of_an_evolving_filter_has_its_origin_and_evolve_mode() -> None:
     filter = parse("x < 3 + t")
     same = [EvolvingFilter(filter, 5, Lazy()), EvolvingFilter(parse("x < 8 + t"), 5, Lazy())]
     others: list[WantedFilter] = [
@@ -65,39 +67,41 @@ def test_the_structure_of_what_moves_has_its_origin_and_how_it_evolves() -> None
     assert all(structure(each) != structure(same[0]) for each in others)
 
 
-def test_only_what_differs_is_given() -> None:
+def test_only_cells_that_differ_are_returned() -> None:
     before, after = parse("a = 1 and b < 2 and c > 3"), parse("a = 1 and b < 5 and c > 3.0")
     assert differing_cells(before, after) == ((1, 5), (2, 3.0))  # 3 and 3.0 are two values
     assert differing_cells(before, before) == ()
     assert differing_cells(parse("x = 1"), parse("x = true")) == ((0, True),)
 
 
-def test_what_moves_keeps_its_origin() -> None:
-    moving = EvolvingFilter(parse("x < 3 + t and kind = 'a'"), 5, Periodic(2.0))
-    changed = altered(moving, [(1, 9)])
+def test_an_evolving_filter_keeps_its_origin() -> None:
+    evolving = EvolvingFilter(parse("x < 3 + t and kind = 'a'"), 5, Periodic(2.0))
+    changed = with_cells(evolving, [(1, 9)])
     assert changed == EvolvingFilter(parse("kind = 'a' and x < 9 + t"), 5, Periodic(2.0))
-    assert altered(moving, [(0, "b"), (1, 7)]) == altered(altered(moving, [(0, "b")]), [(1, 7)])
+    assert with_cells(evolving, [(0, "b"), (1, 7)]) == with_cells(
+        with_cells(evolving, [(0, "b")]), [(1, 7)]
+    )
 
 
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ([(2, 1)], "`a = \\? and b < \\?` has 2 cells, so there is none of number 2"),
-        ([(-1, 1)], "so there is none of number -1"),
-        ([("0", 1)], "so there is none of number 0"),
-        ([(0.5, 1)], "so there is none of number 0.5"),
-        ([(0, 1), (5, 1)], "so there is none of number 5"),
-        ([(0, None)], "a cell holds a value"),
-        ([(0, math.nan)], "a cell holds a value"),
-        ([(0, [1])], "a cell cannot hold that"),
-        ([(0, 2**63)], "a cell cannot hold that"),
+        ([(2, 1)], "`a = \\? and b < \\?` has no cell 2; its 2 cells are numbered from 0"),
+        ([(-1, 1)], "has no cell -1"),
+        ([("0", 1)], "has no cell '0'"),
+        ([(0.5, 1)], "has no cell 0.5"),
+        ([(0, 1), (5, 1)], "has no cell 5"),
+        ([(0, None)], "a cell must hold a value, not "),
+        ([(0, math.nan)], "a cell must hold a value, not "),
+        ([(0, [1])], "a cell cannot hold this value"),
+        ([(0, 2**63)], "a cell cannot hold this value"),
     ],
     ids=str,
 )
-def test_cells_that_cannot_be(cells: Any, reason: str) -> None:
+def test_bad_cells(cells: Any, reason: str) -> None:
     filter = parse("a = 1 and b < 5")
     with pytest.raises(RoutingError, match=reason):
-        altered(filter, cells)
+        with_cells(filter, cells)
     assert str(filter) == "a = 1 and b < 5"
 
 
@@ -106,13 +110,13 @@ any_filter = nodes(predicates()).map(Filter)
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[WantedFilter, WantedFilter]:
-    """Two of one structure."""
-    one = draw(any_filter | moving_filters)
+    """Two wanted filters of one structure."""
+    one = draw(any_filter | filters_of_time)
     shape, row = one.shape_and_row
     other = Filter.of_shape(shape, tuple(draw(st.just(each) | values) for each in row))
     if not one.evolves:
         return one, other
-    origin_us, evolve = draw(origins), draw(policies)
+    origin_us, evolve = draw(origins), draw(evolve_modes)
     return EvolvingFilter(one, origin_us, evolve), EvolvingFilter(other, origin_us, evolve)
 
 
@@ -123,10 +127,10 @@ def test_with_the_cells_that_differ_one_becomes_the_other(
     old, new = pair
     assert structure(old) == structure(new)
     cells = differing_cells(old, new)
-    found = altered(old, cells)
-    assert structure(found) == structure(new)
-    assert filter_of(found).shape_and_row == filter_of(new).shape_and_row
-    assert differing_cells(found, new) == ()
-    by_tree = filter_of(new).node
+    result = with_cells(old, cells)
+    assert structure(result) == structure(new)
+    assert underlying_filter(result).shape_and_row == underlying_filter(new).shape_and_row
+    assert differing_cells(result, new) == ()
+    by_tree = underlying_filter(new).node
     event: dict[str, Value] = data.draw(events_aimed_at(by_tree))
-    assert filter_of(found).matches(event, t=1.5) == Filter(by_tree).matches(event, t=1.5)
+    assert underlying_filter(result).matches(event, t=1.5) == Filter(by_tree).matches(event, t=1.5)

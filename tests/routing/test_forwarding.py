@@ -1,4 +1,4 @@
-"""What is sent against rule (1) computed from scratch, and what a neighbour makes of it."""
+"""What is sent equals rule (1) computed from scratch, and neighbours hold exactly that."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tidegate.language.filters import Filter, parse
 from tidegate.matching.poset.coverage import FILTERS
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter
-from tidegate.routing.cell_updates import altered, differing_cells, structure
-from tidegate.routing.forwarding import Asker, Forwarding, NamedAsker, NeighbourAsker
+from tidegate.routing.askers import Asker, NamedAsker, NeighbourAsker
+from tidegate.routing.cell_updates import differing_cells, structure, with_cells
+from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Client, Key
 from tidegate.routing.outbox import Destination
 
@@ -28,20 +29,20 @@ FILTERS_USED = [
 
 items = st.sampled_from(FILTERS_USED)
 clients = st.sampled_from(CLIENTS)
-claims = st.builds(NamedAsker, clients, st.sampled_from("ab"))
+named_askers = st.builds(NamedAsker, clients, st.sampled_from("ab"))
 peers = st.sampled_from(PEERS)
 keys = st.builds(Key, st.integers(0, 3), st.sampled_from(TREES))
 
 
 @dataclass
 class Receiver:
-    """A neighbour that has only what it was sent, and does not take back what it never had."""
+    """A neighbour that holds what it was sent."""
 
     held: dict[Key, WantedFilter] = field(default_factory=dict)
 
 
 class Tables(RuleBasedStateMachine):
-    """A table, beside it plain lists of who asked for what, and what the neighbours were sent."""
+    """A table; beside it plain lists of what each asker asked for, and what neighbours hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,14 +55,20 @@ class Tables(RuleBasedStateMachine):
     def begin(self, per_tree: bool, by_item: bool) -> None:
         self.per_tree = per_tree
         self.table: Forwarding[WantedFilter] = Forwarding(
-            FILTERS, self.wanted, structure=structure, by_item=by_item
+            FILTERS, self.destinations, structure=structure, by_item=by_item
         )
 
-    def wanted(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
-        return sorted({label for asker in node.subscribers for label in self.spread(asker)})
+    def destinations(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
+        return sorted(
+            {
+                destination
+                for asker in node.subscribers
+                for destination in self.destinations_of(asker)
+            }
+        )
 
-    def spread(self, asker: object) -> Iterable[Destination]:
-        """To all neighbours but the one it came from; on its tree, if there are several."""
+    def destinations_of(self, asker: object) -> Iterable[Destination]:
+        """All neighbours but the one it came from; on its tree, if there are several."""
         tree = "me"
         sender = None
         if isinstance(asker, NeighbourAsker):
@@ -85,15 +92,15 @@ class Tables(RuleBasedStateMachine):
         assert self.table.cancel(client, item) == len(held) - len(left)
         held[:] = left
 
-    @rule(claim=claims, item=items)
-    def claim(self, claim: NamedAsker, item: Filter) -> None:
-        self.table.claim(claim, item)
-        self.asked[claim] = [item]
+    @rule(asker=named_askers, item=items)
+    def set_named(self, asker: NamedAsker, item: Filter) -> None:
+        self.table.set_named(asker, item)
+        self.asked[asker] = [item]
 
-    @rule(claim=claims)
-    def release(self, claim: NamedAsker) -> None:
-        self.table.release(claim)
-        self.asked.pop(claim, None)
+    @rule(asker=named_askers)
+    def cancel_named(self, asker: NamedAsker) -> None:
+        self.table.cancel_named(asker)
+        self.asked.pop(asker, None)
 
     @rule(peer=peers, key=keys, item=items)
     def put(self, peer: str, key: Key, item: Filter) -> None:
@@ -102,8 +109,8 @@ class Tables(RuleBasedStateMachine):
             self.asked[NeighbourAsker(peer, key)] = [item]
 
     @rule(peer=peers, some=st.lists(keys, max_size=4))
-    def take_back(self, peer: str, some: list[Key]) -> None:
-        self.table.take_back(peer, some)
+    def remove(self, peer: str, some: list[Key]) -> None:
+        self.table.remove(peer, some)
         for key in some:
             self.asked.pop(NeighbourAsker(peer, key), None)
 
@@ -125,15 +132,15 @@ class Tables(RuleBasedStateMachine):
     def settle(self) -> None:
         for peer, sent in self.table.settle().items():
             held = self.receivers[peer].held
-            for key in sent.dropped:
+            for key in sent.removed:
                 del held[key]
             for key, item in sent.added:
                 assert key not in held or structure(held[key]) != structure(item)
                 held[key] = item
-            for key, old, new in sent.altered:
+            for key, old, new in sent.updated:
                 assert str(old) == str(held[key])
                 assert structure(old) == structure(new)
-                by_cells = altered(held[key], differing_cells(old, new))
+                by_cells = with_cells(held[key], differing_cells(old, new))
                 assert FILTERS.covers(by_cells, new)
                 assert FILTERS.covers(new, by_cells)
                 held[key] = new
@@ -143,23 +150,25 @@ class Tables(RuleBasedStateMachine):
             str(node.item): {each for each in node.forwards if isinstance(each, Destination)}
             for node in self.table.poset
         }
-        assert {self.name(item): labels for item, labels in expected} == forwards
+        assert {self.name(item): destinations for item, destinations in expected} == forwards
         for peer, receiver in self.receivers.items():
             should = sorted(
-                (self.name(item), str(label.tree))
-                for item, labels in expected for label in labels if label.peer == peer
-            )  # fmt: skip
+                (self.name(item), str(destination.tree))
+                for item, destinations in expected
+                for destination in destinations
+                if destination.peer == peer
+            )
             has = sorted((str(item), str(key.tree)) for key, item in receiver.held.items())
             assert has == should
 
     def name(self, item: WantedFilter) -> str:
-        """The text by which the poset knows what means the same."""
+        """The text of the item that the poset has for equal items."""
         node = self.table.poset.find(item)
         assert node is not None
         return str(node.item)
 
     def from_scratch(self) -> list[tuple[Filter, set[Destination]]]:
-        """Rule (1): widest first, so that what covers something is known before it."""
+        """Rule (1), widest filters first, so that what covers a filter comes before it."""
         groups: list[tuple[Filter, set[Destination]]] = []
         for asker, held in self.asked.items():
             for item in held:
@@ -167,18 +176,18 @@ class Tables(RuleBasedStateMachine):
                 if same is None:
                     same = item, set()
                     groups.append(same)
-                same[1].update(self.spread(asker))
-        found: list[tuple[Filter, set[Destination]]] = []
-        for item, labels in sorted(
+                same[1].update(self.destinations_of(asker))
+        forwards: list[tuple[Filter, set[Destination]]] = []
+        for item, destinations in sorted(
             groups, key=lambda each: -sum(each[0].covers(other) for other, _ in groups)
         ):
-            hidden = [sent for wide, sent in found if wide.covers(item)]
-            found.append((item, labels.difference(*hidden)))
-        return found
+            hidden = [sent for wide, sent in forwards if wide.covers(item)]
+            forwards.append((item, destinations.difference(*hidden)))
+        return forwards
 
     def check_who_asked(self) -> None:
         for client in CLIENTS:
-            held = {str(node.item) for node in self.table.held(client)}
+            held = {str(node.item) for node in self.table.nodes_of(client)}
             assert held == {self.name(item) for item in self.asked.get(client, ())}
         for peer in PEERS:
             mine = {
@@ -186,9 +195,9 @@ class Tables(RuleBasedStateMachine):
                 for asker, held in self.asked.items()
                 if isinstance(asker, NeighbourAsker) and asker.peer == peer
             }
-            assert {key: self.name(self.table.item(peer, key)) for key in mine} == mine
-            assert len(self.table.held_by(peer)) == len(mine)
-            assert all(self.table.holds(peer, key) == (key in mine) for key in _all_keys())
+            assert {key: self.name(self.table.item_of_peer(peer, key)) for key in mine} == mine
+            assert len(self.table.nodes_of_peer(peer)) == len(mine)
+            assert all(self.table.has_key(peer, key) == (key in mine) for key in _all_keys())
 
     def teardown(self) -> None:
         if not hasattr(self, "table"):
@@ -196,9 +205,9 @@ class Tables(RuleBasedStateMachine):
         for client in CLIENTS:
             self.table.cancel(client, parse("true"))
             for name in "ab":
-                self.table.release(NamedAsker(client, name))
+                self.table.cancel_named(NamedAsker(client, name))
         for peer in PEERS:
-            self.table.take_back(peer, _all_keys())
+            self.table.remove(peer, _all_keys())
         self.asked.clear()
         self.settle()
         assert len(self.table.poset) == 0
@@ -217,7 +226,7 @@ ANN, BOB = CLIENTS
 
 
 def everywhere(node: PosetNode[WantedFilter]) -> list[Destination]:
-    """To p and q, but not back to who asked."""
+    """To p and q, but not back to the neighbour that alone has asked."""
     asking = [each.peer for each in node.subscribers if isinstance(each, NeighbourAsker)]
     others = len(node.subscribers) - len(asking)
     return [Destination(peer, None) for peer in "pq" if others or asking != [peer]]
@@ -227,10 +236,10 @@ def table() -> Forwarding[WantedFilter]:
     return Forwarding(FILTERS, everywhere)
 
 
-def told(table: Forwarding[WantedFilter]) -> dict[str, tuple[list[str], int]]:
-    """What is added for each neighbour, and how much is taken back."""
+def settled(table: Forwarding[WantedFilter]) -> dict[str, tuple[list[str], int]]:
+    """Settle; returns what is added at each neighbour, and how many items are removed."""
     return {
-        peer: ([str(item) for _, item in sent.added], len(sent.dropped))
+        peer: ([str(item) for _, item in sent.added], len(sent.removed))
         for peer, sent in table.settle().items()
     }
 
@@ -241,9 +250,9 @@ def test_a_wider_one_replaces_the_narrower_one_of_the_same_client() -> None:
     it.settle()
     assert it.ask(ANN, parse("x > 3"))
     assert [str(node.item) for node in it.poset] == ["x > 3"]
-    assert told(it) == {"p": (["x > 3"], 1), "q": (["x > 3"], 1)}
+    assert settled(it) == {"p": (["x > 3"], 1), "q": (["x > 3"], 1)}
     assert not it.ask(ANN, parse("x > 4"))
-    assert told(it) == {}
+    assert settled(it) == {}
 
 
 def test_the_narrower_one_of_another_client_stays_but_is_not_sent() -> None:
@@ -251,33 +260,33 @@ def test_the_narrower_one_of_another_client_stays_but_is_not_sent() -> None:
     it.ask(ANN, parse("x > 5"))
     it.settle()
     it.ask(BOB, parse("x > 3"))
-    assert told(it) == {"p": (["x > 3"], 1), "q": (["x > 3"], 1)}
+    assert settled(it) == {"p": (["x > 3"], 1), "q": (["x > 3"], 1)}
     assert len(it.poset) == 2
 
 
-def test_what_was_hidden_goes_out_in_the_message_that_takes_the_other_back() -> None:
+def test_a_hidden_filter_is_sent_in_the_message_that_removes_the_wider_one() -> None:
     it = table()
     it.ask(ANN, parse("x > 5"))
     it.ask(BOB, parse("x > 3"))
     it.settle()
     assert it.cancel(BOB, parse("x > 3")) == 1
-    assert told(it) == {"p": (["x > 5"], 1), "q": (["x > 5"], 1)}
+    assert settled(it) == {"p": (["x > 5"], 1), "q": (["x > 5"], 1)}
 
 
-def test_cancelling_by_covering_takes_all_that_is_covered_and_carves_nothing_out() -> None:
+def test_cancelling_removes_all_that_is_covered_and_carves_nothing_out() -> None:
     it = table()
     for text in ("x > 5", "x < 0", "y = 1"):
         it.ask(ANN, parse(text))
     assert it.cancel(ANN, parse("x > 7")) == 0  # covers none of them
     assert it.cancel(ANN, parse("x is not null")) == 2
-    assert [str(node.item) for node in it.held(ANN)] == ["y = 1"]
+    assert [str(node.item) for node in it.nodes_of(ANN)] == ["y = 1"]
 
 
-def test_what_came_and_went_between_two_messages_is_not_sent() -> None:
+def test_a_filter_that_came_and_went_between_two_messages_is_not_sent() -> None:
     it = table()
     it.ask(ANN, parse("x > 5"))
     it.cancel(ANN, parse("x > 5"))
-    assert told(it) == {}
+    assert settled(it) == {}
 
 
 def test_equal_filters_are_sent_once_and_stay_until_the_last_one_goes() -> None:
@@ -285,20 +294,20 @@ def test_equal_filters_are_sent_once_and_stay_until_the_last_one_goes() -> None:
     it.ask(ANN, parse("x > 5 and x > 3"))
     it.ask(BOB, parse("x > 5"))
     assert len(it.poset) == 1
-    assert {peer: len(added) for peer, (added, _) in told(it).items()} == {"p": 1, "q": 1}
+    assert {peer: len(added) for peer, (added, _) in settled(it).items()} == {"p": 1, "q": 1}
     it.cancel(ANN, parse("x > 5"))
-    assert told(it) == {}
+    assert settled(it) == {}
     it.cancel(BOB, parse("x > 5"))
-    assert told(it) == {"p": ([], 1), "q": ([], 1)}
+    assert settled(it) == {"p": ([], 1), "q": ([], 1)}
 
 
-def test_a_neighbour_that_uses_a_name_again_means_the_new_one() -> None:
+def test_a_key_that_a_neighbour_uses_again_means_the_new_filter() -> None:
     it = table()
     it.put("p", Key(1, None), parse("x > 5"))
     it.settle()
     it.put("p", Key(1, None), parse("x > 9"))
-    assert told(it) == {"q": (["x > 9"], 0)}  # in place of the old one, by its name
-    assert len(it.held_by("p")) == 1
+    assert settled(it) == {"q": (["x > 9"], 0)}  # it replaces the old one, under its key
+    assert len(it.nodes_of_peer("p")) == 1
 
 
 def test_a_neighbour_that_was_forgotten_is_sent_everything_again() -> None:
@@ -306,7 +315,7 @@ def test_a_neighbour_that_was_forgotten_is_sent_everything_again() -> None:
     it.ask(ANN, parse("x > 5"))
     it.settle()
     it.forget("p")
-    assert told(it) == {"p": (["x > 5"], 0)}  # here it is still a neighbour
+    assert settled(it) == {"p": (["x > 5"], 0)}  # here it is still a neighbour
 
 
 @given(st.permutations(FILTERS_USED[:8]), st.permutations(FILTERS_USED[:8]))
@@ -316,88 +325,88 @@ def test_the_order_of_asking_does_not_matter(one: list[Filter], other: list[Filt
         it = table()
         for number, item in enumerate(order):
             it.put("p", Key(number, None), item)
-        added, _ = told(it)["q"]
+        added, _ = settled(it)["q"]
         sent.append(sorted(added))
     assert sent[0] == sent[1]
 
 
-# -- what has a name ----------------------------------------------------------------------------
+# -- named subscriptions ------------------------------------------------------------------------
 
 LIMIT, OTHER = NamedAsker(ANN, "limit"), NamedAsker(ANN, "other")
 
 
 def lifted() -> Forwarding[WantedFilter]:
-    """A table in which values are cells, so that a change of values is an update."""
+    """A table that knows the structure of filters, so that a change of values is an update."""
     return Forwarding(FILTERS, everywhere, structure=structure)
 
 
 def updates(table: Forwarding[WantedFilter]) -> dict[str, tuple[list[str], list[str], int]]:
-    """What is added for each neighbour, what is altered, and how much is taken back."""
+    """Settle; returns what is added and updated at each neighbour, and how much is removed."""
     return {
         peer: (
             [str(item) for _, item in sent.added],
-            [f"{old} -> {new}" for _, old, new in sent.altered],
-            len(sent.dropped),
+            [f"{old} -> {new}" for _, old, new in sent.updated],
+            len(sent.removed),
         )
         for peer, sent in table.settle().items()
     }
 
 
-def test_a_claim_replaces_nothing_and_is_not_replaced() -> None:
+def test_a_named_filter_replaces_nothing_and_is_not_replaced() -> None:
     it = lifted()
     it.ask(ANN, parse("x > 5"))
-    it.claim(LIMIT, parse("x > 7"))
-    it.claim(OTHER, parse("x > 0"))
+    it.set_named(LIMIT, parse("x > 7"))
+    it.set_named(OTHER, parse("x > 0"))
     it.ask(ANN, parse("x > 3"))
-    assert [str(node.item) for node in it.held(ANN)] == ["x > 3"]
-    assert [str(node.item) for node in it.held(LIMIT)] == ["x > 7"]
+    assert [str(node.item) for node in it.nodes_of(ANN)] == ["x > 3"]
+    assert [str(node.item) for node in it.nodes_of(LIMIT)] == ["x > 7"]
     assert it.cancel(ANN, parse("x > 0")) == 1
     assert len(it.poset) == 2
-    it.release(OTHER)
-    it.release(LIMIT)
-    it.release(LIMIT)  # which is not there any more
+    it.cancel_named(OTHER)
+    it.cancel_named(LIMIT)
+    it.cancel_named(LIMIT)  # which is not there any more
     assert len(it.poset) == 0
     assert updates(it) == {}
 
 
-def test_a_node_of_its_own_is_kept() -> None:
+def test_a_node_with_one_asker_is_kept_by_an_update() -> None:
     it = lifted()
-    it.claim(LIMIT, parse("x > 5"))
+    it.set_named(LIMIT, parse("x > 5"))
     it.settle()
-    (before,) = it.held(LIMIT)
-    it.claim(LIMIT, parse("x > 7"))
-    assert it.held(LIMIT) == [before]
+    (before,) = it.nodes_of(LIMIT)
+    it.set_named(LIMIT, parse("x > 7"))
+    assert it.nodes_of(LIMIT) == [before]
     assert updates(it) == {peer: ([], ["x > 5 -> x > 7"], 0) for peer in "pq"}
-    it.claim(LIMIT, parse("x > 7"))
+    it.set_named(LIMIT, parse("x > 7"))
     assert updates(it) == {}
 
 
 def test_a_node_that_is_shared_stays_with_the_others() -> None:
     it = lifted()
-    it.claim(LIMIT, parse("x > 5"))
+    it.set_named(LIMIT, parse("x > 5"))
     it.ask(BOB, parse("x > 5"))
     it.settle()
-    it.claim(LIMIT, parse("x > 7"))
+    it.set_named(LIMIT, parse("x > 7"))
     assert len(it.poset) == 2
     assert updates(it) == {}  # hidden by what bob still asks for
-    it.claim(LIMIT, parse("x > 1"))
+    it.set_named(LIMIT, parse("x > 1"))
     assert updates(it) == {peer: ([], ["x > 5 -> x > 1"], 0) for peer in "pq"}
-    it.claim(LIMIT, parse("x > 5"))
+    it.set_named(LIMIT, parse("x > 5"))
     assert len(it.poset) == 1
     assert updates(it) == {peer: ([], ["x > 1 -> x > 5"], 0) for peer in "pq"}
 
 
-def test_what_was_hidden_comes_to_light_in_the_same_message() -> None:
+def test_an_update_that_no_longer_hides_others_sends_them_in_the_same_message() -> None:
     it = lifted()
-    it.claim(LIMIT, parse("x > 1"))
-    it.claim(OTHER, parse("x > 5"))
+    it.set_named(LIMIT, parse("x > 1"))
+    it.set_named(OTHER, parse("x > 5"))
     it.ask(BOB, parse("x > 3"))
     it.settle()
-    it.claim(LIMIT, parse("x > 9"))  # below both now
+    it.set_named(LIMIT, parse("x > 9"))  # below both now
     assert updates(it) == {peer: ([], ["x > 1 -> x > 3"], 0) for peer in "pq"}
-    it.claim(LIMIT, parse("y = 1"))
+    it.set_named(LIMIT, parse("y = 1"))
     assert updates(it) == {peer: (["y = 1"], [], 0) for peer in "pq"}
-    it.claim(LIMIT, parse("x > 2"))
+    it.set_named(LIMIT, parse("x > 2"))
     assert updates(it) == {peer: (["x > 2"], [], 1) for peer in "pq"}
 
 
@@ -405,28 +414,28 @@ def test_a_neighbour_that_changes_a_value_keeps_its_node() -> None:
     it = lifted()
     it.put("p", Key(1, None), parse("x > 5"))
     it.settle()
-    (before,) = it.held_by("p")
+    (before,) = it.nodes_of_peer("p")
     it.put("p", Key(1, None), parse("x > 9"))
-    assert it.held_by("p") == [before]
+    assert it.nodes_of_peer("p") == [before]
     assert updates(it) == {"q": ([], ["x > 5 -> x > 9"], 0)}
-    assert it.item("p", Key(1, None)) == parse("x > 9")
+    assert it.item_of_peer("p", Key(1, None)) == parse("x > 9")
 
 
-def test_what_a_neighbour_has_said_is_kept_as_it_said_it() -> None:
-    """Cells count in what was sent, however the one it shares a node with is written."""
+def test_a_filter_of_a_neighbour_is_kept_as_it_was_sent() -> None:
+    """Cells of an update count in the row that was sent, however the node's item is written."""
     it = lifted()
     it.ask(ANN, parse("x > 5 and x > 3"))
     it.put("p", Key(1, None), parse("x > 5"))
     assert len(it.poset) == 1
-    assert it.item("p", Key(1, None)) == parse("x > 5")
+    assert it.item_of_peer("p", Key(1, None)) == parse("x > 5")
 
 
-class Listed:
-    """Takes note of what it is told."""
+class RecordingListener:
+    """Records the calls, and the items of the nodes."""
 
     def __init__(self) -> None:
         self.items: dict[int, str] = {}
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def add(self, node: PosetNode[WantedFilter]) -> None:
         assert node.number not in self.items
@@ -438,26 +447,26 @@ class Listed:
 
     def remove(self, node: PosetNode[WantedFilter]) -> None:
         del self.items[node.number]
-        self.told.append("remove")
+        self.calls.append("remove")
 
     def _note(self, what: str, node: PosetNode[WantedFilter]) -> None:
         self.items[node.number] = str(node.item)
-        self.told.append(what)
+        self.calls.append(what)
 
 
-def test_a_listener_knows_all_nodes() -> None:
+def test_a_listener_is_called_for_every_change_of_the_nodes() -> None:
     it = lifted()
-    listed = it.listener = Listed()
-    it.claim(LIMIT, parse("x > 5"))
+    listener = it.listener = RecordingListener()
+    it.set_named(LIMIT, parse("x > 5"))
     it.ask(BOB, parse("x > 5"))
-    assert listed.told == ["add"]
-    it.claim(LIMIT, parse("x > 7"))
-    assert listed.told == ["add", "add"]
-    it.claim(LIMIT, parse("x > 8"))
-    assert listed.told[2:] == ["change"]
-    it.claim(LIMIT, parse("x > 5"))  # to bob's node
-    assert listed.told[3:] == ["remove"]
-    assert list(listed.items.values()) == ["x > 5"] == [str(node.item) for node in it.poset]
+    assert listener.calls == ["add"]
+    it.set_named(LIMIT, parse("x > 7"))
+    assert listener.calls == ["add", "add"]
+    it.set_named(LIMIT, parse("x > 8"))
+    assert listener.calls[2:] == ["change"]
+    it.set_named(LIMIT, parse("x > 5"))  # to bob's node
+    assert listener.calls[3:] == ["remove"]
+    assert list(listener.items.values()) == ["x > 5"] == [str(node.item) for node in it.poset]
     it.cancel(BOB, parse("x > 5"))
-    it.release(LIMIT)
-    assert listed.items == {}
+    it.cancel_named(LIMIT)
+    assert listener.items == {}

@@ -1,8 +1,8 @@
 """The figures of "Parametric Subscriptions", section 4, step by step: what goes over which link.
 
 The network is that of figure 1: subscribers c1 and c2 at broker b1, c3 and c4 at b2, publishers c5
-at b4 and c6 at b5, and b3 in the middle. In a step, `+1 price < 10` is something that is sent as a
-whole under the name 1, `~1 {0: 30}` a value for its first cell, and `-1` that it is taken back.
+at b4 and c6 at b5, and b3 in the middle. In a step, `+1 price < 10` is a filter that is sent as a
+whole under the key 1, `~1 {0: 30}` an update of its first cell, and `-1` its removal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from support.broker_network import Network
 from tidegate.routing.messages import (
     Cancel,
-    Interests,
+    FilterDelta,
     MatchedVersion,
     Message,
     Subscribe,
@@ -33,8 +33,8 @@ class Figure(Network):
             self.advertise(HOME[publisher], publisher, "price > 0 and volume > 0")
         self.run()
 
-    def told(self, client: str, message: Message) -> Step:
-        """Let a client ask for something; gives what then goes over each link, in order."""
+    def step_of(self, client: str, message: Message) -> Step:
+        """Send a request of a client; returns what then goes over each link, in order."""
         return messages(self, HOME[client], client, message)
 
     def quote(self, publisher: str, price: float) -> None:
@@ -48,22 +48,22 @@ class Figure(Network):
 
 
 def messages(network: Network, broker: str, client: str, message: Message) -> Step:
-    """What goes over each link because of a request, in order."""
+    """Send a request of a client; returns what then goes over each link, in order."""
     assert network.ask(broker, client, message) == []
-    told: Step = {}
+    step: Step = {}
     while links := [link for link, waiting in network.waiting.items() if waiting]:
         sent = network.waiting[links[0]][0]
-        told.setdefault(">".join(links[0]), []).append(text(sent))
+        step.setdefault(">".join(links[0]), []).append(text(sent))
         network.arrive(*links[0])
-    return told
+    return step
 
 
 def text(message: Message) -> str:
-    if not isinstance(message, Interests):
+    if not isinstance(message, FilterDelta):
         return type(message).__name__
-    parts = [f"+{key.number} {item}" for key, item in message.wanted]
-    parts += [f"~{key.number} {dict(cells)}" for key, cells in message.altered]
-    parts += [f"-{key.number}" for key in message.unwanted]
+    parts = [f"+{key.number} {item}" for key, item in message.added]
+    parts += [f"~{key.number} {dict(cells)}" for key, cells in message.updated]
+    parts += [f"-{key.number}" for key in message.removed]
     return "; ".join(parts)
 
 
@@ -76,23 +76,23 @@ def priced(name: str, limit: float, version: int = 1) -> Subscribe:
 
 
 def test_re_subscription() -> None:
-    """Figure 4: two steps, and in between the subscriber is not there."""
+    """Figure 4: two steps, and in between the subscriber has no subscription."""
     figure = Figure()
-    assert figure.told("c1", Subscribe("price < 10")) == {
+    assert figure.step_of("c1", Subscribe("price < 10")) == {
         "b1>b3": ["+1 price < 10"], "b3>b4": ["+1 price < 10"], "b3>b5": ["+2 price < 10"]
     }  # fmt: skip
-    assert figure.told("c2", Subscribe("price < 5")) == {}  # covered
+    assert figure.step_of("c2", Subscribe("price < 5")) == {}  # covered
     assert figure.roots("b1") == figure.roots("b3") == ["price < 10"]
 
     # constants are lifted to variables, so the other filter goes out as a value
-    assert figure.told("c1", Unsubscribe("price < 10")) == {
+    assert figure.step_of("c1", Unsubscribe("price < 10")) == {
         "b1>b3": ["~1 {0: 5}"], "b3>b4": ["~1 {0: 5}"], "b3>b5": ["~2 {0: 5}"]
     }  # fmt: skip
     assert figure.roots("b1") == figure.roots("b3") == ["price < 5"]
     figure.quote("c5", 7)
     figure.run()
 
-    assert figure.told("c1", Subscribe("price < 30")) == {
+    assert figure.step_of("c1", Subscribe("price < 30")) == {
         "b1>b3": ["~1 {0: 30}"], "b3>b4": ["~1 {0: 30}"], "b3>b5": ["~2 {0: 30}"]
     }  # fmt: skip
     assert figure.roots("b1") == figure.roots("b3") == ["price < 30"]
@@ -105,19 +105,19 @@ def test_re_subscription() -> None:
 def subscribed() -> Figure:
     """All four have subscribed; the steps are those of figures 1 and 7."""
     figure = Figure()
-    assert figure.told("c1", priced("s", 10)) == {
+    assert figure.step_of("c1", priced("s", 10)) == {
         "b1>b3": ["+1 price < 10"], "b3>b4": ["+1 price < 10"], "b3>b5": ["+2 price < 10"]
     }  # fmt: skip
-    assert figure.told("c2", priced("s", 5)) == {}
-    assert figure.told("c3", priced("s", 8)) == {"b2>b3": ["+1 price < 8"]}  # hidden at b3
-    assert figure.told("c4", priced("s", 2)) == {}
+    assert figure.step_of("c2", priced("s", 5)) == {}
+    assert figure.step_of("c3", priced("s", 8)) == {"b2>b3": ["+1 price < 8"]}  # hidden at b3
+    assert figure.step_of("c4", priced("s", 2)) == {}
     return figure
 
 
 def test_an_update() -> None:
-    """Figure 7: one message on each link, with the value only, under the names of each link."""
+    """Figure 7: one message on each link, with the value only, under the key of each link."""
     figure = subscribed()
-    assert figure.told("c1", Update("s", 2, {"x": 30})) == {
+    assert figure.step_of("c1", Update("s", 2, {"x": 30})) == {
         "b1>b3": ["~1 {0: 30}"], "b3>b4": ["~1 {0: 30}"], "b3>b5": ["~2 {0: 30}"]
     }  # fmt: skip
     assert figure.roots("b1") == figure.roots("b3") == figure.roots("b5") == ["price < 30"]
@@ -131,34 +131,34 @@ def test_an_update() -> None:
 
 def test_an_update_that_is_hidden_goes_no_further() -> None:
     figure = subscribed()
-    assert figure.told("c2", Update("s", 2, {"x": 9})) == {}  # behind 10 at b1
-    assert figure.told("c3", Update("s", 2, {"x": 9.5})) == {"b2>b3": ["~1 {0: 9.5}"]}  # at b3
+    assert figure.step_of("c2", Update("s", 2, {"x": 9})) == {}  # behind 10 at b1
+    assert figure.step_of("c3", Update("s", 2, {"x": 9.5})) == {"b2>b3": ["~1 {0: 9.5}"]}  # at b3
     figure.quote("c6", 8.5)
     figure.run()
     assert [figure.prices(client) for client in ("c1", "c2", "c3", "c4")] == [[8.5]] * 3 + [[]]
 
 
 def test_the_root_becomes_another_one() -> None:
-    """The name stays with the place: what was c1's at b3 is c2's now, and then c3's at b4."""
+    """The key stays: what was c1's filter at b3 is c2's now, and then c3's at b4."""
     figure = subscribed()
-    assert figure.told("c2", Update("s", 2, {"x": 12})) == {
+    assert figure.step_of("c2", Update("s", 2, {"x": 12})) == {
         "b1>b3": ["~1 {0: 12}"], "b3>b4": ["~1 {0: 12}"], "b3>b5": ["~2 {0: 12}"]
     }  # fmt: skip
-    assert figure.told("c1", Update("s", 2, {"x": 1})) == {}  # covered now
-    assert figure.told("c2", Update("s", 3, {"x": 4})) == {
+    assert figure.step_of("c1", Update("s", 2, {"x": 1})) == {}  # covered now
+    assert figure.step_of("c2", Update("s", 3, {"x": 4})) == {
         "b1>b3": ["~1 {0: 4}"], "b3>b4": ["~1 {0: 8}"], "b3>b5": ["~2 {0: 8}"]
     }  # fmt: skip
     assert figure.roots("b3") == ["price < 8"]
-    assert figure.told("c3", Cancel("s")) == {
+    assert figure.step_of("c3", Cancel("s")) == {
         "b2>b3": ["~1 {0: 2}"], "b3>b4": ["~1 {0: 4}"], "b3>b5": ["~2 {0: 4}"]
     }  # fmt: skip
 
 
 def test_equal_values_share_what_was_sent() -> None:
     figure = subscribed()
-    assert figure.told("c2", Update("s", 2, {"x": 10})) == {}
+    assert figure.step_of("c2", Update("s", 2, {"x": 10})) == {}
     assert len(figure.brokers["b1"].subscriptions.poset) == 1
-    assert figure.told("c1", Update("s", 2, {"x": 3})) == {}  # c2 still asks for it
+    assert figure.step_of("c1", Update("s", 2, {"x": 3})) == {}  # c2 still asks for it
     figure.quote("c5", 9)
     figure.run()
     assert (figure.prices("c1"), figure.prices("c2")) == ([], [9])
@@ -166,9 +166,9 @@ def test_equal_values_share_what_was_sent() -> None:
 
 def test_what_is_not_changed_is_not_sent() -> None:
     figure = subscribed()
-    assert figure.told("c1", Update("s", 2, {"x": 10})) == {}
-    assert figure.told("c1", Update("s", 3)) == {}
-    assert figure.told("c1", Update("s", 4, filter="price < 10")) == {}
+    assert figure.step_of("c1", Update("s", 2, {"x": 10})) == {}
+    assert figure.step_of("c1", Update("s", 3)) == {}
+    assert figure.step_of("c1", Update("s", 4, filter="price < 10")) == {}
 
 
 def test_a_value_of_another_kind() -> None:
@@ -188,7 +188,7 @@ def test_a_value_of_another_kind() -> None:
 def test_a_value_for_which_nobody_publishes() -> None:
     """Advertisements are of numbers: what asks for strings goes nowhere."""
     figure = subscribed()
-    assert figure.told("c1", Update("s", 2, {"x": "ten"})) == {
+    assert figure.step_of("c1", Update("s", 2, {"x": "ten"})) == {
         "b1>b3": ["~1 {0: 5}"], "b3>b4": ["~1 {0: 8}"], "b3>b5": ["~2 {0: 8}"]
     }  # fmt: skip
 
@@ -197,18 +197,18 @@ def test_a_value_for_which_nobody_publishes() -> None:
 
 
 def test_another_structure_is_one_replacement() -> None:
-    """Dropping and adding predicates: whatever changes for a neighbour is in one message."""
+    """Predicates are removed and added: all that changes for a neighbour is in one message."""
     figure = subscribed()
     narrow = Update("s", 2, filter="price < :x and volume > :v", parameters={"v": 100})
-    assert figure.told("c1", narrow) == {
+    assert figure.step_of("c1", narrow) == {
         "b1>b3": ["+1 price < 10 and volume > 100; +2 price < 5"],
         "b3>b4": ["+1 price < 10 and volume > 100; +3 price < 8"],
         "b3>b5": ["+2 price < 10 and volume > 100; +4 price < 8"],
     }
-    assert figure.told("c1", Update("s", 3, {"v": 200})) == {
+    assert figure.step_of("c1", Update("s", 3, {"v": 200})) == {
         "b1>b3": ["~1 {1: 200}"], "b3>b4": ["~1 {1: 200}"], "b3>b5": ["~2 {1: 200}"]
     }  # fmt: skip
-    assert figure.told("c1", Update("s", 4, {"x": 20}, filter="price < :x")) == {
+    assert figure.step_of("c1", Update("s", 4, {"x": 20}, filter="price < :x")) == {
         "b1>b3": ["+1 price < 20; -2"],
         "b3>b4": ["+1 price < 20; -3"],
         "b3>b5": ["+2 price < 20; -4"],
@@ -216,7 +216,7 @@ def test_another_structure_is_one_replacement() -> None:
 
 
 def test_nothing_is_missed_while_the_structure_changes() -> None:
-    """What matches before and after comes exactly once, wherever the replacement is by then."""
+    """An event that matches before and after comes once, wherever the replacement is by then."""
     for steps in range(6):
         figure = subscribed()
         wide = "price < :x or volume > 5"
@@ -232,18 +232,18 @@ def test_nothing_is_missed_while_the_structure_changes() -> None:
 def test_several_parameters_change_as_one() -> None:
     figure = Figure()
     between = Subscribe("price > :low and price < :high", "s", {"low": 1, "high": 2}, version=1)
-    figure.told("c1", between)
-    assert figure.told("c1", Update("s", 2, {"low": 5, "high": 6})) == {
+    figure.step_of("c1", between)
+    assert figure.step_of("c1", Update("s", 2, {"low": 5, "high": 6})) == {
         "b1>b3": ["~1 {0: 6, 1: 5}"], "b3>b4": ["~1 {0: 6, 1: 5}"], "b3>b5": ["~2 {0: 6, 1: 5}"]
     }  # fmt: skip
 
 
 def test_a_value_that_is_taken_away_and_given_again() -> None:
     figure = subscribed()
-    assert figure.told("c1", Update("s", 2, {"x": None})) == {
+    assert figure.step_of("c1", Update("s", 2, {"x": None})) == {
         "b1>b3": ["~1 {0: 5}"], "b3>b4": ["~1 {0: 8}"], "b3>b5": ["~2 {0: 8}"]
     }  # fmt: skip
-    assert figure.told("c1", Update("s", 3, {"x": 9})) == {
+    assert figure.step_of("c1", Update("s", 3, {"x": 9})) == {
         "b1>b3": ["~1 {0: 9}"], "b3>b4": ["~1 {0: 9}"], "b3>b5": ["~2 {0: 9}"]
     }  # fmt: skip
 
@@ -252,7 +252,7 @@ def test_deliveries_name_the_version() -> None:
     figure = subscribed()
     figure.quote("c5", 4)
     figure.run()
-    figure.told("c1", Update("s", 7, {"x": 30}))
+    figure.step_of("c1", Update("s", 7, {"x": 30}))
     figure.quote("c5", 4)
     figure.run()
     versions = [getattr(each, "matches", None) for each in figure.received["c1"]]

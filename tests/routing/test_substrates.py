@@ -1,16 +1,20 @@
-"""Whatever finds the filters that an event matches finds the same ones."""
+"""All substrates find the same filters for an event."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from support.moving_strategies import events_at, moving_filters, moving_lines, origins, standing
-from support.small_parts import small_parts
+from support.evolving_strategies import (
+    events_at,
+    filters_of_time,
+    linear_filters,
+    origins,
+    wanted_filter,
+)
+from support.small_parts import small_matcher
 from support.strategies import filters
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
@@ -23,7 +27,8 @@ from tidegate.matching.poset.coverage import FILTERS
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
-from tidegate.routing.forwarding import Forwarding, NamedAsker
+from tidegate.routing.askers import NamedAsker
+from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Client
 from tidegate.routing.substrates import (
     SUBSTRATES,
@@ -36,11 +41,17 @@ from tidegate.routing.substrates import (
 SECOND = 1_000_000
 
 
-class Several:
-    """Tells several substrates of the same nodes."""
+class AllSubstrates:
+    """All substrates, with the same nodes."""
 
     def __init__(self, poset: Poset[WantedFilter]) -> None:
-        self.all: dict[str, Substrate] = {name: substrate(name)(poset) for name in SUBSTRATES}
+        # With small sizes, so that the few filters of these tests are laid out as many would be.
+        self.all: dict[str, Substrate] = {
+            name: PosetSubstrate(poset)
+            if name == "poset"
+            else MatcherSubstrate(small_matcher(name))
+            for name in SUBSTRATES
+        }
 
     def add(self, node: PosetNode[WantedFilter]) -> None:
         for each in self.all.values():
@@ -54,8 +65,8 @@ class Several:
         for each in self.all.values():
             each.change(node)
 
-    def found(self, event: Event) -> dict[str, Numbers]:
-        """The numbers of the nodes that each finds."""
+    def matching(self, event: Event) -> dict[str, Numbers]:
+        """The numbers of the nodes that each substrate finds."""
         return {
             name: tuple(sorted(node.number for node in each.matching(event)))
             for name, each in self.all.items()
@@ -69,45 +80,38 @@ def by_all(*numbers: int) -> dict[str, Numbers]:
     return dict.fromkeys(SUBSTRATES, numbers)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def parts() -> Iterator[None]:
-    """As few subscriptions as these are laid out as many would be."""
-    with small_parts():
-        yield
-
-
-still_ones: st.SearchStrategy[WantedFilter] = filters
-moving_ones: st.SearchStrategy[WantedFilter] = st.builds(
-    standing, moving_lines | moving_filters, origins
+static_filters: st.SearchStrategy[WantedFilter] = filters
+evolving_filters: st.SearchStrategy[WantedFilter] = st.builds(
+    wanted_filter, linear_filters | filters_of_time, origins
 )
-claims = st.builds(NamedAsker, st.just(Client("ann")), st.sampled_from("abcde"))
+named_askers = st.builds(NamedAsker, st.just(Client("ann")), st.sampled_from("abcde"))
 
 
 class Churn(RuleBasedStateMachine):
-    """A table of filters that come, change and go, and every substrate there is."""
+    """A table of filters that are added, updated and removed, with all substrates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.table: Forwarding[WantedFilter] = Forwarding(FILTERS, lambda _node: ())
-        self.several = Several(self.table.poset)
-        self.table.listener = self.several
+        self.substrates = AllSubstrates(self.table.poset)
+        self.table.listener = self.substrates
 
-    @rule(claim=claims, item=still_ones | moving_ones)
-    def put(self, claim: NamedAsker, item: WantedFilter) -> None:
-        self.table.claim(claim, item)
+    @rule(asker=named_askers, item=static_filters | evolving_filters)
+    def put(self, asker: NamedAsker, item: WantedFilter) -> None:
+        self.table.set_named(asker, item)
 
-    @rule(claim=claims, data=st.data())
-    def change_values(self, claim: NamedAsker, data: st.DataObject) -> None:
+    @rule(asker=named_askers, data=st.data())
+    def change_values(self, asker: NamedAsker, data: st.DataObject) -> None:
         """Most updates are of this kind: the same structure, other values."""
         low, high = data.draw(st.tuples(st.integers(-2, 4), st.sampled_from([0, 1.5, 3, "b"])))
         text = data.draw(st.sampled_from(["a > {0} and b <= {1}", "a between {0} - t and {1} + t"]))
         if isinstance(high, str):
             text = text.replace("{1} + t", "7 + t").replace("{1}", "'b'")
-        self.table.claim(claim, standing(parse(text.format(low, high)), SECOND))
+        self.table.set_named(asker, wanted_filter(parse(text.format(low, high)), SECOND))
 
-    @rule(claim=claims)
-    def take(self, claim: NamedAsker) -> None:
-        self.table.release(claim)
+    @rule(asker=named_askers)
+    def take(self, asker: NamedAsker) -> None:
+        self.table.cancel_named(asker)
 
     @rule(
         time_us=st.sampled_from([0, 1, SECOND, 3 * SECOND, 61 * SECOND, -2 * SECOND]),
@@ -117,7 +121,7 @@ class Churn(RuleBasedStateMachine):
         nodes = list(self.table.poset)
         event = data.draw(events_at(time_us, *(node.item for node in nodes)))
         exact = sorted(node.number for node in nodes if node.item.matches(event))
-        assert self.several.found(event) == by_all(*exact)
+        assert self.substrates.matching(event) == by_all(*exact)
 
 
 Churn.TestCase.settings = settings(
@@ -141,25 +145,25 @@ def at(second: float, **attributes: object) -> Event:
 
 
 @pytest.mark.parametrize("evolve", [None, Lazy(), Periodic(4.0), Cached(4.0)])
-def test_the_poset_goes_by_estimates_where_the_subscriber_says_so(
+def test_the_poset_uses_estimates_if_the_evolve_mode_allows_them(
     evolve: Periodic | Cached | Lazy | None,
 ) -> None:
     poset = Poset(FILTERS)
-    several = Several(poset)
+    substrates = AllSubstrates(poset)
     node = poset.insert(EvolvingFilter(parse("x between t - 1 and t + 1"), 0, evolve))
-    several.add(node)
+    substrates.add(node)
     matched, near, far = at(0, x=1), at(0, x=3), at(0, x=99)
-    assert several.found(matched) == by_all(0)
+    assert substrates.matching(matched) == by_all(0)
     estimated = (0,) if isinstance(evolve, Periodic | Cached) else ()
-    assert several.found(near) == {**by_all(), "poset": estimated}
-    assert several.found(far) == by_all()
+    assert substrates.matching(near) == {**by_all(), "poset": estimated}
+    assert substrates.matching(far) == by_all()
 
 
-def test_a_node_that_begins_to_move_and_stops() -> None:
+def test_a_node_whose_filter_evolves_for_a_while() -> None:
     poset = Poset(FILTERS)
-    several = Several(poset)
+    substrates = AllSubstrates(poset)
     node = poset.insert(parse("x < 1"))
-    several.add(node)
+    substrates.add(node)
     for item, matched, other in (
         (EvolvingFilter(parse("x < t"), 0), 4, 6),
         (EvolvingFilter(parse("x < t + 2"), 0), 6, 8),
@@ -169,58 +173,58 @@ def test_a_node_that_begins_to_move_and_stops() -> None:
         (parse("x < 3"), 2, 4),
     ):
         assert poset.rebind(node, item) is node
-        several.change(node)
-        assert several.found(at(5, x=matched)) == by_all(node.number)
-        assert several.found(at(5, x=other)) == by_all()
-    several.remove(node)
-    assert several.found(at(5, x=2)) == {**by_all(), "poset": (0,)}
+        substrates.change(node)
+        assert substrates.matching(at(5, x=matched)) == by_all(node.number)
+        assert substrates.matching(at(5, x=other)) == by_all()
+    substrates.remove(node)
+    assert substrates.matching(at(5, x=2)) == {**by_all(), "poset": (0,)}
 
 
-class Counted(NaiveMatcher):
-    """Counts what is done to it."""
+class RecordingMatcher(NaiveMatcher):
+    """Records how it is changed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.done: list[str] = []
+        self.changes: list[str] = []
 
     def add(self, subscriptions) -> None:  # type: ignore[no-untyped-def]
-        self.done.append("add")
+        self.changes.append("add")
         super().add(subscriptions)
 
     def remove(self, id: str) -> None:
-        self.done.append("remove")
+        self.changes.append("remove")
         super().remove(id)
 
     def update(self, id, parameters) -> None:  # type: ignore[no-untyped-def]
-        self.done.append(f"update {dict(parameters)}")
+        self.changes.append(f"update {dict(parameters)}")
         super().update(id, parameters)
 
 
 def test_values_are_written_in_place_where_the_structure_stays() -> None:
-    matcher = Counted()
-    found = MatcherSubstrate(matcher)
+    matcher = RecordingMatcher()
+    by_matcher = MatcherSubstrate(matcher)
     poset = Poset(FILTERS)
     node = poset.insert(parse("price < 10 and symbol = 'IBM'"))
-    found.add(node)
+    by_matcher.add(node)
     poset.rebind(node, parse("price < 30 and symbol = 'IBM'"))
-    found.change(node)
-    assert matcher.done == ["add", "update {'c0': 30}"]
+    by_matcher.change(node)
+    assert matcher.changes == ["add", "update {'c0': 30}"]
     poset.rebind(node, parse("price < 30"))
-    found.change(node)
-    assert matcher.done[2:] == ["remove", "add"]
-    assert found.matching(at(0, price=29)) == [node]
+    by_matcher.change(node)
+    assert matcher.changes[2:] == ["remove", "add"]
+    assert by_matcher.matching(at(0, price=29)) == [node]
 
 
-def test_what_moves_has_values_that_are_written_in_place_too() -> None:
+def test_values_of_evolving_filters_are_written_in_place_too() -> None:
     matcher = ColumnarMatcher()
-    found = MatcherSubstrate(matcher)
+    by_matcher = MatcherSubstrate(matcher)
     poset = Poset(FILTERS)
     node = poset.insert(EvolvingFilter(parse("x < 3 + t"), 10 * SECOND))
-    found.add(node)
-    assert found.matching(at(12, x=4)) == [node]
-    assert found.matching(at(5, x=2)) == [node]  # as it began
-    assert found.matching(at(5, x=4)) == []
+    by_matcher.add(node)
+    assert by_matcher.matching(at(12, x=4)) == [node]
+    assert by_matcher.matching(at(5, x=2)) == [node]  # as it began
+    assert by_matcher.matching(at(5, x=4)) == []
     poset.rebind(node, EvolvingFilter(parse("x < 1 + t"), 10 * SECOND))
-    found.change(node)
-    assert found.matching(at(12, x=4)) == []
-    assert found.matching(at(12, x=2)) == [node]
+    by_matcher.change(node)
+    assert by_matcher.matching(at(12, x=4)) == []
+    assert by_matcher.matching(at(12, x=2)) == [node]

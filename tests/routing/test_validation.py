@@ -1,4 +1,4 @@
-"""What brokers take; that refusals change nothing is in test_bad_input.py."""
+"""Validation of requests; that refused ones change nothing is in test_bad_input.py."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
 from tidegate.matching.subscription import Subscription
-from tidegate.routing.checks import (
+from tidegate.routing.messages import Publication, Stamp, Subscribe, Update
+from tidegate.routing.validation import (
     check_filter,
     check_pattern,
-    check_standing,
-    check_times,
+    check_publication_times,
+    check_wanted_filter,
     checked_advertisement,
-    checked_named,
+    checked_named_subscription,
     checked_subscription,
     is_time_us,
-    too_large,
-    updated,
+    size_problem,
+    updated_subscription,
 )
-from tidegate.routing.messages import Publication, Stamp, Subscribe, Update
 
 
-def test_texts_are_read() -> None:
+def test_texts_are_parsed() -> None:
     assert str(checked_subscription("x < 1", DEFAULT_LIMITS)) == "x < 1"
     assert checked_subscription("x < 1", DEFAULT_LIMITS) == parse("x < 1")
     pattern = parse_pattern("x < 1 then x > 2")
     assert checked_subscription("x < 1 then x > 2", DEFAULT_LIMITS) == pattern
-    offered = parse_advertisement("x > 0")
-    assert checked_advertisement("x > 0", DEFAULT_LIMITS).equals(offered)
-    assert checked_advertisement(offered, DEFAULT_LIMITS) is offered
+    advertisement = parse_advertisement("x > 0")
+    assert checked_advertisement("x > 0", DEFAULT_LIMITS).equals(advertisement)
+    assert checked_advertisement(advertisement, DEFAULT_LIMITS) is advertisement
 
 
-def test_what_is_no_text_of_a_filter_shows_the_place() -> None:
+def test_a_text_that_does_not_parse_shows_the_place() -> None:
     with pytest.raises(FilterError, match=r"\^"):
         checked_subscription("x <", DEFAULT_LIMITS)
 
@@ -67,11 +67,11 @@ LARGE = {
 
 
 @pytest.mark.parametrize("text", LARGE)
-def test_what_is_over_a_limit_is_refused_whoever_made_it(text: str) -> None:
+def test_filters_and_advertisements_over_a_limit(text: str) -> None:
     limits, reason = LARGE[text]
     for item in (parse(text), parse_advertisement(text)):
-        assert reason in str(too_large(item, limits))
-        assert too_large(item, DEFAULT_LIMITS) is None
+        assert reason in str(size_problem(item, limits))
+        assert size_problem(item, DEFAULT_LIMITS) is None
     for wanted in (parse(text), Pattern((parse("x = 1"), parse(text)))):
         with pytest.raises(RoutingError, match=reason):
             checked_subscription(wanted, limits)
@@ -79,55 +79,64 @@ def test_what_is_over_a_limit_is_refused_whoever_made_it(text: str) -> None:
         checked_advertisement(parse_advertisement(text), limits)
 
 
-def test_what_counts_is_the_text_as_brokers_write_it() -> None:
+def test_the_length_is_that_of_the_text_as_brokers_write_it() -> None:
     """Otherwise the neighbours would refuse what a broker has taken."""
     with pytest.raises(RoutingError, match="has 5 characters; at most 4 are taken"):
         checked_subscription("x<1", Limits(length_chars_max=4))
 
 
-def test_other_things() -> None:
-    with pytest.raises(RoutingError, match="a subscription has a filter, not int"):
+def test_other_types() -> None:
+    with pytest.raises(RoutingError, match="a subscription needs a filter, not int"):
         check_filter(1, DEFAULT_LIMITS)
     with pytest.raises(RoutingError, match="an advertisement is needed, not Filter"):
         checked_advertisement(parse("x = 1"), DEFAULT_LIMITS)
-    with pytest.raises(RoutingError, match="has its time of publication"):
-        check_times([Publication(Event.of({"x": 1}), Stamp("b", 0, 1), "ann")])
+    with pytest.raises(RoutingError, match="must have its time of publication"):
+        check_publication_times([Publication(Event.of({"x": 1}), Stamp("b", 0, 1), "ann")])
 
 
-# -- subscriptions with a name ------------------------------------------------------------------
+# -- named subscriptions ------------------------------------------------------------------------
 
 
-def test_what_has_a_name_may_have_parameters_and_move() -> None:
+def test_a_named_subscription_may_have_parameters_and_evolve() -> None:
     request = Subscribe("x < :n + t and y = :m", "s", {"n": 1}, Lazy(), version=4)
-    subscription, version = checked_named(request, 7, DEFAULT_LIMITS)
+    subscription, version = checked_named_subscription(request, 7, DEFAULT_LIMITS)
     assert version == 4
     assert subscription == Subscription(
         "s", parse("x < :n + t and y = :m"), {"n": 1}, since=7, origin=7, evolve=Lazy()
     )
-    earlier, _ = checked_named(replace(request, origin_us=3), 7, DEFAULT_LIMITS)
+    earlier, _ = checked_named_subscription(replace(request, origin_us=3), 7, DEFAULT_LIMITS)
     assert (earlier.since, earlier.origin) == (3, 3)
 
 
-def test_what_stands_still_is_there_for_events_of_any_time() -> None:
-    subscription, _ = checked_named(Subscribe("x < :n", "s", {"n": None}), 7, DEFAULT_LIMITS)  # type: ignore[dict-item]
+def test_a_static_subscription_is_in_force_for_events_of_any_time() -> None:
+    request = Subscribe("x < :n", "s", {"n": None})  # type: ignore[dict-item]
+    subscription, _ = checked_named_subscription(request, 7, DEFAULT_LIMITS)
     assert (subscription.since, subscription.origin) == (None, 7)
     assert subscription.parameters == {}
 
 
 def test_a_change_of_the_whole_filter_keeps_the_origin() -> None:
-    subscription, _ = checked_named(Subscribe("x < :n", "s", {"n": 5}), 7, DEFAULT_LIMITS)
-    moving = updated(subscription, Update("s", 2, {"m": 6}, "x < :n + t * :m"), DEFAULT_LIMITS)
-    assert (moving.since, moving.origin, moving.parameters) == (7, 7, {"n": 5, "m": 6})
-    still = updated(moving, Update("s", 3, {"m": None}, "y = :m and z = 1"), DEFAULT_LIMITS)
-    assert (still.since, still.origin, still.parameters) == (None, 7, {})
+    subscription, _ = checked_named_subscription(
+        Subscribe("x < :n", "s", {"n": 5}), 7, DEFAULT_LIMITS
+    )
+    evolving = updated_subscription(
+        subscription, Update("s", 2, {"m": 6}, "x < :n + t * :m"), DEFAULT_LIMITS
+    )
+    assert (evolving.since, evolving.origin, evolving.parameters) == (7, 7, {"n": 5, "m": 6})
+    static = updated_subscription(
+        evolving, Update("s", 3, {"m": None}, "y = :m and z = 1"), DEFAULT_LIMITS
+    )
+    assert (static.since, static.origin, static.parameters) == (None, 7, {})
     with pytest.raises(UnresolvedError, match="has no parameter :n; it has :m"):
-        updated(still, Update("s", 4, {"n": 5}), DEFAULT_LIMITS)
+        updated_subscription(static, Update("s", 4, {"n": 5}), DEFAULT_LIMITS)
 
 
-def test_limits_count_for_changes_too() -> None:
-    subscription, _ = checked_named(Subscribe("x < 1", "s"), 7, DEFAULT_LIMITS)
+def test_limits_count_for_updates_too() -> None:
+    subscription, _ = checked_named_subscription(Subscribe("x < 1", "s"), 7, DEFAULT_LIMITS)
     with pytest.raises(FilterLimitError, match="at most 5"):
-        updated(subscription, Update("s", 2, filter="x < 100"), Limits(length_chars_max=5))
+        updated_subscription(
+            subscription, Update("s", 2, filter="x < 100"), Limits(length_chars_max=5)
+        )
 
 
 @pytest.mark.parametrize("time_us", [0, -62_135_596_800_000_000, 253_402_300_799_999_999])
@@ -140,5 +149,5 @@ def test_times_in_microseconds(time_us: int) -> None:
 @pytest.mark.parametrize(
     "wanted", [parse("x < 1"), EvolvingFilter(parse("x < t + now()"), 0, Lazy())]
 )
-def test_what_may_stand_in_tables(wanted: WantedFilter) -> None:
-    check_standing(wanted, DEFAULT_LIMITS)
+def test_filters_that_a_neighbour_may_ask_for(wanted: WantedFilter) -> None:
+    check_wanted_filter(wanted, DEFAULT_LIMITS)

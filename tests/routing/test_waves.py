@@ -1,4 +1,4 @@
-"""When a wave is back, everyone has done what was sent before it."""
+"""When a wave is back, all brokers have handled what was sent before it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TREE = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
 RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c")]
 
 
-def start(network: Network, broker: str, news: list[str]) -> None:
-    """Start a wave; it says in the news that it is back."""
+def start(network: Network, broker: str, back: list[str]) -> None:
+    """Start a wave; its broker is appended to ``back`` when it is back."""
 
-    def back() -> Outgoing:
-        news.append(broker)
+    def done() -> Outgoing:
+        back.append(broker)
         return []
 
-    network.take(broker, network.brokers[broker].start_wave(back))
+    network.take(broker, network.brokers[broker].start_wave(done))
 
 
 def is_wanted_everywhere(network: Network) -> bool:
@@ -39,53 +39,53 @@ def test_what_was_sent_before_is_in_force_when_the_wave_is_back(
 ) -> None:
     random = Random(seed)
     network = Network(links, architecture=architecture)
-    news: list[str] = []
+    back: list[str] = []
     network.subscribe("a", "ann", "x > 1")
-    start(network, "a", news)
-    while not news:
+    start(network, "a", back)
+    while not back:
         assert network.step(random)
     assert is_wanted_everywhere(network)
     network.run()
-    assert news == ["a"]
+    assert back == ["a"]
     assert all(len(broker.waves) == 0 for broker in network.brokers.values())
 
 
 def test_a_broker_alone_is_done_at_once() -> None:
     network = Network([])
     network.add("a")
-    news: list[str] = []
-    start(network, "a", news)
-    assert news == ["a"]
+    back: list[str] = []
+    start(network, "a", back)
+    assert back == ["a"]
 
 
 def test_waves_of_several_brokers_do_not_mix() -> None:
     network = Network(TREE)
-    news: list[str] = []
+    back: list[str] = []
     for name in ("a", "e", "a"):
-        start(network, name, news)
+        start(network, name, back)
     network.run(Random(5))
-    assert sorted(news) == ["a", "a", "e"]
+    assert sorted(back) == ["a", "a", "e"]
 
 
-def test_nobody_waits_for_a_neighbour_that_is_gone() -> None:
+def test_a_wave_does_not_wait_for_a_lost_neighbour() -> None:
     network = Network(TREE)
-    news: list[str] = []
-    start(network, "a", news)
+    back: list[str] = []
+    start(network, "a", back)
     network.step()  # b has it, and has passed it on
     network.cut("b", "d")
     network.run()
-    assert news == ["a"]
+    assert back == ["a"]
     assert all(len(broker.waves) == 0 for broker in network.brokers.values())
 
 
-def test_a_wave_whose_sender_is_gone_is_forgotten() -> None:
+def test_a_wave_whose_sender_is_lost_is_forgotten() -> None:
     network = Network(TREE)
-    news: list[str] = []
-    start(network, "a", news)
+    back: list[str] = []
+    start(network, "a", back)
     network.step()
     network.cut("a", "b")
     network.run()
-    assert news == ["a"]  # nobody is left to wait for
+    assert back == ["a"]  # nobody is left to wait for
     assert all(len(broker.waves) == 0 for broker in network.brokers.values())
 
 

@@ -11,7 +11,7 @@ MINUTES_US = 600_000_000
 
 
 @pytest.mark.parametrize("bursts", [None, Bursts()])
-def test_the_mean_rate_is_what_was_asked_for(bursts: Bursts | None) -> None:
+def test_the_mean_rate(bursts: Bursts | None) -> None:
     times = list(takewhile(lambda us: us < MINUTES_US, arrivals(Random(1), 50.0, bursts)))
     assert 0.9 < len(times) / (50 * 600) < 1.1
     assert times == sorted(times)
@@ -26,5 +26,5 @@ def test_bursts_have_silence_between_them() -> None:
     assert longest_gap_us(Bursts()) > 3_000_000
 
 
-def test_a_rate_of_nothing_has_no_times() -> None:
+def test_a_rate_of_0_has_no_arrivals() -> None:
     assert list(arrivals(Random(1), 0.0)) == []

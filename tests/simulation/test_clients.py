@@ -4,7 +4,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.routing import messages as m
-from tidegate.simulation.clients import Interest, SimulatedSubscriber, Tally
+from tidegate.simulation.clients import ExpectedDeliveries, SimulatedSubscriber, Tally
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.workloads import WORKLOADS, ClientPlan, Demand
 from tidegate.simulation.world import World
@@ -13,8 +13,8 @@ CHAIN = generate("chain", 2)
 
 
 def subscriber(tally: Tally, service_us: int) -> SimulatedSubscriber:
-    (plan,) = ClientPlan(WORKLOADS["zipf"], Demand(subscribers=1), CHAIN, 1).subscribers()
-    return SimulatedSubscriber(plan, World(CHAIN, "flooding"), tally, service_us)
+    (schedule,) = ClientPlan(WORKLOADS["zipf"], Demand(subscribers=1), CHAIN, 1).subscribers()
+    return SimulatedSubscriber(schedule, World(CHAIN, "flooding"), tally, service_us)
 
 
 def delivery(published_us: int) -> m.Deliver:
@@ -22,7 +22,7 @@ def delivery(published_us: int) -> m.Deliver:
     return m.Deliver(m.Publication(event, m.Stamp("b0", 0, 1), "p0"))
 
 
-def test_the_queue_of_a_slow_consumer_grows() -> None:
+def test_the_queue_of_a_slow_subscriber_grows() -> None:
     tally = Tally()
     slow = subscriber(tally, service_us=1_000)
     for now_us in (0, 100, 200, 300, 10_000):
@@ -31,14 +31,14 @@ def test_the_queue_of_a_slow_consumer_grows() -> None:
     assert tally.backlog_max == 4
 
 
-def test_a_quick_one_has_no_queue() -> None:
+def test_a_fast_subscriber_has_no_queue() -> None:
     tally = Tally()
     quick = subscriber(tally, service_us=0)
     quick.receive(delivery(5), 25)
     assert (list(tally.delays_us), tally.backlog_max) == ([20], 0)
 
 
-def test_what_it_does_not_want_is_spurious_and_refusals_are_counted() -> None:
+def test_spurious_deliveries_and_refusals_are_counted() -> None:
     tally = Tally()
     client = subscriber(tally, 0)
     client.receive(delivery(0), 0)
@@ -46,12 +46,12 @@ def test_what_it_does_not_want_is_spurious_and_refusals_are_counted() -> None:
     assert (tally.spurious, tally.refused) == (1, 1)
 
 
-def test_interest_counts_those_who_want_an_event() -> None:
-    interest = Interest()
+def test_expected_deliveries() -> None:
+    expected = ExpectedDeliveries()
     for text in ("x = 1", "x = 1", "x < 5", "x = 2"):
-        interest.add(parse(text))
-    assert interest.count(Event.of({"x": 1})) == 3
-    interest.remove(parse("x = 1"))
-    assert interest.count(Event.of({"x": 1})) == 2
-    interest.remove(parse("x = 1"))
-    assert interest.count(Event.of({"x": 1})) == 1
+        expected.add(parse(text))
+    assert expected.count(Event.of({"x": 1})) == 3
+    expected.remove(parse("x = 1"))
+    assert expected.count(Event.of({"x": 1})) == 2
+    expected.remove(parse("x = 1"))
+    assert expected.count(Event.of({"x": 1})) == 1

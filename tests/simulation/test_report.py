@@ -7,7 +7,7 @@ from tidegate.simulation.clients import Tally
 from tidegate.simulation.drawing.loads import loads_from_json
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.report import Delays, delays_of
-from tidegate.simulation.scenario import Scenario, Simulation, Slowness
+from tidegate.simulation.scenario import Scenario, Simulation, SlowSubscribers
 from tidegate.simulation.workloads import Demand
 
 CHAIN = generate("chain", 3)
@@ -15,12 +15,12 @@ SCENARIO = Scenario(
     CHAIN,
     demand=Demand(publishers=2, subscribers=40, duration_s=1.0),
     processor_us=500,
-    slow=Slowness(40, 50_000),
+    slow=SlowSubscribers(40, 50_000),
 )
 REPORT = Simulation(SCENARIO).run()
 
 
-def test_lines_for_a_reader() -> None:
+def test_lines() -> None:
     lines = dict(line.split(maxsplit=1) for line in REPORT.lines())
     assert lines["overlay"] == "chain, 3 brokers, 2 links"
     assert lines["run"] == "subscription routing, zipf workload, seed 0"
@@ -28,15 +28,15 @@ def test_lines_for_a_reader() -> None:
     assert lines["backlog"].startswith("up to ")
     assert "(queue " in lines["and"]
     assert "requests" not in lines
-    hurt = replace(REPORT, unheard=3)
-    assert any("0 refused, 3 to brokers that were down" in line for line in hurt.lines())
+    with_crash = replace(REPORT, unheard=3)
+    assert any("0 refused, 3 to brokers that were down" in line for line in with_crash.lines())
 
 
-def test_json_has_it_all() -> None:
-    made = json.loads(REPORT.to_json())
-    assert made["kinds"]["Publish"] == made["published"] == REPORT.published
-    assert [each["name"] for each in made["loads"]] == [each.name for each in REPORT.loads]
-    assert set(made["delays"]) == {"median_ms", "p99_ms", "max_ms"}
+def test_json() -> None:
+    record = json.loads(REPORT.to_json())
+    assert record["kinds"]["Publish"] == record["published"] == REPORT.published
+    assert [each["name"] for each in record["loads"]] == [each.name for each in REPORT.loads]
+    assert set(record["delays"]) == {"median_ms", "p99_ms", "max_ms"}
 
 
 def test_loads_are_what_pictures_read() -> None:

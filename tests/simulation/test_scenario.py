@@ -6,31 +6,26 @@ from itertools import product
 
 import pytest
 
-from tidegate.errors import RoutingError
+from tidegate.errors import RoutingError, SimulationError
 from tidegate.language.events import Event
 from tidegate.routing import messages as m
-from tidegate.routing.messages import Client, Message
+from tidegate.routing.messages import Client
 from tidegate.simulation.faults import Fault
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.scenario import (
+    PROGRESS_STEPS,
     ROUTINGS,
     SEMANTICS,
-    SLICES,
     Scenario,
     Simulation,
-    Slowness,
+    SlowSubscribers,
     strategy_name,
 )
 from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES
 from tidegate.simulation.workloads import WORKLOADS, Demand
-from tidegate.simulation.world import Weather
+from tidegate.simulation.world import SilentClient, Weather
 
 SMALL = Demand(publishers=4, subscribers=30, rate_per_s=50.0, duration_s=2.0)
-
-
-class Nobody:
-    def receive(self, message: Message, now_us: int) -> None:
-        pass
 
 
 def scenario(topology: str = "random-graph", **more: object) -> Scenario:
@@ -46,7 +41,7 @@ def scenario(topology: str = "random-graph", **more: object) -> Scenario:
         if routing != "hierarchy" or topology in ("centralized", "hierarchy")
     ],
 )
-def test_all_that_is_wanted_is_delivered(topology: str, routing: str) -> None:
+def test_all_expected_deliveries_are_made(topology: str, routing: str) -> None:
     report = Simulation(scenario(topology, routing=routing)).run()
     assert report.delivered == report.wanted > 50
     assert (report.spurious, report.refused, report.unheard) == (0, 0, 0)
@@ -82,36 +77,40 @@ def test_the_semantics_can_be_chosen(routing: str) -> None:
     assert hints.delivered == advertised.delivered == advertised.wanted
 
 
-def test_what_was_not_advertised_is_not_delivered() -> None:
+def test_an_event_that_was_not_advertised_is_refused() -> None:
     simulation = Simulation(scenario(semantics="advertisement"))
     stranger = Client("stranger")
     simulation.run()
-    before = dict(simulation.world.kinds)
-    simulation.world.admit(stranger, Nobody(), "b0")
+    before = dict(simulation.world.arrived_by_type)
+    simulation.world.admit(stranger, SilentClient(), "b0")
     simulation.world.request(stranger, m.Publish(Event.of({"topic": "t0", "level": 99})))
     simulation.world.run()
-    new = {kind for kind, count in simulation.world.kinds.items() if count != before.get(kind, 0)}
+    new = {
+        each
+        for each, count in simulation.world.arrived_by_type.items()
+        if count != before.get(each, 0)
+    }
     assert new == {m.Publish, m.Refused}
 
 
-def test_a_semantics_that_does_not_go_with_the_routing() -> None:
-    with pytest.raises(RoutingError, match="'advertisement' delivers only what was advertised"):
+def test_a_semantics_that_the_routing_does_not_support() -> None:
+    with pytest.raises(RoutingError, match="'advertisement' delivers only advertised events"):
         Simulation(scenario(routing="advertisement", semantics="subscription"))
 
 
-def test_links_that_delay_and_repeat_lose_nothing() -> None:
-    """A transport that carries a message twice is found out at the other end of the link."""
-    still, rough = (
+def test_random_delays_and_duplicates_lose_nothing() -> None:
+    """A duplicate is detected at the other end of the link."""
+    calm, rough = (
         Simulation(scenario(weather=each)).run() for each in (Weather(), Weather(90_000, 0.5))
     )
-    assert rough.delivered == rough.wanted == still.delivered
+    assert rough.delivered == rough.wanted == calm.delivered
     assert rough.delays is not None
-    assert still.delays is not None
-    assert rough.delays.median_ms > still.delays.median_ms
-    assert rough.kinds["Notify"] == still.kinds["Notify"]
+    assert calm.delays is not None
+    assert rough.delays.median_ms > calm.delays.median_ms
+    assert rough.kinds["Notify"] == calm.kinds["Notify"]
 
 
-def test_flooding_sends_in_vain_and_subscriptions_do_not() -> None:
+def test_only_flooding_sends_events_in_vain() -> None:
     flooding, subscription = (
         Simulation(scenario(routing=routing)).run() for routing in ("flooding", "subscription")
     )
@@ -119,7 +118,7 @@ def test_flooding_sends_in_vain_and_subscriptions_do_not() -> None:
     assert flooding.kinds["Notify"] > subscription.kinds["Notify"]
 
 
-def test_brokers_that_take_time_have_queues_and_delays() -> None:
+def test_slow_brokers_have_queues_and_delays() -> None:
     quick, slow = (Simulation(scenario(processor_us=cost)).run() for cost in (0, 20_000))
     assert quick.delays is not None
     assert slow.delays is not None
@@ -129,9 +128,14 @@ def test_brokers_that_take_time_have_queues_and_delays() -> None:
     assert slow.delivered == slow.wanted
 
 
-def test_slow_consumers_have_a_backlog() -> None:
-    report = Simulation(scenario(slow=Slowness(30, 500_000))).run()
+def test_slow_subscribers_have_a_backlog() -> None:
+    report = Simulation(scenario(slow=SlowSubscribers(30, 500_000))).run()
     assert report.backlog_max > 1
+
+
+def test_there_cannot_be_more_slow_subscribers_than_subscribers() -> None:
+    with pytest.raises(SimulationError, match="31 slow subscribers, but there are only 30 subscr"):
+        scenario(slow=SlowSubscribers(31, 1_000))
 
 
 def test_churn_changes_subscriptions() -> None:
@@ -139,25 +143,27 @@ def test_churn_changes_subscriptions() -> None:
     assert report.kinds["Unsubscribe"] == report.kinds["Subscribe"] - 30 > 5
 
 
-def test_clients_of_a_broker_that_comes_back_say_again_what_they_want() -> None:
+def test_clients_of_a_restarted_broker_subscribe_again() -> None:
     demand = replace(SMALL, publishers=8, duration_s=10.0, rate_per_s=20.0)
     crash = Fault(("b0",), 1_000_000, 2_000_000)
-    hurt = Simulation(scenario("tree", demand=demand, faults=(crash,))).run()
-    gone = Simulation(scenario("tree", demand=demand, faults=(replace(crash, end_us=None),))).run()
-    assert gone.delivered < hurt.delivered < hurt.wanted == gone.wanted
-    assert gone.unheard > hurt.unheard > 0
+    restarted = Simulation(scenario("tree", demand=demand, faults=(crash,))).run()
+    stopped = Simulation(
+        scenario("tree", demand=demand, faults=(replace(crash, end_us=None),))
+    ).run()
+    assert stopped.delivered < restarted.delivered < restarted.wanted == stopped.wanted
+    assert stopped.unheard > restarted.unheard > 0
 
 
-def test_progress_and_the_setting_of_the_collector() -> None:
+def test_progress_is_reported_and_the_garbage_collector_reset() -> None:
     before = gc.get_threshold()
     steps: list[int] = []
     Simulation(scenario()).run(steps.append)
-    assert sum(steps) == SLICES
-    assert steps[0] == 0  # it is shown also while clients subscribe
+    assert sum(steps) == PROGRESS_STEPS
+    assert steps[0] == 0  # also while clients subscribe
     assert gc.get_threshold() == before
 
 
-def test_nobody_and_nothing() -> None:
+def test_a_run_without_clients() -> None:
     report = Simulation(scenario(demand=Demand(0, 0, 0.0, 0.0))).run()
     assert (report.messages, report.delays) == (0, None)
     assert any("none" not in line for line in report.lines())

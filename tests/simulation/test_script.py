@@ -1,4 +1,4 @@
-"""Clients that do what a script says."""
+"""Clients that follow a script."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from tidegate.errors import SimulationError
-from tidegate.matching.json_lines import filled_lines
+from tidegate.matching.json_lines import non_blank_lines
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client
 from tidegate.simulation.faults import parse_crash
 from tidegate.simulation.overlays.generators import generate
+from tidegate.simulation.replay import replay
 from tidegate.simulation.report import Report
 from tidegate.simulation.scenario import Scenario, Simulation
 from tidegate.simulation.script import Script, ScriptAction, read_script
-from tidegate.simulation.trace import Trace, replay
+from tidegate.simulation.trace import Trace
 from tidegate.simulation.workloads import Demand
 
 CHAIN = generate("chain", 4)
@@ -26,19 +27,19 @@ ANN = Client("ann")
 
 def script_of(*records: dict[str, Any]) -> Script:
     lines = [json.dumps(record).encode() for record in records]
-    return read_script(filled_lines(lines), CHAIN)
+    return read_script(non_blank_lines(lines), CHAIN)
 
 
-def act(at: str, client: str, do: str, **more: object) -> dict[str, Any]:
+def action(at: str, client: str, do: str, **more: object) -> dict[str, Any]:
     return {"at": at, "client": client, "do": do, **more}
 
 
-ASKED = act("0s", "ann", "subscribe", broker="b0", filter="x > 0")
-PUBLISHED = [act(f"{n}s", "bob", "publish", broker="b3", event={"x": n}) for n in range(1, 6)]
+SUBSCRIBED = action("0s", "ann", "subscribe", broker="b0", filter="x > 0")
+PUBLISHED = [action(f"{n}s", "bob", "publish", broker="b3", event={"x": n}) for n in range(1, 6)]
 
 
 def subscribed(**more: object) -> dict[str, Any]:
-    return {**ASKED, **more}
+    return {**SUBSCRIBED, **more}
 
 
 def run(*records: dict[str, Any], **more: Any) -> Report:
@@ -47,23 +48,25 @@ def run(*records: dict[str, Any], **more: Any) -> Report:
     return Simulation(Scenario(CHAIN, demand=demand, script=script, **more)).run()
 
 
-def told(report: Report, client: str = "ann") -> list[tuple[str, str, object]]:
+def outputs(report: Report, client: str = "ann") -> list[tuple[str, str, object]]:
     return [
         (each.broker, each.what, each.content)
-        for each in report.happenings
+        for each in report.script_outputs
         if each.client == client
     ]
 
 
-def test_what_a_script_says() -> None:
-    made = script_of(act("2s", "ann", "suspend"), ASKED, act("2s", "ann", "resume", broker="b2"))
-    assert made.acts == (
+def test_the_actions_of_a_script() -> None:
+    script = script_of(
+        action("2s", "ann", "suspend"), SUBSCRIBED, action("2s", "ann", "resume", broker="b2")
+    )
+    assert script.actions == (
         ScriptAction(0, ANN, "b0", m.Subscribe("x > 0")),
         ScriptAction(2_000_000, ANN, "b0", m.Suspend()),
         ScriptAction(2_000_000, ANN, "b2", m.Resume("b0", 1)),
     )
-    assert made.clients == {ANN: "b0"}
-    assert made.duration_s == 2.0
+    assert script.clients == {ANN: "b0"}
+    assert script.duration_s == 2.0
     assert Script(()).duration_s == 0.0
 
 
@@ -71,12 +74,12 @@ def test_a_subscription_with_a_name_is_changed_as_one() -> None:
     report = run(
         subscribed(name="s", filter="x > :least and x < :most", params={"least": 1, "most": 3}),
         *PUBLISHED,
-        act("2500ms", "ann", "update", name="s", params={"least": 3, "most": 9}),
-        act("3500ms", "ann", "update", name="s", filter="x < 0 + 2 * t", params={}),
-        act("4500ms", "ann", "cancel", name="s"),
-        act("4600ms", "ann", "update", name="s", params={}),
+        action("2500ms", "ann", "update", name="s", params={"least": 3, "most": 9}),
+        action("3500ms", "ann", "update", name="s", filter="x < 0 + 2 * t", params={}),
+        action("4500ms", "ann", "cancel", name="s"),
+        action("4600ms", "ann", "update", name="s", params={}),
     )
-    assert told(report) == [
+    assert outputs(report) == [
         ("b0", "in force", "s (version 1)"),
         ("b0", "event", {"x": 2}),
         ("b0", "in force", "s (version 2)"),
@@ -84,57 +87,62 @@ def test_a_subscription_with_a_name_is_changed_as_one() -> None:
         ("b0", "event", {"x": 4}),
         ("b0", "refused", "'ann' has no subscription 's'"),
     ]
-    assert report.happenings[0].line().endswith("s  ann at b0: in force s (version 1)")
+    assert report.script_outputs[0].line().endswith("s  ann at b0: in force s (version 1)")
 
 
-def test_a_filter_that_moves() -> None:
+def test_an_evolving_filter() -> None:
     report = run(subscribed(name="s", filter="x >= t - 1.5", evolve="periodic 1s"), *PUBLISHED)
-    assert [content for _, what, content in told(report) if what == "event"] == [
+    assert [content for _, what, content in outputs(report) if what == "event"] == [
         {"x": n} for n in range(1, 6)
     ]
 
 
 def test_moves_are_counted() -> None:
-    made = script_of(
-        ASKED,
-        act("1s", "ann", "resume", broker="b2"),
-        act("2s", "ann", "resume", broker="b0"),
-        act("3s", "ann", "resume"),
+    script = script_of(
+        SUBSCRIBED,
+        action("1s", "ann", "resume", broker="b2"),
+        action("2s", "ann", "resume", broker="b0"),
+        action("3s", "ann", "resume"),
     )
-    requests = [each.request for each in made.acts[1:]]
+    requests = [each.request for each in script.actions[1:]]
     assert requests == [m.Resume("b0", 1), m.Resume("b2", 2), m.Resume()]
 
 
-def test_events_reach_those_who_asked() -> None:
-    report = run(ASKED, PUBLISHED[0])
-    (happening,) = report.happenings
-    assert (happening.us, happening.client, happening.content) == (1_030_000, "ann", {"x": 1})
+def test_a_delivery_is_recorded() -> None:
+    report = run(SUBSCRIBED, PUBLISHED[0])
+    (output,) = report.script_outputs
+    assert (output.us, output.client, output.content) == (1_030_000, "ann", {"x": 1})
     assert (report.published, report.delivered, report.is_scripted) == (1, 1, True)
     assert report.delays is not None
     assert report.delays.max_ms == 30.0
 
 
 def test_a_client_that_moves_misses_nothing() -> None:
-    away = act("1500ms", "ann", "suspend")
-    back = act("4500ms", "ann", "resume", broker="b2")
-    assert told(run(ASKED, away, back, *PUBLISHED)) == [
+    away = action("1500ms", "ann", "suspend")
+    back = action("4500ms", "ann", "resume", broker="b2")
+    assert outputs(run(SUBSCRIBED, away, back, *PUBLISHED)) == [
         ("b0", "event", {"x": 1}), *(("b2", "event", {"x": n}) for n in range(2, 6)),
     ]  # fmt: skip
 
 
-def test_all_that_clients_are_told() -> None:
+NOT_COVERED = (
+    "'ann' has no subscription that `y = 1` covers; only equal or narrower ones are cancelled"
+)
+
+
+def test_refusals_and_sequences_are_recorded() -> None:
     report = run(
-        act("0s", "ann", "subscribe", broker="b0", filter="x = 1 then x = 2"),
-        act("0s", "ann", "unsubscribe", filter="y = 1"),
+        action("0s", "ann", "subscribe", broker="b0", filter="x = 1 then x = 2"),
+        action("0s", "ann", "unsubscribe", filter="y = 1"),
         *PUBLISHED[:2],
-        act("9s", "ann", "depart"),
+        action("9s", "ann", "depart"),
     )
-    assert told(report) == [
-        ("b0", "refused", "'ann' has no subscription that this covers"),
+    assert outputs(report) == [
+        ("b0", "refused", NOT_COVERED),
         ("b0", "sequence", [{"x": 1}, {"x": 2}]),
     ]
     lines = list(report.lines())
-    assert lines[0] == "   0.000 s  ann at b0: refused 'ann' has no subscription that this covers"
+    assert lines[0] == f"   0.000 s  ann at b0: refused {NOT_COVERED}"
     assert lines[1].endswith(' s  ann at b0: sequence [{"x": 1}, {"x": 2}]')
     assert "run           subscription routing, scripted clients, seed 0" in lines
     assert report.refused == 1
@@ -142,16 +150,18 @@ def test_all_that_clients_are_told() -> None:
 
 def test_advertisements_and_faults() -> None:
     report = run(
-        ASKED,
-        act("0s", "bob", "advertise", broker="b3", filter="x > 0 and x < 3"),
-        act("2500ms", "bob", "unadvertise", filter="x is not null"),
+        SUBSCRIBED,
+        action("0s", "bob", "advertise", broker="b3", filter="x > 0 and x < 3"),
+        action("2500ms", "bob", "unadvertise", filter="x is not null"),
         *PUBLISHED[:3],
         routing="advertisement",
         faults=(parse_crash("b1@1500ms", CHAIN),),
     )
-    assert told(report) == [("b0", "event", {"x": 1})]
-    assert told(report, "bob") == [("b3", "refused", "'bob' has not advertised such an event")]
-    report = run(ASKED, *PUBLISHED[:2], faults=(parse_crash("b3@1500ms", CHAIN),))
+    assert outputs(report) == [("b0", "event", {"x": 1})]
+    assert outputs(report, "bob") == [
+        ("b3", "refused", "'bob' has not advertised such an event; advertise it first")
+    ]
+    report = run(SUBSCRIBED, *PUBLISHED[:2], faults=(parse_crash("b3@1500ms", CHAIN),))
     assert (report.delivered, report.unheard) == (1, 1)
 
 
@@ -159,8 +169,8 @@ def test_a_trace_of_a_script_can_be_replayed() -> None:
     lines: list[str] = []
     trace = Trace(lines.append)
     script = script_of(
-        ASKED, act("1500ms", "ann", "suspend"), act("3s", "ann", "resume", broker="b2"),
-        act("9s", "ann", "depart"), *PUBLISHED,
+        SUBSCRIBED, action("1500ms", "ann", "suspend"), action("3s", "ann", "resume", broker="b2"),
+        action("9s", "ann", "depart"), *PUBLISHED,
     )  # fmt: skip
     simulation = Simulation(Scenario(CHAIN, script=script, demand=Demand(0, 0, 0, 9.0)), trace)
     trace.begin(simulation.world, {})
@@ -177,61 +187,67 @@ def test_a_trace_of_a_script_can_be_replayed() -> None:
             {"client": "ann", "broker": "b0"},
             "'do' is missing; it is one of subscribe, unsubscribe, ",
         ),
-        (act("0s", "ann", "dance"), "do: 'dance' is none of"),
-        (act("soon", "ann", "depart"), "at: 'soon' is no duration"),
-        (act("0s", "ann", "subscribe", broker="b0"), "'filter' is missing"),
+        (action("0s", "ann", "dance"), "do: 'dance' is none of"),
+        (action("soon", "ann", "depart"), "at: 'soon' is not a duration"),
+        (action("0s", "ann", "subscribe", broker="b0"), "'filter' is missing"),
         ({"do": "depart"}, "'client' is missing"),
-        (act("0s", "ann", "publish", broker="b0", event={"x": [1]}), "x"),
-        (act("0s", "ann", "publish", broker="b0", event=5), "an event"),
-        (act("0s", "ann", "subscribe", broker="b0", filter=5), "'filter' must be a text, not 5"),
-        (act("0s", "", "depart", broker="b0"), "'client' must be a text, not ''"),
-        (act("0s", "ann", "depart"), "the line of 'ann' with the earliest time names its"),
-        (subscribed(params={}), "a subscription with parameters, or that moves, has a 'name'"),
-        (subscribed(evolve="lazy"), "a subscription with parameters, or that moves, has a 'name'"),
-        (subscribed(name=""), "'name' must be a text, not ''"),
+        (action("0s", "ann", "publish", broker="b0", event={"x": [1]}), "x"),
+        (action("0s", "ann", "publish", broker="b0", event=5), "an event"),
+        (
+            action("0s", "ann", "subscribe", broker="b0", filter=5),
+            "'filter' must be a non-empty string, not 5",
+        ),
+        (action("0s", "", "depart", broker="b0"), "'client' must be a non-empty string, not ''"),
+        (action("0s", "ann", "depart"), "the earliest line of 'ann' must name its broker"),
+        (subscribed(params={}), "a subscription with 'params' or 'evolve' needs a 'name'"),
+        (subscribed(evolve="lazy"), "a subscription with 'params' or 'evolve' needs a 'name'"),
+        (subscribed(name=""), "'name' must be a non-empty string, not ''"),
         (subscribed(name="s", params=[1]), "'params' must be an object, not [1]"),
         (subscribed(name="s", evolve="often"), "'often'"),
-        (act("0s", "ann", "update", broker="b0"), "'name' is missing"),
-        (act("0s", "ann", "cancel", broker="b0", name="s", params={}), "'params' does not go with"),
-        (act("0s", "ann", "depart", broker="b9"), "there is no broker 'b9' in 'chain'"),
-        (act("0s", "ann", "depart", broker="b0", filter="x = 1"), "'filter' does not go with"),
+        (action("0s", "ann", "update", broker="b0"), "'name' is missing"),
+        (
+            action("0s", "ann", "cancel", broker="b0", name="s", params={}),
+            "'cancel' takes no 'params'",
+        ),
+        (action("0s", "ann", "depart", broker="b9"), "there is no broker 'b9' in 'chain'"),
+        (action("0s", "ann", "depart", broker="b0", filter="x = 1"), "'depart' takes no 'filter'"),
     ],
 )
-def test_what_is_wrong_with_a_script(record: dict[str, Any], reason: str) -> None:
+def test_a_wrong_line_is_refused(record: dict[str, Any], reason: str) -> None:
     with pytest.raises(SimulationError, match=r"line 1: ") as caught:
         script_of(record)
     assert reason in str(caught.value)
 
 
-def test_who_is_elsewhere_without_having_moved() -> None:
+def test_a_client_that_changes_its_broker_without_resuming_is_refused() -> None:
     with pytest.raises(SimulationError, match="line 2: 'ann' is at 'b0'; it moves to 'b1' when it"):
-        script_of(ASKED, act("1s", "ann", "depart", broker="b1"))
+        script_of(SUBSCRIBED, action("1s", "ann", "depart", broker="b1"))
 
 
-def test_what_is_no_json() -> None:
+def test_a_line_that_is_no_json_is_refused() -> None:
     with pytest.raises(SimulationError, match="line 3: "):
-        read_script(filled_lines([b"\n", b"\n", b"{\n"]), CHAIN)
+        read_script(non_blank_lines([b"\n", b"\n", b"{\n"]), CHAIN)
 
 
 def test_the_example(request: pytest.FixtureRequest) -> None:
     path = request.config.rootpath / "examples" / "overlay" / "script.jsonl"
     overlay = generate("chain")
     with path.open("rb") as file:
-        script = read_script(filled_lines(file), overlay)
+        script = read_script(non_blank_lines(file), overlay)
     demand = Demand(0, 0, 0.0, script.duration_s)
     report = Simulation(Scenario(overlay, demand=demand, script=script)).run()
     cheap = {"airline": "UA", "dest": "MXP", "price": 90}
-    assert told(report, "ann")[1:] == [
+    assert outputs(report, "ann")[1:] == [
         ("b5", "event", cheap),
         ("b5", "event", {"airline": "UA", "dest": "DEN", "price": 180}),
     ]
-    assert [what for _, what, _ in told(report, "bob")] == ["event", "refused"]
-    assert told(report, "sue") == [
+    assert [what for _, what, _ in outputs(report, "bob")] == ["event", "refused"]
+    assert outputs(report, "sue") == [
         ("b2", "in force", "cheap (version 1)"),
         ("b2", "event", cheap),
         ("b2", "in force", "cheap (version 2)"),
         ("b2", "event", {"airline": "UA", "dest": "DEN", "price": 180}),
     ]
-    ((_, _, sequence),) = told(report, "eve")
+    ((_, _, sequence),) = outputs(report, "eve")
     assert isinstance(sequence, list)
     assert sequence[1] == cheap

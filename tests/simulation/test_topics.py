@@ -30,17 +30,17 @@ def test_a_region_has_a_ranking_of_its_own() -> None:
 
 def test_a_publisher_advertises_what_it_publishes() -> None:
     random = Random(1)
-    portfolio = Portfolio.drawn(Topics(100, 1.0), "it's east", random)
+    portfolio = Portfolio.random(Topics(100, 1.0), "it's east", random)
     assert len(portfolio.topics) == PORTFOLIO_MAX
-    offered = portfolio.advertisement()
-    assert all(offered.allows(portfolio.event(random, 5)) for _ in range(200))
+    advertisement = portfolio.advertisement()
+    assert all(advertisement.allows(portfolio.event(random, 5)) for _ in range(200))
 
 
 def test_filters_match_events_of_their_topic() -> None:
     random = Random(1)
     topics = Topics(3, 1.0)
-    portfolio = Portfolio.drawn(topics, "east", random)
-    wanted = [topics.wanted(random) for _ in range(20)]
+    portfolio = Portfolio.random(topics, "east", random)
+    filters = [topics.random_filter(random) for _ in range(20)]
     events = [portfolio.event(random, 5) for _ in range(50)]
-    assert any(each.matches(event) for each in wanted for event in events)
-    assert not all(each.matches(event) for each in wanted for event in events)
+    assert any(each.matches(event) for each in filters for event in events)
+    assert not all(each.matches(event) for each in filters for event in events)

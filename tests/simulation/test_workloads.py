@@ -16,12 +16,15 @@ GRYPHON = generate("gryphon")
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_one_seed_is_one_plan(name: str) -> None:
     def plan(seed: int) -> list[object]:
-        made = ClientPlan(workload(name), Demand(), GRYPHON, seed)
+        client_plan = ClientPlan(workload(name), Demand(), GRYPHON, seed)
         publishers = [
             (each.broker, each.portfolio, list(islice(each.times_us, 5)))
-            for each in made.publishers()
+            for each in client_plan.publishers()
         ]
-        return [*publishers, *((each.broker, str(each.wanted())) for each in made.subscribers())]
+        return [
+            *publishers,
+            *((each.broker, str(each.next_filter())) for each in client_plan.subscribers()),
+        ]
 
     assert plan(3) == plan(3) != plan(4)
 
@@ -29,7 +32,7 @@ def test_one_seed_is_one_plan(name: str) -> None:
 def test_one_more_client_changes_nothing_for_the_others() -> None:
     def filters(subscribers: int) -> list[str]:
         plan = ClientPlan(WORKLOADS["zipf"], Demand(subscribers=subscribers), GRYPHON, 1)
-        return [str(each.wanted()) for each in plan.subscribers()]
+        return [str(each.next_filter()) for each in plan.subscribers()]
 
     assert filters(21)[:20] == filters(20)
 
@@ -44,7 +47,7 @@ def test_regions_prefer_topics_of_their_own() -> None:
     plan = ClientPlan(WORKLOADS["regional"], Demand(subscribers=3_000), GRYPHON, 1)
     wanted: dict[str, Counter[str]] = {}
     for each in plan.subscribers():
-        topic = str(each.wanted()).split("'")[1]
+        topic = str(each.next_filter()).split("'")[1]
         wanted.setdefault(GRYPHON.regions[each.broker], Counter())[topic] += 1
     assert len({counts.most_common(1)[0][0] for counts in wanted.values()}) == len(wanted) == 3
 
@@ -64,17 +67,20 @@ def test_only_churn_and_updates_change_subscriptions() -> None:
 @pytest.mark.parametrize(
     ("demand", "reason"),
     [
-        ({"publishers": -1}, "-1 publishers; 0 to 1000000 can be had"),
-        ({"subscribers": 10**9}, "1000000000 subscribers; 0 to"),
-        ({"rate_per_s": math.nan}, "a rate of nan; a number of 0 or more is right"),
-        ({"duration_s": -1.0}, "a duration of -1.0;"),
+        ({"publishers": -1}, "the number of publishers must be between 0 and 1000000, not -1"),
+        (
+            {"subscribers": 10**9},
+            "the number of subscribers must be between 0 and 1000000, not 1000000000",
+        ),
+        ({"rate_per_s": math.nan}, "the rate must be a finite number >= 0, not nan"),
+        ({"duration_s": -1.0}, "the duration must be a finite number >= 0, not -1.0"),
     ],
 )
-def test_what_cannot_be_had(demand: dict[str, float], reason: str) -> None:
+def test_a_wrong_demand_is_refused(demand: dict[str, float], reason: str) -> None:
     with pytest.raises(SimulationError, match=reason):
         Demand(**demand)  # type: ignore[arg-type]
 
 
-def test_a_name_that_there_is_not() -> None:
+def test_an_unknown_workload_is_refused() -> None:
     with pytest.raises(SimulationError, match="there is no workload 'sea'; there are steady, "):
         workload("sea")

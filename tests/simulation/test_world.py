@@ -18,26 +18,26 @@ ANN, BOB = Client("ann"), Client("bob")
 
 
 class Inbox:
-    """A client that keeps what it gets, with the times."""
+    """A client that keeps the messages it receives, with their times."""
 
     def __init__(self) -> None:
-        self.got: list[tuple[int, Message]] = []
+        self.received: list[tuple[int, Message]] = []
 
     def receive(self, message: Message, now_us: int) -> None:
-        self.got.append((now_us, message))
+        self.received.append((now_us, message))
 
     @property
     def deliveries(self) -> list[tuple[int, object]]:
-        """The times and the number in each event."""
+        """The time and the attribute x of each delivery."""
         return [
             (time, message.publication.event.attributes["x"])
-            for time, message in self.got
+            for time, message in self.received
             if isinstance(message, m.Deliver)
         ]
 
 
 def world_of(world: World, *, ann: str = "b0", bob: str = "b1") -> Inbox:
-    """Have Ann, who wants everything with an x, and Bob, who publishes; gives what Ann gets."""
+    """Admit Ann, who wants all events with an x, and Bob, who publishes; returns Ann's inbox."""
     inbox = Inbox()
     world.admit(ANN, inbox, ann)
     world.admit(BOB, Inbox(), bob)
@@ -61,7 +61,13 @@ def test_a_message_takes_the_delay_of_its_link() -> None:
     world.at(1_000_000, publish(world, 1))
     world.run()
     assert inbox.deliveries == [(1_010_000, 1)]
-    assert world.kinds == {m.Subscribe: 1, m.Interests: 1, m.Publish: 1, m.Notify: 1, m.Deliver: 1}
+    assert world.arrived_by_type == {
+        m.Subscribe: 1,
+        m.FilterDelta: 1,
+        m.Publish: 1,
+        m.Notify: 1,
+        m.Deliver: 1,
+    }
     assert world.arrived == 5
 
 
@@ -72,7 +78,7 @@ def test_bytes_take_time_one_message_after_the_other() -> None:
         world.at(1_000_000, publish(world, x))
     world.run()
     assert inbox.deliveries == [(1_020_000, 1), (1_030_000, 2)]
-    assert world.lines["b1", "b0"].bytes == 80
+    assert world.directions["b1", "b0"].bytes == 80
 
 
 def test_a_broker_takes_one_message_after_the_other() -> None:
@@ -87,11 +93,11 @@ def test_a_broker_takes_one_message_after_the_other() -> None:
     assert (site.waiting, site.waiting_max, site.busy_us) == (0, 3, 9_000)
 
 
-def test_what_comes_from_outside_is_before_the_messages_of_that_time() -> None:
-    """Whenever it was scheduled: so a trace of requests and times says it all."""
+def test_actions_from_outside_precede_the_messages_of_the_same_time() -> None:
+    """Whenever they were scheduled: so a trace needs only requests and times."""
     world = World(overlay(), "flooding")
     order: list[str] = []
-    world.watcher = lambda _now, _from, _to, message: order.append(type(message).__name__)
+    world.observer = lambda _now, _from, _to, message: order.append(type(message).__name__)
     world_of(world)
     order.clear()
     world.at(1_000_000, publish(world, 1))
@@ -101,7 +107,7 @@ def test_what_comes_from_outside_is_before_the_messages_of_that_time() -> None:
     assert order == ["Publish", "Publish", "Notify", "Deliver"]
 
 
-def test_copies_of_the_transport_are_dropped_and_order_is_kept() -> None:
+def test_duplicates_are_dropped_and_order_is_kept() -> None:
     weather = Weather(extra_delay_us_max=50_000, duplicated=1.0)
     world = World(overlay(), "flooding", seed=3, weather=weather)
     inbox = world_of(world)
@@ -111,7 +117,7 @@ def test_copies_of_the_transport_are_dropped_and_order_is_kept() -> None:
     assert [x for _, x in inbox.deliveries] == list(range(50))
 
 
-def test_events_that_a_broker_has_no_use_for_are_counted() -> None:
+def test_events_that_are_neither_delivered_nor_forwarded_are_counted() -> None:
     world = World(generate("star", 4), "flooding")
     world_of(world, ann="b0", bob="b1")
     publish(world, 1)()
@@ -121,7 +127,7 @@ def test_events_that_a_broker_has_no_use_for_are_counted() -> None:
     }  # fmt: skip
 
 
-def test_what_is_on_a_link_that_goes_down_is_lost() -> None:
+def test_messages_on_a_link_that_goes_down_are_lost() -> None:
     world = World(overlay(), "flooding")
     inbox = world_of(world)
     world.at(1_000_000, publish(world, 1))
@@ -133,14 +139,14 @@ def test_what_is_on_a_link_that_goes_down_is_lost() -> None:
     assert [x for _, x in inbox.deliveries] == [3]
 
 
-def test_a_broker_that_crashes_forgets_and_its_neighbours_too() -> None:
+def test_a_broker_that_crashes_loses_its_state_and_its_neighbours_clear_theirs() -> None:
     world = World(generate("chain", 3), "subscription")
     inbox = world_of(world, ann="b0", bob="b2")
     world.crash("b0")
     world.run()
     assert not len(world.sites["b2"].broker.subscriptions.poset)
     publish(world, 1)()
-    world.request(ANN, m.Subscribe("x = 2"))  # nobody hears it
+    world.request(ANN, m.Subscribe("x = 2"))  # the broker is down
     world.restart("b0")
     world.run()
     assert not len(world.sites["b2"].broker.subscriptions.poset)
@@ -151,7 +157,7 @@ def test_a_broker_that_crashes_forgets_and_its_neighbours_too() -> None:
     assert [x for _, x in inbox.deliveries] == [3]
 
 
-def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
+def test_messages_that_wait_for_the_processor_are_lost_in_a_crash() -> None:
     world = World(overlay(), "flooding", costs=Costs(by_kind_us={"Notify": 50_000}))
     inbox = world_of(world)
     world.at(1_000_000, publish(world, 1))
@@ -162,8 +168,8 @@ def test_a_crash_in_the_middle_of_work_ends_the_work() -> None:
     assert world.sites["b0"].waiting == 0
 
 
-def test_what_waits_for_the_processor_is_lost_with_the_link_over_which_it_came() -> None:
-    """Otherwise a broker would connect with one that has given up asking."""
+def test_messages_that_wait_for_the_processor_are_lost_with_their_link() -> None:
+    """Otherwise a broker would accept a connection that the other end has given up."""
     world = World(overlay(), "flooding", costs=Costs(by_kind_us={"Connect": 50_000}))
     inbox = world_of(world)
     world.cut("b0", "b1")
@@ -180,7 +186,7 @@ def test_what_waits_for_the_processor_is_lost_with_the_link_over_which_it_came()
     assert [x for _, x in inbox.deliveries] == [1]
 
 
-def test_a_restart_of_what_is_up_does_nothing() -> None:
+def test_a_restart_of_a_broker_that_is_up_does_nothing() -> None:
     world = World(overlay(), "subscription")
     inbox = world_of(world)
     world.restart("b0")
@@ -206,11 +212,11 @@ def test_monitors_of_patterns_are_woken() -> None:
     for x in (1, 2):
         world.at(world.now_us + x * 1_000, publish(world, x))
     world.run()
-    (found,) = [each for _, each in inbox.got if isinstance(each, m.DeliverSequence)]
-    assert [each.event.attributes["x"] for each in found.publications] == [1, 2]
+    (sequence,) = [each for _, each in inbox.received if isinstance(each, m.DeliverSequence)]
+    assert [each.event.attributes["x"] for each in sequence.publications] == [1, 2]
 
 
-def test_when_something_happens_next() -> None:
+def test_the_time_of_the_next_action() -> None:
     world = World(overlay(), "flooding")
     times = [world.next_us]
     world.at(700, lambda: None)
@@ -221,7 +227,7 @@ def test_when_something_happens_next() -> None:
     assert (times, world.now_us) == ([None, 300, 700], 300)
 
 
-def test_a_link_that_there_is_not() -> None:
+def test_an_unknown_link() -> None:
     with pytest.raises(TopologyError, match="there is no link from 'b0' to 'b9'"):
         World(overlay(), "subscription").cut("b0", "b9")
 
@@ -234,7 +240,7 @@ def test_one_seed_is_one_run() -> None:
             "subscription",
             seed,
             weather=Weather(extra_delay_us_max=9_000),
-            watcher=lambda now, _from, to, message: seen.append((now, f"{to} {message}")),
+            observer=lambda now, _from, to, message: seen.append((now, f"{to} {message}")),
         )
         world_of(world, ann="b3", bob="b5")
         publish(world, 1)()
@@ -244,18 +250,18 @@ def test_one_seed_is_one_run() -> None:
     assert trace(1) == trace(1) != trace(2)
 
 
-def test_what_never_comes_to_rest_is_said() -> None:
+def test_a_world_that_never_becomes_idle() -> None:
     world = World(generate("centralized"), "flooding")
 
     def again() -> None:
         world.at(world.now_us + 1, again)
 
     again()
-    with pytest.raises(SimulationError, match="not come to rest after 1,000 actions"):
+    with pytest.raises(SimulationError, match="the world is not idle after 1,000 actions"):
         world.run(actions_max=1_000)
 
 
-def test_brokers_know_how_much_they_have_to_do() -> None:
+def test_the_variables_load_and_free_bandwidth() -> None:
     """`@load` counts messages that wait, `@free_bandwidth` the links that carry nothing."""
     world = World(overlay(bandwidth=4_000.0), "flooding", costs=Costs(base_us=1_000))
     seen = world.sites["b0"].broker.variables

@@ -10,7 +10,7 @@ from tidegate import BadValueError, EventError
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
     check_events,
-    check_zoned,
+    check_time_zone,
     checked_variables,
     kept_columns,
     result_schema,
@@ -70,9 +70,9 @@ def test_what_cannot_be_the_time(spark: SparkSession, name: str, reason: str) ->
 
 
 def test_the_time_of_a_stream_has_a_zone(spark: SparkSession) -> None:
-    check_zoned(events(spark, VALUES), "i")
+    check_time_zone(events(spark, VALUES), "i")
     with pytest.raises(EventError, match=r"'j' .* timestamp_ntz, .*; cast it to timestamp"):
-        check_zoned(events(spark, VALUES), "j")
+        check_time_zone(events(spark, VALUES), "j")
 
 
 def test_what_stands_in_the_result(spark: SparkSession) -> None:

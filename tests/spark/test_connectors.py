@@ -1,3 +1,7 @@
+"""Jars are fetched once, by one process, and errors say what would help."""
+
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Callable
@@ -17,10 +21,10 @@ FetchAs = Callable[[str], Path]
 
 @pytest.fixture
 def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FetchAs:
-    """Puts a script in the place of Maven and an empty cache in that of the real one.
+    """Replaces Maven by a script, and the cache by an empty one.
 
-    The script sees the folder for the jars as $TARGET, and each run adds a line to a file, which
-    is given back.
+    In the script $TARGET is the folder for the jars. Each run adds a line to a file, whose path is
+    returned.
     """
     runs = tmp_path / "runs"
 
@@ -69,7 +73,7 @@ def test_the_project_names_the_artifacts_and_the_versions_to_take_instead(maven:
     assert "copy-dependencies" in runs.read_text()
 
 
-def test_those_who_ask_at_once_share_one_fetch(maven: FetchAs) -> None:
+def test_concurrent_calls_share_one_fetch(maven: FetchAs) -> None:
     runs = maven('sleep 0.2; touch "$TARGET/some-1.0.jar"')
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(fetch_jars, [SOME] * 4))
@@ -97,8 +101,8 @@ def test_a_failure_says_what_is_missing_and_what_would_help(maven: FetchAs) -> N
     with pytest.raises(ConnectorError) as caught:
         fetch_jars(SOME)
     assert str(caught.value) == (
-        "Maven cannot fetch org.example:some:1.0: Could not find it; see that the Maven repository "
-        "is reachable and has it, or put the jar and all that it needs into "
+        "Maven cannot fetch org.example:some:1.0: Could not find it; check that the Maven "
+        "repository is reachable and has it, or copy the jar and its dependencies to "
         f"{cache_folder()}/some-1.0"
     )
     assert list(cache_folder().glob("[!.]*")) == []
@@ -107,7 +111,7 @@ def test_a_failure_says_what_is_missing_and_what_would_help(maven: FetchAs) -> N
 def test_no_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDEGATE_JARS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConnectorError, match=r"no Maven .* install Maven, or put the jar"):
+    with pytest.raises(ConnectorError, match=r"no Maven .* install Maven, or copy the jar"):
         kafka_jars()
 
 
@@ -133,5 +137,5 @@ def test_maven_that_hangs_is_given_up(maven: FetchAs, monkeypatch: pytest.Monkey
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("TIDEGATE_JARS", str(tmp_path / "file" / "jars"))
-    with pytest.raises(ConnectorError, match="cannot be kept"):
+    with pytest.raises(ConnectorError, match="cannot be stored"):
         fetch_jars(SOME)

@@ -1,4 +1,4 @@
-"""Indexes in files: written once, opened by workers, a few of them kept open."""
+"""Index files are written once and opened by workers, which keep a few of them open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate import SnapshotError
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.shipping import OPEN_MAX, IndexFile, ship
+from tidegate.spark.index_files import OPEN_INDEXES_MAX, IndexFile, ship_index
 
 
 def saved(folder: Path, name: str, filter: str = "a < 2") -> IndexFile:
@@ -37,10 +37,10 @@ def test_an_index_stays_open(tmp_path: Path) -> None:
 
 
 def test_the_one_that_was_not_used_for_longest_is_closed(tmp_path: Path) -> None:
-    files = [saved(tmp_path, f"s{number}") for number in range(OPEN_MAX + 1)]
-    opened = [each.open() for each in files[:OPEN_MAX]]
+    files = [saved(tmp_path, f"s{number}") for number in range(OPEN_INDEXES_MAX + 1)]
+    opened = [each.open() for each in files[:OPEN_INDEXES_MAX]]
     assert files[0].open() is opened[0]  # used again, so the next one has to go
-    files[OPEN_MAX].open()
+    files[OPEN_INDEXES_MAX].open()
     assert files[0].open() is opened[0]
     assert files[1].open() is not opened[1]
 
@@ -54,7 +54,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("spark")
 def test_each_index_has_a_file_of_its_own(spark: SparkSession) -> None:
     few, none = AsOfMatcher([SubscriptionRecord("s", "a < 2")]), AsOfMatcher()
-    files = [ship(spark, few), ship(spark, none)]
+    files = [ship_index(spark, few), ship_index(spark, none)]
     assert files[0].name != files[1].name
     assert all(each.path is not None and Path(each.path).is_file() for each in files)
     assert [matched(each.open(), [1, 2]) for each in files] == [[0], []]

@@ -1,4 +1,4 @@
-"""A stream that is killed in the middle of a batch loses nothing and has nothing twice."""
+"""A stream that is killed in the middle of a batch loses no delivery and writes none twice."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def run_killed(plan: Plan) -> None:
 
 
 class Collecting:
-    """Keeps what is delivered, as one that is never killed has it."""
+    """A sink in memory, for a query that is never killed."""
 
     def __init__(self) -> None:
         self.deliveries: Counter[Delivery] = Counter()
@@ -91,7 +91,7 @@ def in_parquet(spark: SparkSession, path: Path) -> Counter[Delivery]:
 
 
 def in_kafka(spark: SparkSession, servers: str, topic: str) -> Counter[Delivery]:
-    """The deliveries as a consumer sees them that goes by keys."""
+    """The deliveries as a consumer sees them that deduplicates by key."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
     rows = reader.option("subscribe", topic).load().selectExpr("string(key)", "string(value)")
     found = [(row.key, row.value) for row in rows.collect()]
@@ -110,7 +110,10 @@ def sequences(spark: SparkSession, path: Path) -> Counter[tuple[str, tuple[int, 
 
 
 def embedded_sequences() -> Counter[tuple[str, tuple[int, ...]]]:
-    """What the embedded matcher finds; the last event is too late for a stream that ends."""
+    """The matches of the embedded matcher.
+
+    Without the last event: no watermark passes it before the stream ends.
+    """
     found: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for id, text in killed_query.PATTERNS.items():
         matcher = SequenceMatcher(parse_pattern(text))

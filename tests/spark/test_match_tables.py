@@ -1,4 +1,4 @@
-"""Matching DataFrames: the same answers as the engine."""
+"""Matching tables gives the same answers as the engine, partitioned or not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_partitioned_by_an_attribute_it_gives_the_same(spark: SparkSession) -> N
 def test_a_large_index_is_partitioned_by_the_attribute_that_is_used_most(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.spark.batch.INDEX_BYTES_MAX", 100_000)
+    monkeypatch.setattr("tidegate.spark.match_tables.INDEX_BYTES_MAX", 100_000)
     workload = WORKLOADS["market"]
     events = workload.events(500).append_column("event", pa.array(range(500)))
     subscriptions, table = workload.subscriptions(1000), spark.createDataFrame(events)

@@ -1,4 +1,4 @@
-"""Subscriptions and events meet in a bucket, or the subscription is among the rest."""
+"""Subscriptions are in the buckets of their values or in the rest, events in one bucket."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tidegate.matching.records import SubscriptionRecord, subscription_of
 from tidegate.spark import match
 from tidegate.spark.partitioning import (
     BUCKET,
-    Keys,
+    EqualityKeys,
     PartitionedTask,
-    bucketed,
     check_attribute,
-    most_used,
+    most_used_attribute,
+    split_into_buckets,
     with_bucket,
 )
-from tidegate.spark.worker import DeliveryLayout
+from tidegate.spark.worker_tasks import DeliveryLayout
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -68,7 +68,7 @@ def empty(spark: SparkSession) -> DataFrame:
     ],
 )
 def test_the_attributes_that_a_filter_needs(filter: str, attributes: list[str]) -> None:
-    assert Keys().attributes(record(filter)) == attributes
+    assert EqualityKeys().attributes(record(filter)) == attributes
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,17 @@ def test_the_attributes_that_a_filter_needs(filter: str, attributes: list[str]) 
 def test_the_values_that_a_filter_asks_for(
     filter: str, params: dict[str, object], values: set[object] | None
 ) -> None:
-    assert Keys().values(record(filter, **params), "s") == values
+    assert EqualityKeys().values(record(filter, **params), "s") == values
 
 
 def test_the_attribute_that_is_used_most(empty: DataFrame) -> None:
     some = [record("s = 'a' and n = 1"), record("s = 'b'"), record("n = 1"), record("s = 'c'")]
-    assert most_used(some, empty) == "s"
-    assert most_used([record("x = 1.5"), record("flag = true"), record("y = 1")], empty) is None
-    assert most_used([], empty) is None
+    assert most_used_attribute(some, empty) == "s"
+    assert (
+        most_used_attribute([record("x = 1.5"), record("flag = true"), record("y = 1")], empty)
+        is None
+    )
+    assert most_used_attribute([], empty) is None
 
 
 # -- buckets ----------------------------------------------------------------------------------
@@ -103,7 +106,7 @@ def test_the_attribute_that_is_used_most(empty: DataFrame) -> None:
 def buckets_of(
     versions: list[SubscriptionRecord], events: DataFrame, attribute: str
 ) -> tuple[list[str], list[list[str]]]:
-    rest, found = bucketed(versions, events, attribute, BUCKETS)
+    rest, found = split_into_buckets(versions, events, attribute, BUCKETS)
     return [each.filter for each in rest], [[each.filter for each in some] for some in found]
 
 
@@ -145,7 +148,7 @@ def test_equal_numbers_are_in_one_bucket(
 def test_a_value_that_no_event_has(
     empty: DataFrame, attribute: str, filter: str, params: dict[str, object]
 ) -> None:
-    """It is indexed all the same, which is where bad subscriptions are found."""
+    """It goes to the rest, because building an index finds bad subscriptions."""
     rest, found = buckets_of([record(filter, **params)], empty, attribute)
     assert (rest, found) == ([filter], [[], [], []])
 
@@ -188,7 +191,7 @@ def test_events_go_where_their_subscriptions_are(spark: SparkSession) -> None:
 
 
 class Held:
-    """An index that is there already."""
+    """The handle of an index in this process."""
 
     def __init__(self, versions: list[SubscriptionRecord]) -> None:
         self._matcher = AsOfMatcher(versions)
@@ -202,7 +205,7 @@ def test_a_batch_of_several_buckets_gives_what_the_oracle_gives(empty: DataFrame
         record("s = 'a'"), record("s in ('a', 'b') and x > 1"), record("x < 2"), record("s = 'c'"),
         record("s is not null"),
     ]  # fmt: skip
-    rest, buckets = bucketed(versions, empty, "s", BUCKETS)
+    rest, buckets = split_into_buckets(versions, empty, "s", BUCKETS)
     columns: dict[str, Any] = {
         "e": pa.array(range(6)),
         "s": pa.array(["a", "b", "c", None, "d", "a"]),

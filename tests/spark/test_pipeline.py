@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_run_delivers_and_sets_aside(folder: Path, spark: SparkSession) -> None:
+def test_a_run_delivers_and_rejects(folder: Path, spark: SparkSession) -> None:
     done = run("run", folder / "pipeline.toml", "--once", "--json")
     assert done.exit_code == 0, done.output
     [told] = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
@@ -66,9 +66,9 @@ def test_a_run_delivers_and_sets_aside(folder: Path, spark: SparkSession) -> Non
     found = spark.read.parquet(str(folder / "deliveries")).toArrow().to_pylist()
     told_rows = sorted((r["symbol"], r["subscription"], r["version"].second) for r in found)
     assert told_rows == [("A", "cheap", 0), ("B", "cheap", 3)]
-    aside = spark.read.parquet(str(folder / "checkpoint" / "aside")).toArrow().to_pylist()
-    assert sorted(row["kind"] for row in aside) == ["change", "event", "event"]
-    reasons = " ".join(row["reason"] for row in aside)
+    rejected = spark.read.parquet(str(folder / "checkpoint" / "aside")).toArrow().to_pylist()
+    assert sorted(row["kind"] for row in rejected) == ["change", "event", "event"]
+    reasons = " ".join(row["reason"] for row in rejected)
     assert "column 'price' is a string" in reasons
 
 
@@ -122,7 +122,7 @@ def test_init_writes_a_file_that_reads_back(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.toml"
     assert run("init", file).exit_code == 0
     again = run("init", file)
-    assert "is there already" in str(again.exception)
+    assert "exists already" in str(again.exception)
     assert "there is no" in str(run("check", file).exception)
     for name in ("events", "changes"):
         (tmp_path / name).mkdir()
@@ -166,19 +166,24 @@ def test_a_table_that_cannot_be_read(tmp_path: Path, content: bytes, reason: str
         (
             'changes = "changes"',
             'changes = "c"\nlateness = "soon"',
-            "[subscriptions] lateness: 'soon' is no duration; write a number and one of ms, s, min",
+            "[subscriptions] lateness: 'soon' is not a duration; "
+            "write a number and one of ms, s, min",
         ),
         (
             'changes = "changes"',
             'changes = "c"\nlateness = 3',
-            "[subscriptions] lateness must be a duration in a string, as '10 s', not 3",
+            "[subscriptions] lateness must be a duration in a string such as '10 s', not 3",
         ),
         ('event_time = "time"', "", "[source] event_time is missing; with changes"),
         ('event_time = "time"', 'event_time = "tme"', "no column 'tme' with their time"),
         ("price double", "price array<int>", "column 'price' is array<int>; a list is not a value"),
         ("price double", "price dubble", "is not DDL"),
-        ("[checkpoint]", "[checkpoint", "is no TOML"),
-        ('path = "checkpoint"', 'path = "c"\nmode = 1', "[checkpoint] has no mode; it has path"),
+        ("[checkpoint]", "[checkpoint", "is not valid TOML"),
+        (
+            'path = "checkpoint"',
+            'path = "c"\nmode = 1',
+            "[checkpoint] has no key mode; it has path",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(

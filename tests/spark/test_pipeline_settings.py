@@ -1,4 +1,4 @@
-"""Pipelines as TOML files: what is taken, and what is said of what is not."""
+"""The TOML file of a pipeline: defaults, paths, and the errors for wrong files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import ConnectorError
-from tidegate.spark.settings import PipelineSettings, read_settings
+from tidegate.spark.pipeline_settings import PipelineSettings, read_settings
 
 LEAST = """
 [source]
@@ -95,14 +95,18 @@ def test_durations(tmp_path: Path, text: str, wanted: timedelta) -> None:
 @pytest.mark.parametrize("value", ['"10"', '"-1 s"', '"1e3 s"', '"1 week"', '""'])
 def test_what_is_no_duration(tmp_path: Path, value: str) -> None:
     given = changed('changes = "changes"', f'changes = "changes"\nlateness = {value}')
-    with pytest.raises(ConnectorError, match=r"\[subscriptions\] lateness: '.*' is no duration; "):
+    with pytest.raises(
+        ConnectorError, match=r"\[subscriptions\] lateness: '.*' is not a duration; "
+    ):
         read(tmp_path, given)
 
 
 @pytest.mark.parametrize("value", ["10", "true"])
 def test_a_duration_is_a_string(tmp_path: Path, value: str) -> None:
     given = changed('changes = "changes"', f'changes = "changes"\nlateness = {value}')
-    with pytest.raises(ConnectorError, match="lateness must be a duration in a string, as '10 s'"):
+    with pytest.raises(
+        ConnectorError, match="lateness must be a duration in a string such as '10 s'"
+    ):
         read(tmp_path, given)
 
 
@@ -133,15 +137,19 @@ def test_a_duration_is_a_string(tmp_path: Path, value: str) -> None:
         (
             'format = "parquet"',
             'format = "tidegate"\ngrouped = true',
-            "[sink] grouped gives lists, which an event log does not take",
+            "[sink] grouped makes lists, which an event log cannot store",
         ),
         ('format = "json"', "", "[source] format is missing"),
         ('format = "json"', 'format = "json"\ndrift = "x"', "[source] drift: there is no 'x'"),
         ('format = "json"', 'format = "json"\noptions = 1', "[source] options must be a table"),
-        ('format = "json"', 'format = "json"\nsheme = "a"', "[source] has no sheme; it has format"),
+        (
+            'format = "json"',
+            'format = "json"\nsheme = "a"',
+            "[source] has no key sheme; it has format",
+        ),
         ('path = "checkpoint"', "", "[checkpoint] path is missing"),
         ("[checkpoint]", "[metrics]", "the table [checkpoint] is missing"),
-        ("[source]", "checkpoint = 1\n[source]", "is no TOML"),
+        ("[source]", "checkpoint = 1\n[source]", "is not valid TOML"),
         ("[source]", "metrics = 1\n[source]", "metrics must be a table: write [metrics]"),
         ("[source]", "[sources]", "there is no table [sources]; there are source, subscriptions"),
         (
@@ -154,13 +162,13 @@ def test_a_duration_is_a_string(tmp_path: Path, value: str) -> None:
         (
             'changes = "changes"',
             'changes = "c"\nlateness = "99999999999 d"',
-            "[subscriptions] lateness: '99999999999 d' is longer than timestamps reach",
+            "[subscriptions] lateness: '99999999999 d' is longer than the range of timestamps",
         ),
         ('event_time = "time"', "", "[source] event_time is missing; with changes"),
         (
             "[checkpoint]",
             '[trigger]\nevery = "1 s"\nonce = true\n[checkpoint]',
-            "[trigger] has every and once; give one of them",
+            "[trigger] has both every and once; give one of them",
         ),
         (
             "[checkpoint]",
@@ -188,5 +196,5 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConnectorError, match="Is a directory"):
         read_settings(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'[source]\nformat = "\xe4"\n')
-    with pytest.raises(ConnectorError, match=r"latin\.toml: is no TOML"):
+    with pytest.raises(ConnectorError, match=r"latin\.toml: is not valid TOML"):
         read_settings(tmp_path / "latin.toml")

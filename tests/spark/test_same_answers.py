@@ -41,8 +41,8 @@ def time_of(row: Row) -> datetime:
 
 
 @dataclass
-class Standing:
-    """A subscription as it is now."""
+class CurrentSubscription:
+    """A subscription at the time that the replay has reached."""
 
     filter: str
     params: dict[str, object]
@@ -50,41 +50,41 @@ class Standing:
 
 
 class Replay:
-    """The embedded engine, with changes made when their time has come."""
+    """The embedded engine, with each change applied when the events reach its time."""
 
     def __init__(self, changes: list[Row]) -> None:
         self._engine = Engine(clock=lambda: None)
         self._waiting = sorted(changes, key=time_of)
-        self._standing: dict[str, Standing] = {}
+        self._current: dict[str, CurrentSubscription] = {}
 
     def match(self, event: Row) -> list[str]:
         while self._waiting and time_of(self._waiting[0]) <= time_of(event):
-            self._make(self._waiting.pop(0))
+            self._apply(self._waiting.pop(0))
         attributes = {name: event[name] for name in ("a", "b") if event[name] is not None}
         return self._engine.match(attributes, time=time_of(event))
 
-    def _make(self, change: Row) -> None:
-        """Make a change, if it can be made."""
+    def _apply(self, change: Row) -> None:
+        """Apply a change, if that is possible."""
         id, params = str(change["id"]), json.loads(str(change.get("params") or "{}"))
-        before = self._standing.get(id)
+        before = self._current.get(id)
         if (before is None) != (change["op"] == "subscribe"):
             return
         if change["op"] == "unsubscribe":
             self._engine.cancel(id)
-            del self._standing[id]
+            del self._current[id]
             return
-        known = Standing("", {}, time_of(change)) if before is None else before
+        known = CurrentSubscription("", {}, time_of(change)) if before is None else before
         filter = str(change.get("filter") or known.filter)
         names = parse(filter).parameters
         if any(name not in names for name in params):
             return
-        after = Standing(filter, {**known.params, **params}, known.since)
+        after = CurrentSubscription(filter, {**known.params, **params}, known.since)
         if before is not None:
             self._engine.cancel(id)
         fitting = {name: value for name, value in after.params.items() if name in names}
         unset = {name: None for name in names if name not in fitting}
         self._engine.subscribe(filter, id=id, since=after.since, parameters={**unset, **fitting})
-        self._standing[id] = after
+        self._current[id] = after
 
 
 def embedded(events: list[Row], changes: list[Row]) -> Pairs:
@@ -156,7 +156,7 @@ def pairs_in(found: DataFrame) -> Pairs:
 
 
 def test_a_change_that_the_engine_refuses_is_refused_everywhere(spark: SparkSession) -> None:
-    """The replay above passes over what cannot be made by rules of its own."""
+    """The replay above skips impossible changes by its own rules; these are the engine's."""
     engine = Engine(clock=lambda: None)
     engine.subscribe("a < 5", id="s")
     with pytest.raises(TidegateError, match="there already is a subscription 's'"):

@@ -1,4 +1,4 @@
-"""The session for those that have none."""
+"""The session that Tidegate creates for users who have none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_one_that_is_there_is_taken(spark: SparkSession) -> None:
 
 
 def test_what_is_said_wins(spark: SparkSession) -> None:
-    """The session of the tests was made with a setting of its own and with the rest of ours."""
+    """The session of the tests was created with one setting of its own."""
     begun = dict(spark.sparkContext.getConf().getAll())
     differing = {name for name, value in SETTINGS.items() if begun.get(name) != value}
     assert differing == {"spark.sql.shuffle.partitions"}

@@ -1,4 +1,4 @@
-"""Subscriptions from tables and from logs of changes: what is read, and what is said of the bad."""
+"""Versions read from tables of subscriptions and from change logs, and errors for bad rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.subscriptions import (
+from tidegate.spark.subscription_tables import (
+    build_matcher,
     check_columns,
-    collected,
+    collect_table,
     column_names,
     is_change_log,
-    matcher_of,
     read_changes,
     read_versions,
 )
@@ -60,7 +60,7 @@ def found_at(matcher: AsOfMatcher, time: datetime, **attributes: Any) -> list[st
         (["id", "filter", "Params"], None, "there is no field 'Params'; a subscription has id,"),
         (["op", "id"], "time", "no column 'time'; they have op, id"),
         (["time", "op", "id", "until"], "time", "there is no field 'until'; a change has time"),
-        (["time", "op", "id"], None, "a log of changes needs `event_time`"),
+        (["time", "op", "id"], None, "a change log needs `event_time`"),
         ([], None, "no column 'id'"),
     ],
 )
@@ -81,10 +81,10 @@ def test_tables_of_spark_and_of_arrow(spark: SparkSession) -> None:
     table = pa.table({"id": ["s"], "filter": ["a < 1"]})
     frame = spark.createDataFrame(table)
     assert column_names(frame) == column_names(table) == ["id", "filter"]
-    assert collected(frame).to_pylist() == collected(table).to_pylist() == table.to_pylist()
+    assert collect_table(frame).to_pylist() == collect_table(table).to_pylist() == table.to_pylist()
     stream = spark.readStream.format("rate").load()
     with pytest.raises(SubscriptionError, match=r"the subscriptions are a stream; .*deliver"):
-        collected(stream)
+        collect_table(stream)
 
 
 # -- versions ---------------------------------------------------------------------------------
@@ -164,16 +164,16 @@ def test_a_bad_version_is_an_error_or_left_out(bad: SubscriptionRecord) -> None:
     good = [SubscriptionRecord("s", "a < 2"), SubscriptionRecord("u", "a < 1")]
     versions = [good[0], bad, good[1]]
     with pytest.raises(SubscriptionError, match="subscription 'bad': "):
-        matcher_of(versions, skip_bad=False)
-    matcher = matcher_of(versions, skip_bad=True)
+        build_matcher(versions, skip_bad=False)
+    matcher = build_matcher(versions, skip_bad=True)
     assert found_at(matcher, NOON, a=0) == ["s", "u"]
 
 
 def test_of_two_with_one_id_the_first_stays() -> None:
     versions = [SubscriptionRecord("s", "a = 1"), SubscriptionRecord("s", "a = 2")]
     with pytest.raises(SubscriptionError, match="there already is a subscription 's'"):
-        matcher_of(versions, skip_bad=False)
-    matcher = matcher_of(versions, skip_bad=True)
+        build_matcher(versions, skip_bad=False)
+    matcher = build_matcher(versions, skip_bad=True)
     assert [found_at(matcher, NOON, a=value) for value in (1, 2)] == [["s"], []]
 
 
@@ -183,6 +183,6 @@ def test_a_subscription_keeps_its_versions_beside_a_bad_one(
 ) -> None:
     past = SubscriptionRecord("s", "a = 1", since=NOON, until=NOON + HOUR)
     now = SubscriptionRecord("s", "a = 2", since=NOON + HOUR)
-    matcher = matcher_of([past, now, *bad], skip_bad=True)
+    matcher = build_matcher([past, now, *bad], skip_bad=True)
     assert found_at(matcher, NOON, a=1) == ["s"]
     assert found_at(matcher, NOON + HOUR, a=2) == ["s"]

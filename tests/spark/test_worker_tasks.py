@@ -1,4 +1,4 @@
-"""What workers give Spark: rows of bounded pieces, single or grouped, and corrections."""
+"""The output of workers: bounded chunks of rows, single or grouped, and corrections."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.worker import CorrectionTask, DeliveryLayout, MatchTask
+from tidegate.spark.worker_tasks import CorrectionTask, DeliveryLayout, MatchTask
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Held:
-    """An index that is there already."""
+    """The handle of an index in this process."""
 
     matcher: AsOfMatcher
 
@@ -47,7 +47,7 @@ def rows_of(batches: Sequence[pa.RecordBatch]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 1000])
-def test_pieces_together_are_the_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_together_are_the_whole(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.spark.delivery_rows.OUTPUT_ROWS_MAX", most)
     index, events = held("a > 0", "a > 1", "a > 2"), batch([3, None, 0, 2, 1, 3])
     single = list(MatchTask(index, DeliveryLayout("time", ("n",), False))(iter([events])))

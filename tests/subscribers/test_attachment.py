@@ -54,7 +54,7 @@ def attach(subscriber: Subscriber, connection: RecordedConnection) -> Attachment
     return Attachment(subscriber, connection, 10, log_failure)
 
 
-# -- what is sent -----------------------------------------------------------------------------
+# -- updates ----------------------------------------------------------------------------------
 
 
 def test_a_request_for_each_handler_and_a_value_for_each_parameter(
@@ -96,7 +96,7 @@ def test_an_update_goes_out_when_a_value_changes(connection: RecordedConnection)
     assert set(connection.spans) == {ALWAYS}
 
 
-def test_what_stays_in_its_band_is_not_sent(connection: RecordedConnection) -> None:
+def test_a_value_that_stays_in_its_band_is_not_sent(connection: RecordedConnection) -> None:
     car = Car()
     attach(car, connection)
     assert connection.values == {
@@ -114,7 +114,9 @@ def test_what_stays_in_its_band_is_not_sent(connection: RecordedConnection) -> N
     assert connection.updates[1:] == [{"speed_low": None, "speed_high": None}]
 
 
-def test_what_moves_is_told_with_how_long_it_holds(connection: RecordedConnection) -> None:
+def test_a_moving_band_is_sent_with_the_span_in_which_it_contains_the_value(
+    connection: RecordedConnection,
+) -> None:
     car = Car()
     attach(car, connection)
     for step in range(1, 101):
@@ -125,19 +127,19 @@ def test_what_moves_is_told_with_how_long_it_holds(connection: RecordedConnectio
     assert sent[-1]["place_rate"] == pytest.approx(2.0)
     assert connection.spans[-1] == pytest.approx((8.5, 11.5))
     before = len(connection.updates)
-    connection.receiver.renew(11)
+    connection.subscriber_end.renew(11)
     assert connection.updates[before:] == []
-    connection.receiver.renew(12)
+    connection.subscriber_end.renew(12)
     assert connection.updates[before:] == [
         {"place_low": 17.0, "place_high": 23.0, "place_rate": 0.0}
     ]
     assert connection.spans[-1] == ALWAYS
 
 
-def test_nobody_is_told_of_what_changes_after_the_end(connection: RecordedConnection) -> None:
+def test_nothing_is_sent_after_close(connection: RecordedConnection) -> None:
     monitor = Monitor()
     attachment = attach(monitor, connection)
-    with pytest.raises(SubscriptionError, match="this Monitor is attached already"):
+    with pytest.raises(SubscriptionError, match="this Monitor is already attached"):
         attach(monitor, RecordedConnection())
     attachment.close()
     assert connection.cancelled
@@ -153,31 +155,35 @@ def test_async_handlers_need_an_event_loop(connection: RecordedConnection) -> No
         @on("a = 1")
         async def one(self, event: Event) -> None: ...
 
-    with pytest.raises(SubscriptionError, match=r"Waiting.one is async; attach it where an event"):
+    with pytest.raises(
+        SubscriptionError, match=r"Waiting.one is async; attach its subscriber inside"
+    ):
         attach(Waiting(), connection)
 
 
-# -- what is handled --------------------------------------------------------------------------
+# -- deliveries -------------------------------------------------------------------------------
 
 
-def test_an_event_is_checked_with_the_values_of_now(connection: RecordedConnection) -> None:
+def test_an_event_is_checked_with_the_current_values(connection: RecordedConnection) -> None:
     monitor = Monitor()
     attach(monitor, connection)
     connection.put(price=90)
     connection.put(price=95)  # matched with the old value
     connection.put(price=80)
-    connection.receiver.mailbox.run()
+    connection.subscriber_end.mailbox.run()
     assert monitor.bought == [90, 80]
     connection.put(price=70)
     monitor.last_buy = 60
-    connection.receiver.mailbox.run()
+    connection.subscriber_end.mailbox.run()
     assert monitor.bought == [90, 80]
     monitor.last_buy = None
     connection.deliver(price=1)
     assert monitor.bought == [90, 80]
 
 
-def test_handlers_see_what_those_before_them_changed(connection: RecordedConnection) -> None:
+def test_handlers_see_the_values_that_earlier_handlers_changed(
+    connection: RecordedConnection,
+) -> None:
     class Two(Monitor):
         @on("price <= :last_buy")
         def after(self, event: Event) -> None:
@@ -210,7 +216,7 @@ def test_the_check_is_for_the_time_of_the_event_and_the_exact_value(
     assert car.seen == [1.5, 3.5, 16]
 
 
-def test_what_waits_at_the_end_is_not_handled(connection: RecordedConnection) -> None:
+def test_events_that_wait_at_close_are_not_handled(connection: RecordedConnection) -> None:
     monitor = Monitor()
     attachment = attach(monitor, connection)
     connection.put(price=90)
@@ -219,7 +225,7 @@ def test_what_waits_at_the_end_is_not_handled(connection: RecordedConnection) ->
     assert monitor.bought == []
 
 
-def test_a_handler_can_end_it(connection: RecordedConnection) -> None:
+def test_a_handler_can_close_the_attachment(connection: RecordedConnection) -> None:
     class Once(Subscriber):
         count = 0
 
@@ -238,7 +244,7 @@ def test_a_handler_can_end_it(connection: RecordedConnection) -> None:
     assert once.count == 1
 
 
-# -- what goes wrong --------------------------------------------------------------------------
+# -- failures ---------------------------------------------------------------------------------
 
 
 class Broken(Subscriber):
@@ -254,7 +260,7 @@ class Broken(Subscriber):
         self.seen.append(event["b"])
 
 
-def test_what_a_handler_raises_is_told_and_the_others_go_on(
+def test_an_exception_is_reported_and_other_handlers_are_still_called(
     connection: RecordedConnection,
 ) -> None:
     broken = Broken()
@@ -262,7 +268,7 @@ def test_what_a_handler_raises_is_told_and_the_others_go_on(
     Attachment(broken, connection, 10, failures.append)
     connection.put(0, 1, a=1, b=2)
     connection.put(0, 1, a=1, b=3)
-    connection.receiver.mailbox.run()
+    connection.subscriber_end.mailbox.run()
     assert broken.seen == [2, 3]
     assert [str(each) for each in failures] == [
         "Broken.first failed on {'a': 1, 'b': 2}: ValueError('no 2')",
@@ -272,7 +278,7 @@ def test_what_a_handler_raises_is_told_and_the_others_go_on(
     assert failures[0].event["b"] == 2
 
 
-def test_by_default_it_is_logged(
+def test_by_default_failures_are_logged(
     connection: RecordedConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
     attach(Broken(), connection)
@@ -283,7 +289,7 @@ def test_by_default_it_is_logged(
     assert "in first" in caplog.text  # the traceback
 
 
-def test_who_is_told_may_fail_too(
+def test_an_on_error_that_fails_is_logged(
     connection: RecordedConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
     def on_error(_: Failure) -> None:

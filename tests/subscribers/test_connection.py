@@ -1,4 +1,4 @@
-"""The rules of connections, for every connection that there is."""
+"""The rules of connections, for every implementation and matcher."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tidegate.subscribers.engine_connection import EngineConnection
 from tidegate.subscribers.mailbox import Delivery, Mailbox
 
 
-class Nothing:
-    """Handles nothing; the tests look at what waits."""
+class NullHandler:
+    """Handles nothing; the tests look at the deliveries."""
 
     def handle(self, _: Delivery) -> None: ...
 
@@ -27,135 +27,143 @@ class Nothing:
 
 
 @dataclass
-class Receiver:
-    """Notes when it is asked to renew."""
+class RecordingEnd:
+    """Records the times for which it has to renew its values."""
 
-    mailbox: Mailbox = field(default_factory=lambda: Mailbox("R", Nothing(), 1000))
-    asked: list[float] = field(default_factory=list)
+    mailbox: Mailbox = field(default_factory=lambda: Mailbox("R", NullHandler(), 1000))
+    renewed: list[float] = field(default_factory=list)
     on_renew: Callable[[float], None] = lambda _: None
 
     def renew(self, t: float) -> None:
-        self.asked.append(t)
+        self.renewed.append(t)
         self.on_renew(t)
 
 
 @dataclass
-class World:
-    """A connection, and a way to publish."""
+class ConnectionFixture:
+    """A connection, its clock, and the function that matches an event."""
 
     connection: Connection
     publish: Callable[[Event], list[tuple[Mailbox, Delivery]]]
     clock: Clock
 
     def matched(self, **attributes: object) -> tuple[int, ...]:
-        """The requests that an event of now matches."""
-        found = self.publish(Event.of(attributes))
-        return found[0][1].matched if found else ()
+        """The numbers of the requests that an event of now matches."""
+        deliveries = self.publish(Event.of(attributes))
+        return deliveries[0][1].matched if deliveries else ()
 
 
 @pytest.fixture(params=["columnar", "naive", "poset"])
-def world(request: pytest.FixtureRequest) -> World:
+def fixture(request: pytest.FixtureRequest) -> ConnectionFixture:
     clock = Clock()
     connection = EngineConnection(Engine(matcher=request.param, clock=clock))
-    return World(connection, connection.judge, clock)
+    return ConnectionFixture(connection, connection.match, clock)
 
 
 def requests(*texts: str) -> list[Request]:
     return [Request(parse(text)) for text in texts]
 
 
-def test_an_event_comes_once_with_all_that_it_matches(world: World) -> None:
-    receiver = Receiver()
-    asked = requests("x = 2", "x > 0 or y > 0 or x > 1", "x < :high", "z = 1")
-    world.connection.subscribe(asked, {"high": 5}, receiver)
-    other = Receiver()
-    world.connection.subscribe(requests("y = 1"), {}, other)
-    world.clock.wait(1.5)
-    ((mailbox, delivery),) = world.publish(Event.of({"x": 1, "y": 0}))
-    assert mailbox is receiver.mailbox
+def test_an_event_is_delivered_once_with_all_requests_it_matches(
+    fixture: ConnectionFixture,
+) -> None:
+    subscriber_end = RecordingEnd()
+    wanted = requests("x = 2", "x > 0 or y > 0 or x > 1", "x < :high", "z = 1")
+    fixture.connection.subscribe(wanted, {"high": 5}, subscriber_end)
+    other = RecordingEnd()
+    fixture.connection.subscribe(requests("y = 1"), {}, other)
+    fixture.clock.wait(1.5)
+    ((mailbox, delivery),) = fixture.publish(Event.of({"x": 1, "y": 0}))
+    assert mailbox is subscriber_end.mailbox
     assert delivery.matched == (1, 2)
     assert delivery.event["x"] == 1
-    assert delivery.event.time == world.clock.now
-    assert delivery.seen[0].t == 1.5
-    assert delivery.seen[0].now == world.clock.now
-    assert [mailbox for mailbox, _ in world.publish(Event.of({"y": 1}))] == [
-        receiver.mailbox, other.mailbox
+    assert delivery.event.time == fixture.clock.now
+    assert delivery.environments[0].t == 1.5
+    assert delivery.environments[0].now == fixture.clock.now
+    assert [mailbox for mailbox, _ in fixture.publish(Event.of({"y": 1}))] == [
+        subscriber_end.mailbox, other.mailbox
     ]  # fmt: skip
 
 
-def test_changes_take_effect_in_order_for_all_requests_that_ask_for_them(world: World) -> None:
-    asked = requests("x < :high", "x between :low and :high", "x > :low")
-    handle = world.connection.subscribe(asked, {"low": 0, "high": None}, Receiver())
-    assert world.matched(x=1) == (2,)
+def test_updates_take_effect_in_order_for_all_requests_that_use_them(
+    fixture: ConnectionFixture,
+) -> None:
+    wanted = requests("x < :high", "x between :low and :high", "x > :low")
+    handle = fixture.connection.subscribe(wanted, {"low": 0, "high": None}, RecordingEnd())
+    assert fixture.matched(x=1) == (2,)
     handle.update({"high": 5})
-    assert world.matched(x=1) == (0, 1, 2)
+    assert fixture.matched(x=1) == (0, 1, 2)
     handle.update({"high": 1})
     handle.update({"low": 3, "high": 4})
     handle.update({"high": 9})
-    assert world.matched(x=8) == (0, 1, 2)
-    assert world.matched(x=2) == (0,)
+    assert fixture.matched(x=8) == (0, 1, 2)
+    assert fixture.matched(x=2) == (0,)
     handle.update({"low": None})
-    assert world.matched(x=8) == (0,)
+    assert fixture.matched(x=8) == (0,)
 
 
-def test_time_counts_from_the_subscription(world: World) -> None:
-    world.clock.wait(100)
-    handle = world.connection.subscribe(requests("x > :speed * t"), {"speed": 1}, Receiver())
-    world.clock.wait(2)
+def test_time_counts_from_the_subscription(fixture: ConnectionFixture) -> None:
+    fixture.clock.wait(100)
+    handle = fixture.connection.subscribe(requests("x > :speed * t"), {"speed": 1}, RecordingEnd())
+    fixture.clock.wait(2)
     assert handle.t() == 2
-    assert world.matched(x=2.5) == (0,)
-    handle.update({"speed": 2})  # which does not make it start anew
-    assert world.matched(x=2.5) == ()
-    later = Event.of({"x": 7}, world.clock.now)
-    world.clock.wait(100)
-    ((_, delivery),) = world.publish(later)
-    assert delivery.seen[0].t == 2
+    assert fixture.matched(x=2.5) == (0,)
+    handle.update({"speed": 2})  # which does not restart t
+    assert fixture.matched(x=2.5) == ()
+    later = Event.of({"x": 7}, fixture.clock.now)
+    fixture.clock.wait(100)
+    ((_, delivery),) = fixture.publish(later)
+    assert delivery.environments[0].t == 2
     assert delivery.event.time == later.time
 
 
-def test_nothing_comes_after_the_end(world: World) -> None:
-    handle = world.connection.subscribe(requests("x = 1", "x = 2"), {}, Receiver())
+def test_nothing_matches_after_cancel(fixture: ConnectionFixture) -> None:
+    handle = fixture.connection.subscribe(requests("x = 1", "x = 2"), {}, RecordingEnd())
     handle.update({}, (0, 1))
     handle.cancel()
-    world.clock.wait(5)
-    assert world.matched(x=1) == ()
+    fixture.clock.wait(5)
+    assert fixture.matched(x=1) == ()
 
 
-def test_what_no_longer_holds_is_renewed_before_an_event_is_judged(world: World) -> None:
+def test_values_are_renewed_before_an_event_outside_of_their_span_is_matched(
+    fixture: ConnectionFixture,
+) -> None:
     def renew(t: float) -> None:
         handle.update({"limit": 100}, (t, math.inf))
 
-    receiver = Receiver(on_renew=renew)
-    handle: Handle = world.connection.subscribe(requests("x < :limit"), {"limit": 1}, receiver)
+    subscriber_end = RecordingEnd(on_renew=renew)
+    handle: Handle = fixture.connection.subscribe(
+        requests("x < :limit"), {"limit": 1}, subscriber_end
+    )
     handle.update({}, (0.0, 1.0))
-    world.clock.wait(1)
-    assert world.matched(x=50) == ()
-    world.clock.wait(0.5)
-    assert world.matched(x=50) == (0,)
-    assert receiver.asked == [1.5]
-    world.publish(Event.of({"x": 1}, world.clock.now))
-    assert receiver.asked == [1.5]
+    fixture.clock.wait(1)
+    assert fixture.matched(x=50) == ()
+    fixture.clock.wait(0.5)
+    assert fixture.matched(x=50) == (0,)
+    assert subscriber_end.renewed == [1.5]
+    fixture.publish(Event.of({"x": 1}, fixture.clock.now))
+    assert subscriber_end.renewed == [1.5]
     handle.update({"limit": 3}, ALWAYS)
-    world.clock.wait(100)
-    assert world.matched(x=50) == ()
-    assert receiver.asked == [1.5]
+    fixture.clock.wait(100)
+    assert fixture.matched(x=50) == ()
+    assert subscriber_end.renewed == [1.5]
 
 
-def test_an_event_of_the_past_is_renewed_for_too(world: World) -> None:
-    receiver = Receiver()
-    handle = world.connection.subscribe(requests("x < :limit"), {"limit": 1}, receiver)
-    past = Event.of({"x": 0}, world.clock.now)
-    receiver.on_renew = lambda _: handle.update({"limit": 2}, ALWAYS)
-    world.clock.wait(5)
+def test_values_are_renewed_for_an_event_of_the_past_too(fixture: ConnectionFixture) -> None:
+    subscriber_end = RecordingEnd()
+    handle = fixture.connection.subscribe(requests("x < :limit"), {"limit": 1}, subscriber_end)
+    past = Event.of({"x": 0}, fixture.clock.now)
+    subscriber_end.on_renew = lambda _: handle.update({"limit": 2}, ALWAYS)
+    fixture.clock.wait(5)
     handle.update({}, (4.0, 6.0))
-    world.publish(past)
-    assert receiver.asked == [0.0]
+    fixture.publish(past)
+    assert subscriber_end.renewed == [0.0]
 
 
-def test_no_event_sees_half_of_a_change(world: World) -> None:
+def test_no_event_sees_half_of_an_update(fixture: ConnectionFixture) -> None:
     """One thread moves both limits at once; an event lies below both or above both."""
-    asked = requests("x >= :low", "x >= :high")
-    handle = world.connection.subscribe(asked, {"low": 0, "high": 0}, Receiver())
+    wanted = requests("x >= :low", "x >= :high")
+    handle = fixture.connection.subscribe(wanted, {"low": 0, "high": 0}, RecordingEnd())
     stop = threading.Event()
 
     def move() -> None:
@@ -166,7 +174,7 @@ def test_no_event_sees_half_of_a_change(world: World) -> None:
 
     thread = threading.Thread(target=move)
     thread.start()
-    found = {world.matched(x=0) for _ in range(1000)}
+    matched = {fixture.matched(x=0) for _ in range(1000)}
     stop.set()
     thread.join()
-    assert found <= {(), (0, 1)}
+    assert matched <= {(), (0, 1)}

@@ -1,4 +1,4 @@
-"""Damped and reckoned values, from end to end, against filters with the true values."""
+"""Damped and predicted values, from end to end, compared with filters on the exact values."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ pauses = st.sampled_from([0.0, 0.05, 0.1, 0.5, 30.0])
 def check(
     steps: list[tuple[float, tuple[str, float | None]]], matcher: str = "columnar"
 ) -> tuple[int, int]:
-    """Carry out steps: a pause and what comes then, an event or an assignment or a drive of many.
+    """Carry out steps, each a pause and then an event, an assignment or a drive (20 assignments).
 
-    Gives how many assignments there were, and how many updates were sent.
+    Returns the number of steps that assign, and of updates sent.
     """
     clock = Clock()
     engine = Engine(matcher=matcher, clock=clock)
@@ -86,10 +86,10 @@ def check(
                 traveller.place = (traveller.place or 0) + value / 10
             continue
         event = {"n": number, "x": (traveller.place or 0) + value}
-        true = {"place": traveller.place, "speed": traveller.speed}
+        exact = {"place": traveller.place, "speed": traveller.speed}
         t = (clock.now - START).total_seconds()
         for index, filter in enumerate(filters):
-            if filter.matches(event, true, variables={"load": -1.5}, t=t):
+            if filter.matches(event, exact, variables={"load": -1.5}, t=t):
                 wanted.append((number, index))
         hub.publish_now(event)
     assert traveller.seen == wanted
@@ -98,7 +98,7 @@ def check(
 
 @pytest.mark.parametrize("matcher", ["columnar", "naive"])
 @given(steps=st.lists(st.tuples(pauses, assignments | drives | events), max_size=30))
-def test_what_is_handled_is_what_matches_the_true_values(
+def test_exactly_the_events_that_match_the_exact_values_are_handled(
     matcher: str, steps: list[tuple[float, tuple[str, float | None]]]
 ) -> None:
     check(steps, matcher)
@@ -107,7 +107,7 @@ def test_what_is_handled_is_what_matches_the_true_values(
 def track(
     value_at: Callable[[float], float], seconds: float = 120, seed: int = 1
 ) -> list[tuple[float, tuple[str, float | None]]]:
-    """A value that is reported ten times a second, and events at other times."""
+    """Steps that assign a value ten times a second, with events in between."""
     rng = random.Random(seed)
     steps: list[tuple[float, tuple[str, float | None]]] = []
     for step in range(round(seconds * 10)):
@@ -122,14 +122,14 @@ def test_even_motion() -> None:
     assert updates < assigned / 100
 
 
-def test_motion_in_pieces() -> None:
+def test_piecewise_linear_motion() -> None:
     rng = random.Random(3)
-    corners = [rng.uniform(-50, 50) for _ in range(12)]
+    turns = [rng.uniform(-50, 50) for _ in range(12)]
 
     def value_at(t: float) -> float:
-        piece, part = divmod(t / 10, 1)
-        a, b = corners[int(piece) % 12], corners[(int(piece) + 1) % 12]
-        return a + (b - a) * part
+        leg, share = divmod(t / 10, 1)
+        a, b = turns[int(leg) % 12], turns[(int(leg) + 1) % 12]
+        return a + (b - a) * share
 
     assigned, updates = check(track(value_at))
     assert updates < assigned / 20
@@ -163,7 +163,7 @@ def test_oscillation_is_damped_away() -> None:
 
 
 def test_events_that_bring_their_own_times() -> None:
-    """Also one from before the band began to move finds the value where it is now."""
+    """Also an event from before the band began to move is matched with the current value."""
     clock = Clock()
     hub = Hub(Engine(clock=clock))
 

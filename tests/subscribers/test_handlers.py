@@ -11,7 +11,7 @@ from tidegate.language.filters import parse
 from tidegate.subscribers.handlers import mark_of, on
 
 
-def test_a_method_stays_what_it_is() -> None:
+def test_a_decorated_method_can_still_be_called() -> None:
     @on("price < :limit", evolve=Periodic(1.0))
     def quote(_: object, event: int) -> int:
         return event + 1
@@ -21,7 +21,7 @@ def test_a_method_stays_what_it_is() -> None:
     assert mark is not None
     assert mark.filter == parse("price < :limit")
     assert mark.evolve == Periodic(1.0)
-    assert mark_of(test_a_method_stays_what_it_is) is None
+    assert mark_of(test_a_decorated_method_can_still_be_called) is None
     assert mark_of("quote") is None
 
 
@@ -34,7 +34,7 @@ def test_a_filter_may_be_parsed_already() -> None:
     assert mark.text == "price < 10"
 
 
-def test_a_wrong_filter_is_shown_at_once() -> None:
+def test_a_wrong_filter_is_refused_at_once() -> None:
     with pytest.raises(FilterError) as caught:
         on("price < volume")
     assert "price < volume\n          ^^^^^^" in str(caught.value)
@@ -59,8 +59,8 @@ def takes_three(_: object, a: object, b: object) -> None: ...
 @pytest.mark.parametrize(
     ("method", "reason"),
     [
-        (generates, "generates cannot handle events if it yields"),
-        (generates_async, "generates_async cannot handle events if it yields"),
+        (generates, "generates is a generator; a handler must not use `yield`"),
+        (generates_async, "generates_async is a generator; a handler must not use `yield`"),
         (takes_none, "takes_none must take two arguments: self and the event"),
         (takes_three, "takes_three must take two arguments: self and the event"),
         (staticmethod(takes_none), "`on` decorates a method, not a staticmethod"),
@@ -68,7 +68,7 @@ def takes_three(_: object, a: object, b: object) -> None: ...
         (on("a = 1")(lambda _, __: None), "has a filter already; join the two with `or`"),
     ],
 )
-def test_what_cannot_handle_events_is_refused(method: Any, reason: str) -> None:
+def test_a_method_that_cannot_be_a_handler_is_refused(method: Any, reason: str) -> None:
     with pytest.raises(SubscriptionError) as caught:
         on("a = 1")(method)
     assert reason in str(caught.value)

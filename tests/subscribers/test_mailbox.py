@@ -15,20 +15,20 @@ from tidegate.subscribers.mailbox import Delivery, Mailbox, is_handling, running
 TIMEOUT_S = 20
 
 
-class Work:
-    """Notes what it is given, and does what the test says."""
+class RecordingHandler:
+    """Records the numbers of deliveries, and calls a function of the test with them."""
 
-    def __init__(self, does: Callable[[int], object] = bool) -> None:
-        self.done: list[int] = []
-        self._does = does
+    def __init__(self, action: Callable[[int], object] = bool) -> None:
+        self.handled: list[int] = []
+        self._action = action
 
     def handle(self, delivery: Delivery) -> None:
-        self.done.append(delivery.event["n"])
-        self._does(delivery.event["n"])
+        self.handled.append(delivery.event["n"])
+        self._action(delivery.event["n"])
 
     async def handle_async(self, delivery: Delivery) -> None:
-        self.done.append(delivery.event["n"])
-        result = self._does(delivery.event["n"])
+        self.handled.append(delivery.event["n"])
+        result = self._action(delivery.event["n"])
         if isinstance(result, Coroutine):
             await result
 
@@ -42,21 +42,21 @@ def test_events_are_handled_in_order_and_one_at_a_time() -> None:
         assert is_handling()
         if number < 3:
             mailbox.put(numbered(number + 2))
-            mailbox.run()  # somebody is at it already
-            assert work.done[-1] == number
+            mailbox.run()  # it has a runner already
+            assert handler.handled[-1] == number
 
-    work = Work(more)
-    mailbox = Mailbox("M", work, 10)
+    handler = RecordingHandler(more)
+    mailbox = Mailbox("M", handler, 10)
     mailbox.run()
     mailbox.put(numbered(1))
     mailbox.put(numbered(2))
     assert len(mailbox) == 2
     mailbox.run()
-    assert work.done == [1, 2, 3, 4]
+    assert handler.handled == [1, 2, 3, 4]
     assert not is_handling()
 
 
-def test_threads_hand_over_to_whoever_is_at_it() -> None:
+def test_threads_leave_their_events_to_the_runner() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def first(number: int) -> None:
@@ -64,8 +64,8 @@ def test_threads_hand_over_to_whoever_is_at_it() -> None:
             begun.set()
             assert go_on.wait(TIMEOUT_S)
 
-    work = Work(first)
-    mailbox = Mailbox("M", work, 10)
+    handler = RecordingHandler(first)
+    mailbox = Mailbox("M", handler, 10)
     mailbox.put(numbered(0))
     thread = threading.Thread(target=mailbox.run)
     thread.start()
@@ -73,138 +73,138 @@ def test_threads_hand_over_to_whoever_is_at_it() -> None:
     for number in range(1, 5):
         mailbox.put(numbered(number))
         mailbox.run()
-    assert work.done == [0]
+    assert handler.handled == [0]
     go_on.set()
     thread.join(TIMEOUT_S)
-    assert work.done == [0, 1, 2, 3, 4]
+    assert handler.handled == [0, 1, 2, 3, 4]
 
 
-def test_there_is_room_until_it_is_full() -> None:
-    mailbox = Mailbox("M", Work(), 2)
+def test_there_is_room_until_the_mailbox_is_full() -> None:
+    mailbox = Mailbox("M", RecordingHandler(), 2)
     for number in range(2):
         assert not mailbox.is_full
         mailbox.put(numbered(number))
     assert mailbox.is_full
-    assert mailbox.room() is None
+    assert mailbox.until_room() is None
     mailbox.put(numbered(3))
-    room, rest = mailbox.room(), mailbox.rest()
+    room, idle = mailbox.until_room(), mailbox.until_idle()
     assert room is not None
-    assert rest is not None
+    assert idle is not None
     assert not room.done()
     mailbox.run()
     assert room.done()
-    assert rest.done()
-    assert mailbox.rest() is None
+    assert idle.done()
+    assert mailbox.until_idle() is None
 
 
-def test_room_is_told_as_soon_as_there_is_some() -> None:
+def test_waiters_for_room_are_released_as_soon_as_there_is_some() -> None:
     def check(number: int) -> None:
         assert room is not None
-        assert rest is not None
+        assert idle is not None
         assert room.done() == (number > 0)
-        assert not rest.done()
+        assert not idle.done()
 
-    mailbox = Mailbox("M", Work(check), 2)
+    mailbox = Mailbox("M", RecordingHandler(check), 2)
     for number in range(4):
         mailbox.put(numbered(number))
-    room, rest = mailbox.room(), mailbox.rest()
+    room, idle = mailbox.until_room(), mailbox.until_idle()
     mailbox.run()
-    assert rest is not None
-    assert rest.done()
+    assert idle is not None
+    assert idle.done()
 
 
-def test_nobody_has_to_wait_to_the_end() -> None:
-    mailbox = Mailbox("M", Work(), 1)
+def test_waiting_for_room_can_be_cancelled() -> None:
+    mailbox = Mailbox("M", RecordingHandler(), 1)
     for number in range(3):
         mailbox.put(numbered(number))
-    room = mailbox.room()
+    room = mailbox.until_room()
     assert room is not None
     assert room.cancel()
     mailbox.run()
     assert room.cancelled()
 
 
-def test_what_is_closed_takes_nothing_and_lets_nobody_wait() -> None:
-    work = Work()
-    mailbox = Mailbox("M", work, 1)
+def test_a_closed_mailbox_drops_events_and_releases_waiters() -> None:
+    handler = RecordingHandler()
+    mailbox = Mailbox("M", handler, 1)
     mailbox.put(numbered(0))
     mailbox.put(numbered(1))
-    room, rest = mailbox.room(), mailbox.rest()
+    room, idle = mailbox.until_room(), mailbox.until_idle()
     mailbox.close()
     assert room is not None
-    assert rest is not None
+    assert idle is not None
     assert room.done()
-    assert rest.done()
+    assert idle.done()
     mailbox.put(numbered(2))
     mailbox.run()
-    assert work.done == []
+    assert handler.handled == []
 
 
-def test_a_mailbox_that_is_closed_while_busy_rests_when_the_handler_is_through() -> None:
+def test_a_mailbox_that_is_closed_by_a_handler_is_idle_when_it_returns() -> None:
     def close(number: int) -> None:
         assert number == 0
-        rests.append(mailbox.rest())
+        waits.append(mailbox.until_idle())
         mailbox.close()
-        assert rests[0] is not None
-        assert not rests[0].done()
+        assert waits[0] is not None
+        assert not waits[0].done()
 
-    rests: list[Future[None] | None] = []
-    mailbox = Mailbox("M", Work(close), 1)
+    waits: list[Future[None] | None] = []
+    mailbox = Mailbox("M", RecordingHandler(close), 1)
     mailbox.put(numbered(0))
     mailbox.put(numbered(1))
     mailbox.run()
-    assert rests[0] is not None
-    assert rests[0].done()
+    assert waits[0] is not None
+    assert waits[0].done()
 
 
-def test_an_interrupt_leaves_the_rest_to_the_next() -> None:
+def test_an_interrupt_leaves_the_events_to_the_next_runner() -> None:
     def interrupt(number: int) -> None:
         if number == 0:
             raise KeyboardInterrupt
 
-    work = Work(interrupt)
-    mailbox = Mailbox("M", work, 1)
+    handler = RecordingHandler(interrupt)
+    mailbox = Mailbox("M", handler, 1)
     for number in range(3):
         mailbox.put(numbered(number))
-    room = mailbox.room()
+    room = mailbox.until_room()
     with pytest.raises(KeyboardInterrupt):
         mailbox.run()
     assert not is_handling()
     assert room is not None
     assert room.done()
     mailbox.run()
-    assert work.done == [0, 1, 2]
+    assert handler.handled == [0, 1, 2]
 
 
 # -- in an event loop -------------------------------------------------------------------------
 
 
-def test_async_work_is_awaited_in_order() -> None:
+def test_async_handlers_are_awaited_in_order() -> None:
     async def main() -> list[int]:
         async def pause(number: int) -> None:
             assert is_handling()
             for _ in range(5 - number):
                 await asyncio.sleep(0)
 
-        work = Work(pause)
-        mailbox = Mailbox("M", work, 10, running_loop())
+        handler = RecordingHandler(pause)
+        mailbox = Mailbox("M", handler, 10, running_loop())
         for number in range(5):
             mailbox.put(numbered(number))
             mailbox.start()
-        assert work.done == []
-        rest = mailbox.rest()
-        assert rest is not None
-        await asyncio.wrap_future(rest)
-        return work.done
+        assert handler.handled == []
+        idle = mailbox.until_idle()
+        assert idle is not None
+        await asyncio.wrap_future(idle)
+        return handler.handled
 
     assert asyncio.run(main()) == [0, 1, 2, 3, 4]
 
 
-def test_another_thread_can_start_it() -> None:
+def test_another_thread_can_start_the_task() -> None:
     async def main() -> list[int]:
         loop_thread = threading.get_ident()
-        work = Work(lambda _: threads.append(threading.get_ident()))
-        mailbox = Mailbox("M", work, 10, running_loop())
+        handler = RecordingHandler(lambda _: threads.append(threading.get_ident()))
+        mailbox = Mailbox("M", handler, 10, running_loop())
 
         def publish() -> None:
             for number in range(3):
@@ -212,11 +212,11 @@ def test_another_thread_can_start_it() -> None:
                 mailbox.start()
 
         await asyncio.to_thread(publish)
-        rest = mailbox.rest()
-        if rest is not None:
-            await asyncio.wrap_future(rest)
+        idle = mailbox.until_idle()
+        if idle is not None:
+            await asyncio.wrap_future(idle)
         assert set(threads) == {loop_thread}
-        return work.done
+        return handler.handled
 
     threads: list[int] = []
     assert asyncio.run(main()) == [0, 1, 2]
@@ -234,12 +234,12 @@ def test_a_task_that_a_handler_starts_is_no_handler() -> None:
             await look()
             tasks.append(asyncio.create_task(look()))
 
-        mailbox = Mailbox("M", Work(start), 10, running_loop())
+        mailbox = Mailbox("M", RecordingHandler(start), 10, running_loop())
         mailbox.put(numbered(0))
         mailbox.start()
-        rest = mailbox.rest()
-        assert rest is not None
-        await asyncio.wrap_future(rest)
+        idle = mailbox.until_idle()
+        assert idle is not None
+        await asyncio.wrap_future(idle)
         await asyncio.gather(*tasks)
         return found
 
@@ -252,19 +252,21 @@ def test_handlers_run_in_the_context_of_the_attachment() -> None:
     async def main() -> list[str]:
         found: list[str] = []
         who.set("owner")
-        mailbox = Mailbox("M", Work(lambda _: found.append(who.get())), 10, running_loop())
+        mailbox = Mailbox(
+            "M", RecordingHandler(lambda _: found.append(who.get())), 10, running_loop()
+        )
         who.set("publisher")
         mailbox.put(numbered(0))
         mailbox.start()
-        rest = mailbox.rest()
-        assert rest is not None
-        await asyncio.wrap_future(rest)
+        idle = mailbox.until_idle()
+        assert idle is not None
+        await asyncio.wrap_future(idle)
         return found
 
     assert asyncio.run(main()) == ["owner"]
 
 
-def test_a_handler_that_is_cancelled_leaves_the_rest_to_the_next() -> None:
+def test_a_handler_that_is_cancelled_leaves_the_events_to_the_next_task() -> None:
     async def main() -> list[int]:
         async def cancel(number: int) -> None:
             if number == 0:
@@ -273,37 +275,39 @@ def test_a_handler_that_is_cancelled_leaves_the_rest_to_the_next() -> None:
                 task.cancel()
                 await asyncio.sleep(0)
 
-        work = Work(cancel)
-        mailbox = Mailbox("M", work, 10, running_loop())
-        mailbox.put(numbered(0))
-        mailbox.put(numbered(1))
+        handler = RecordingHandler(cancel)
+        mailbox = Mailbox("M", handler, 1, running_loop())
+        for number in range(3):
+            mailbox.put(numbered(number))
         mailbox.start()
-        while mailbox._task is None or not mailbox._task.done():
-            await asyncio.sleep(0)
-        assert work.done == [0]
+        stopped = mailbox.until_room()  # two still wait when the task gives up
+        assert stopped is not None
+        await asyncio.wrap_future(stopped)
+        assert len(mailbox) == 2
+        assert handler.handled == [0]
         mailbox.start()
-        rest = mailbox.rest()
-        assert rest is not None
-        await asyncio.wrap_future(rest)
-        return work.done
+        idle = mailbox.until_idle()
+        assert idle is not None
+        await asyncio.wrap_future(idle)
+        return handler.handled
 
-    assert asyncio.run(main()) == [0, 1]
+    assert asyncio.run(main()) == [0, 1, 2]
 
 
-def test_others_have_their_turn_between_two_events() -> None:
+def test_other_tasks_run_between_two_events() -> None:
     async def main() -> list[str]:
         log: list[str] = []
         boxes = [
-            Mailbox("A", Work(lambda n: log.append(f"a{n}")), 10, running_loop()),
-            Mailbox("B", Work(lambda n: log.append(f"b{n}")), 10, running_loop()),
+            Mailbox("A", RecordingHandler(lambda n: log.append(f"a{n}")), 10, running_loop()),
+            Mailbox("B", RecordingHandler(lambda n: log.append(f"b{n}")), 10, running_loop()),
         ]
         for mailbox in boxes:
             for number in range(2):
                 mailbox.put(numbered(number))
             mailbox.start()
         for mailbox in boxes:
-            if (rest := mailbox.rest()) is not None:
-                await asyncio.wrap_future(rest)
+            if (idle := mailbox.until_idle()) is not None:
+                await asyncio.wrap_future(idle)
         return log
 
     assert asyncio.run(main()) == ["a0", "b0", "a1", "b1"]

@@ -7,12 +7,12 @@ import pytest
 
 from tidegate.errors import BadValueError, SubscriptionError
 from tidegate.language.values import Value
-from tidegate.subscribers.fields import Fields
+from tidegate.subscribers.parameter_values import ParameterValues
 from tidegate.subscribers.parameters import Parameter
 
 
-class Heard:
-    """Writes down what it is told of."""
+class RecordingListener:
+    """Records the changes that are reported to it."""
 
     def __init__(self) -> None:
         self.values: list[Mapping[str, Value | None]] = []
@@ -22,56 +22,58 @@ class Heard:
 
 
 @pytest.fixture
-def fields() -> Fields:
-    return Fields("Monitor", {"low": Parameter(1), "high": Parameter(2), "name": Parameter()})
+def values() -> ParameterValues:
+    return ParameterValues(
+        "Monitor", {"low": Parameter(1), "high": Parameter(2), "name": Parameter()}
+    )
 
 
-def test_values_are_replaced_as_a_whole(fields: Fields) -> None:
-    before = fields.values
+def test_values_are_replaced_as_a_whole(values: ParameterValues) -> None:
+    before = values.values
     assert before == {"low": 1, "high": 2}
-    fields.assign({"low": 3, "name": "x"})
-    assert fields.values == {"low": 3, "high": 2, "name": "x"}
-    fields.assign({"low": None})
-    assert fields.values == {"high": 2, "name": "x"}
+    values.assign({"low": 3, "name": "x"})
+    assert values.values == {"low": 3, "high": 2, "name": "x"}
+    values.assign({"low": None})
+    assert values.values == {"high": 2, "name": "x"}
     assert before == {"low": 1, "high": 2}
 
 
-def test_whoever_listens_is_told_of_each_change_once(fields: Fields) -> None:
-    fields.assign({"low": 0})
-    fields.listener = heard = Heard()
-    fields.assign({"low": 3, "high": 4})
-    fields.assign({"high": float("nan")})
-    assert heard.values == [{"low": 3, "high": 4}, {"high": None}]
+def test_the_listener_is_called_once_for_each_change(values: ParameterValues) -> None:
+    values.assign({"low": 0})
+    values.listener = listener = RecordingListener()
+    values.assign({"low": 3, "high": 4})
+    values.assign({"high": float("nan")})
+    assert listener.values == [{"low": 3, "high": 4}, {"high": None}]
 
 
-def test_all_or_nothing_changes(fields: Fields) -> None:
-    fields.listener = heard = Heard()
+def test_all_or_nothing_changes(values: ParameterValues) -> None:
+    values.listener = listener = RecordingListener()
     with pytest.raises(BadValueError, match="a list is not a value"):
-        fields.assign({"low": 3, "high": [4]})
+        values.assign({"low": 3, "high": [4]})
     with pytest.raises(SubscriptionError, match="Monitor has no parameter 'hihg'; it has low, hi"):
-        fields.assign({"low": 3, "hihg": 4})
-    assert fields.values == {"low": 1, "high": 2}
-    assert heard.values == []
+        values.assign({"low": 3, "hihg": 4})
+    assert values.values == {"low": 1, "high": 2}
+    assert listener.values == []
 
 
-def test_changes_are_told_in_the_order_in_which_they_happen(fields: Fields) -> None:
-    """Threads assign at once; what was told last is what the fields are at the end."""
-    fields.listener = heard = Heard()
+def test_changes_are_reported_in_the_order_in_which_they_happen(values: ParameterValues) -> None:
+    """Several threads assign; the values reported last are the final ones."""
+    values.listener = listener = RecordingListener()
     start = threading.Barrier(4)
 
     def assign(number: int) -> None:
         start.wait()
         for step in range(500):
-            fields.assign({"low": number * 1000 + step, "high": number * 1000 + step})
+            values.assign({"low": number * 1000 + step, "high": number * 1000 + step})
 
     threads = [threading.Thread(target=assign, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    told = [each["low"] for each in heard.values]
-    assert told == [each["high"] for each in heard.values]
-    assert told[-1] == fields.values["low"] == fields.values["high"]
+    reported = [each["low"] for each in listener.values]
+    assert reported == [each["high"] for each in listener.values]
+    assert reported[-1] == values.values["low"] == values.values["high"]
     for number in range(4):
         own = range(number * 1000, number * 1000 + 500)
-        assert [each for each in told if each in own] == list(own)
+        assert [each for each in reported if each in own] == list(own)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.errors import BadValueError, SubscriptionError
-from tidegate.subscribers.parameters import Parameter, Reckoned, fields_of
+from tidegate.subscribers.parameters import Parameter, Reckoned, values_of
 from tidegate.subscribers.subscriber import Subscriber
 
 
@@ -18,7 +18,7 @@ class Car(Subscriber):
     place = Reckoned(0.0, tolerance=3)
 
 
-def test_it_has_the_value_that_was_assigned() -> None:
+def test_a_parameter_has_the_value_that_was_assigned() -> None:
     car, other = Car(), Car()
     assert (car.name, car.seen, car.speed, car.place) == ("red", None, 10, 0.0)
     car.name, car.place = "blue", 5
@@ -32,11 +32,11 @@ def test_it_has_the_value_that_was_assigned() -> None:
     assert car.name == 7
 
 
-def test_on_the_class_it_is_itself() -> None:
+def test_a_class_attribute_is_the_parameter_itself() -> None:
     assert isinstance(Car.name, Parameter)
-    assert Car.place.moves
-    assert Car.speed.band == 2.0
-    assert Car.name.band is None
+    assert Car.place.is_predicted
+    assert Car.speed.tolerance == 2.0
+    assert Car.name.tolerance is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,9 @@ def test_on_the_class_it_is_itself() -> None:
         ("place", datetime(2026, 1, 1, tzinfo=UTC), "Car.place: dead reckoning is for finite num"),
     ],
 )
-def test_a_bad_value_is_refused_and_the_field_named(name: str, value: Any, reason: str) -> None:
+def test_a_bad_value_is_refused_with_the_name_of_the_parameter(
+    name: str, value: Any, reason: str
+) -> None:
     car = Car()
     before = getattr(car, name)
     with pytest.raises(BadValueError) as caught:
@@ -75,11 +77,11 @@ def test_a_bad_initial_value_is_refused() -> None:
         Reckoned("here", tolerance=1)
 
 
-def test_it_needs_a_subscriber() -> None:
+def test_a_parameter_needs_a_subscriber() -> None:
     class Thing:
         limit = Parameter(1)
 
     with pytest.raises(SubscriptionError, match=r"Thing is no tidegate.Subscriber"):
         Thing().limit = 2
     with pytest.raises(SubscriptionError, match=r"Thing is no tidegate.Subscriber"):
-        fields_of(Thing())
+        values_of(Thing())

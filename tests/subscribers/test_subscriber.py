@@ -25,7 +25,7 @@ class Named(Window):
         self.high = high
 
 
-def test_fields_are_there_before_init() -> None:
+def test_parameters_can_be_assigned_before_init() -> None:
     named = Named("a", high=5)
     assert (named.name, named.low, named.high) == ("a", 0, 5)
     with pytest.raises(TypeError):
@@ -46,12 +46,12 @@ def test_several_parameters_change_as_one() -> None:
     assert len(connection.updates) == 1
 
 
-def test_a_subscriber_without_handlers_is_nothing_to_attach() -> None:
-    with pytest.raises(SubscriptionError, match="Subscriber handles nothing; decorate a method"):
+def test_a_subscriber_without_handlers_cannot_be_attached() -> None:
+    with pytest.raises(SubscriptionError, match="Subscriber has no handlers; decorate a method"):
         Attachment(Subscriber(), RecordedConnection(), 10, log_failure)
 
 
-def test_arguments_of_a_class_go_on() -> None:
+def test_class_arguments_are_passed_to_other_bases() -> None:
     class Registered:
         names: list[str] = []  # noqa: RUF012 - shared on purpose
 

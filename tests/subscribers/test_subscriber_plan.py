@@ -73,7 +73,7 @@ def test_a_method_that_overrides_a_handler_takes_over_its_filter() -> None:
     assert filters(Other)["cheap"] == "price < :limit / 2"
 
 
-def test_a_parameter_that_is_not_there_is_shown() -> None:
+def test_an_unknown_parameter_is_refused_with_a_hint() -> None:
     with pytest.raises(FilterError) as caught:
 
         class Monitor(Subscriber):
@@ -92,7 +92,7 @@ def test_a_parameter_that_is_not_there_is_shown() -> None:
 
 
 def test_a_plain_attribute_is_no_parameter() -> None:
-    with pytest.raises(FilterError, match=r"Plain.cheap: limit is there, but is no tidegate.Para"):
+    with pytest.raises(FilterError, match=r"Plain.cheap: the attribute limit is no tidegate.P"):
 
         class Plain(Quotes, Subscriber):
             limit = 20
@@ -104,7 +104,7 @@ def test_a_plain_attribute_is_no_parameter() -> None:
             def cheap(self, event: Event) -> None: ...
 
 
-def test_names_that_cannot_be() -> None:
+def test_reserved_and_shared_names_are_refused() -> None:
     with pytest.raises(SubscriptionError, match="Monitor: a parameter cannot be named 'set'"):
 
         class Monitor(Subscriber):
@@ -132,12 +132,12 @@ def test_bands_are_sent_under_other_names() -> None:
         def other(self, event: Event) -> None: ...
 
     near, fast, other = plan_of(Car).handlers
-    assert str(near.sent) == (
+    assert str(near.sent_filter) == (
         "x between :place_low_ + :place_rate * t - 1 and :place_high + :place_rate * t + 1"
         " and y < :place_low"
     )
-    assert str(fast.sent) == "speed > :speed_low"
-    assert other.sent is other.filter
+    assert str(fast.sent_filter) == "speed > :speed_low"
+    assert other.sent_filter is other.filter
     assert str(near.filter) == "x between :place - 1 and :place + 1 and y < :place_low"
 
 
@@ -151,12 +151,13 @@ def test_a_filter_that_cannot_be_widened_is_refused() -> None:
             def near(self, event: Event) -> None: ...
 
     assert str(caught.value).startswith(
-        "Car.near: in `x < sin(:place)`, there is no telling how far `sin(:place)` goes. Use it"
+        "Car.near: in `x < sin(:place)`, the range of `sin(:place)` over a band of values is "
+        "not known. Use it"
     )
     assert str(caught.value).endswith("                       ^^^^^^")
 
 
-def test_a_widened_filter_has_the_limits_of_all_filters() -> None:
+def test_the_limits_of_filters_hold_for_widened_ones_too() -> None:
     text = " or ".join(f"x > {' + '.join([':p'] * 8)} - {n}" for n in range(256))
     assert parse(text).parameters == ("p",)
     with pytest.raises(FilterLimitError, match=r"Car.near: with bands for its parameters, the fil"):
@@ -169,8 +170,10 @@ def test_a_widened_filter_has_the_limits_of_all_filters() -> None:
 
 
 @pytest.mark.parametrize("evolve", [Periodic(1.0), Cached(1.0)])
-def test_what_is_predicted_is_evaluated_for_each_event(evolve: Periodic | Cached) -> None:
-    with pytest.raises(FilterError, match=f"which {evolve} is not; leave `evolve` out"):
+def test_a_filter_on_a_predicted_value_must_be_evaluated_for_each_event(
+    evolve: Periodic | Cached,
+) -> None:
+    with pytest.raises(FilterError, match=f"which {evolve} does not do; leave `evolve` out"):
 
         class Car(Subscriber):
             place = Reckoned(0.0, tolerance=3)

@@ -1,7 +1,8 @@
-"""Brokers that talk over links which keep the order of messages; the test says which link is next.
+"""Brokers for tests: a network of them with links under the test's control, and a single one.
 
-There are no delays: a message waits on its link until the test takes it, so a test can have any
-order that a real network can have.
+A message waits on its link until the test lets it arrive; there are no delays. Links keep the order
+of messages, but the test chooses from which link the next one arrives. So it can produce any order
+that a real network can produce.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from tidegate.language.patterns.pattern import Pattern
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.broker import Broker, BrokerLimits
+from tidegate.routing.cell_updates import with_cells
 from tidegate.routing.messages import (
     Address,
     Advertise,
+    AdvertisementDelta,
     Client,
     Connect,
     Deliver,
     DeliverSequence,
     Disconnect,
+    FilterDelta,
     InForce,
-    Interests,
     Key,
     MatchedVersion,
     Message,
-    Offers,
     Outgoing,
     Peer,
     Publish,
@@ -49,7 +51,7 @@ Links = Iterable[tuple[Peer, Peer]]
 
 
 class Network:
-    """Brokers in one domain, and the messages on their way between them."""
+    """Brokers in one domain, the messages on their way between them, and what clients received."""
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class Network:
         merging: bool = False,
         substrate: str = "poset",
     ) -> None:
-        """With ``links``; in a hierarchy each goes from a broker to its master."""
+        """Connect brokers by ``links``; in a hierarchy each goes from a broker to its master."""
         self.now_us = 1
         self.brokers: dict[Peer, Broker] = {}
         self.waiting: dict[tuple[Peer, Peer], deque[Message]] = {}
@@ -78,7 +80,7 @@ class Network:
             self.connect(one, other)
 
     def add(self, name: Peer) -> Broker:
-        """A broker; a new one if there is none of this name."""
+        """The broker with this name, which is started if there is none."""
         if name not in self.brokers:
             routing = strategy(self._routing)
             broker = self.brokers[name] = Broker(
@@ -102,48 +104,48 @@ class Network:
         return self.brokers[name]
 
     def connect(self, one: Peer, other: Peer, cost_us: int = 1) -> None:
-        """Link two brokers, and let all have their news."""
+        """Link two brokers, and let all messages arrive."""
         self.add(other)
         is_hierarchy = self._architecture is Architecture.HIERARCHICAL
         self.take(one, self.add(one).join(other, "d", cost_us, as_client=is_hierarchy))
         self.run()
 
     def cut(self, one: Peer, other: Peer) -> None:
-        """Have a link go down: what is on it is lost, and both ends are told."""
+        """Take a link down: messages on it are lost, and both ends are told."""
         for here, there in ((one, other), (other, one)):
             self.waiting.pop((here, there), None)
         for here, there in ((one, other), (other, one)):
-            self.take(here, self.brokers[here].lost(there, self.now_us))
+            self.take(here, self.brokers[here].link_lost(there, self.now_us))
 
     def ask(self, broker: Peer, client: str, message: Message) -> list[Message]:
-        """Let a client ask something of a broker; gives what the client gets at once."""
-        known = len(self.received.setdefault(client, []))
+        """Send a request of a client to a broker; returns what the client receives at once."""
+        before = len(self.received.setdefault(client, []))
         self.take(broker, self.brokers[broker].handle(message, Client(client), self.now_us))
-        return self.received[client][known:]
+        return self.received[client][before:]
 
     def subscribe(self, broker: Peer, client: str, wanted: str) -> None:
         self.ask(broker, client, Subscribe(wanted))
 
-    def advertise(self, broker: Peer, client: str, offered: str) -> None:
-        self.ask(broker, client, Advertise(offered))
+    def advertise(self, broker: Peer, client: str, advertisement: str) -> None:
+        self.ask(broker, client, Advertise(advertisement))
 
     def publish(self, broker: Peer, client: str, **attributes: object) -> None:
-        """Publish something; every event has a time of its own."""
+        """Publish an event; each one has a later time than the one before."""
         self.now_us += 1
         self.ask(broker, client, Publish(Event.of(attributes)))
 
     def take(self, sender: Peer, sent: Outgoing) -> None:
-        """Put what a broker sends on its links; what is for clients they have at once."""
+        """Put what a broker sends on its links; clients receive their messages at once."""
         for receiver, message in sent:
             if isinstance(receiver, Client):
                 self.received.setdefault(receiver.identity, []).append(message)
             else:
-                is_linked = receiver in self.brokers[sender].around.domain_of
+                is_linked = receiver in self.brokers[sender].domains.domain_of
                 assert is_linked or isinstance(message, Connect | Disconnect | Refused)
                 self.waiting.setdefault((sender, receiver), deque()).append(message)
 
     def step(self, random: Random | None = None) -> bool:
-        """Let one message arrive, on the first link or on any; False if there is none."""
+        """Let one message arrive, from the first or a random link; False if there is none."""
         links = [link for link, messages in self.waiting.items() if messages]
         if not links:
             return False
@@ -163,12 +165,12 @@ class Network:
             pass
 
     def run_until(self, done: Callable[[], bool]) -> None:
-        """Let messages arrive until something is so."""
+        """Let messages arrive until a condition holds."""
         while not done():
             assert self.step()
 
     def wait(self) -> None:
-        """Let time pass until no broker has anything to do."""
+        """Let messages arrive and time pass until no broker has anything to do."""
         self.run()
         while True:
             due = {
@@ -182,7 +184,7 @@ class Network:
             self.run()
 
     def delivered(self, client: str) -> list[dict[str, object]]:
-        """The attributes of the events that a client got, in order."""
+        """The attributes of the events that a client received, in order."""
         return [
             dict(each.publication.event.attributes)
             for each in self.received.get(client, ())
@@ -190,11 +192,11 @@ class Network:
         ]
 
     def matches(self, client: str) -> list[tuple[MatchedVersion, ...]]:
-        """The subscriptions, with versions, for which a client got each event."""
+        """The matched versions of each event that a client received, in order."""
         return [each.matches for each in self.received.get(client, ()) if isinstance(each, Deliver)]
 
     def in_force(self, client: str) -> list[tuple[str, int]]:
-        """What a client was told is in force, in order."""
+        """The versions that were confirmed to a client, in order."""
         return [
             (each.name, each.version)
             for each in self.received.get(client, ())
@@ -202,114 +204,119 @@ class Network:
         ]
 
     def sequences(self, client: str) -> list[list[dict[str, object]]]:
-        """The attributes of the sequences that a client got, in order."""
+        """The attributes of the events in each sequence that a client received, in order."""
         return [
-            [dict(found.event.attributes) for found in each.publications]
+            [dict(publication.event.attributes) for publication in each.publications]
             for each in self.received.get(client, ())
             if isinstance(each, DeliverSequence)
         ]
 
     def is_empty(self) -> bool:
-        """Whether no broker holds anything for anyone, and nothing is on its way."""
+        """Whether no broker holds anything for anyone, and no message is on its way."""
+        clients = [Client(identity) for identity in self.received]
         return not any(self.waiting.values()) and not any(
-            len(table)
-            for each in self.brokers.values()
-            for table in (
-                each.subscriptions.poset,
-                each.offers.poset,
-                each.sessions,
-                each.waves,
-                each.moves,
-                each.patterns,
-                each.claims._named,
-            )
+            len(broker.subscriptions.poset)
+            + len(broker.advertisements.poset)
+            + len(broker.waves)
+            + len(broker.moves)
+            + len(broker.patterns)
+            + sum(client in broker.sessions for client in clients)
+            + sum(broker.named.count(client) for client in clients)
+            for broker in self.brokers.values()
         )
 
 
 class Ledger:
-    """What a neighbour holds from a broker, by the names under which it was sent."""
+    """What a neighbour holds from a broker, by key."""
 
     def __init__(self) -> None:
         self.held: dict[Key, WantedFilter | Advertisement] = {}
 
     def take(self, message: Message) -> tuple[list[str], list[str]]:
-        """Apply a message; gives the texts of what is new and of what is taken back."""
-        if isinstance(message, Interests):
-            added: list[tuple[Key, WantedFilter | Advertisement]] = [*message.wanted]
-            dropped = message.unwanted
-        else:
-            assert isinstance(message, Offers)
-            added, dropped = [*message.offered], message.withdrawn
-        texts = [str(self.held.pop(key)) for key in dropped]
+        """Apply a delta; returns the texts of what it adds and of what it removes.
+
+        An update counts as both.
+        """
+        assert isinstance(message, FilterDelta | AdvertisementDelta)
+        removed = [str(self.held.pop(key)) for key in message.removed]
+        added: list[tuple[Key, WantedFilter | Advertisement]] = [*message.added]
+        for key, cells in message.updated if isinstance(message, FilterDelta) else ():
+            old = self.held.pop(key)
+            assert not isinstance(old, Advertisement)
+            added.append((key, with_cells(old, cells)))
+            removed.append(str(old))
         for key, item in added:
             assert key not in self.held
             self.held[key] = item
-        return sorted(str(item) for _, item in added), sorted(texts)
+        return sorted(str(item) for _, item in added), sorted(removed)
 
     def texts(self) -> list[str]:
         return [str(item) for item in self.held.values()]
 
 
-class Around:
-    """One broker with neighbours that only take note of what they get."""
+class BrokerHarness:
+    """One broker with neighbours that only record what they are sent."""
 
     def __init__(self, broker: Broker, *neighbours: Peer, master: Peer | None = None) -> None:
         self.broker = broker
         self.filters = {name: Ledger() for name in neighbours}
-        self.offers = {name: Ledger() for name in neighbours}
+        self.advertisements = {name: Ledger() for name in neighbours}
         self.others: list[tuple[Address, Message]] = []
-        self._keys = 0
-        self._names: dict[tuple[Peer, str], Key] = {}
+        self._last_key = 0
+        self._keys: dict[tuple[Peer, str], Key] = {}
         architecture = Architecture.ACYCLIC if master is None else Architecture.HIERARCHICAL
         domain = Domain("d", architecture, broker.name)
         for name in neighbours:
             domain.link(name, 1, is_master=name == master)
         broker.add_domain(domain)
 
-    def tell(self, sender: Address, message: Message) -> dict[Peer, tuple[list[str], list[str]]]:
-        """Send the broker a message; gives what each neighbour then has more, and less.
+    def send(self, sender: Address, message: Message) -> dict[Peer, tuple[list[str], list[str]]]:
+        """Send the broker a message; returns what that adds and removes at each neighbour.
 
-        What is no filter and no advertisement goes to ``others``.
+        Messages that are no deltas go to ``others``.
         """
-        told: dict[Peer, tuple[list[str], list[str]]] = {}
+        changes: dict[Peer, tuple[list[str], list[str]]] = {}
         ledgers: list[Ledger] = []
         self.others = []
         for receiver, sent in self.broker.handle(message, sender, now_us=1):
-            if isinstance(sent, Interests | Offers) and isinstance(receiver, str):
-                ledger = (self.filters if isinstance(sent, Interests) else self.offers)[receiver]
-                assert ledger not in ledgers  # all that is new goes in one message
+            if isinstance(sent, FilterDelta | AdvertisementDelta) and isinstance(receiver, str):
+                is_filters = isinstance(sent, FilterDelta)
+                ledger = (self.filters if is_filters else self.advertisements)[receiver]
+                assert ledger not in ledgers  # all that changes goes in one message
                 ledgers.append(ledger)
-                more, less = told.setdefault(receiver, ([], []))
-                added, dropped = ledger.take(sent)
-                more += added
-                less += dropped
+                all_added, all_removed = changes.setdefault(receiver, ([], []))
+                added, removed = ledger.take(sent)
+                all_added += added
+                all_removed += removed
             else:
                 self.others.append((receiver, sent))
-        return told
+        return changes
 
-    def want(self, peer: Peer, wanted: Filter) -> dict[Peer, tuple[list[str], list[str]]]:
+    def subscribe(self, peer: Peer, wanted: Filter) -> dict[Peer, tuple[list[str], list[str]]]:
         """Let a neighbour subscribe."""
-        self._keys += 1
-        key = self._names[peer, str(wanted)] = Key(self._keys, None)
-        return self.tell(peer, Interests(((key, wanted),)))
+        self._last_key += 1
+        key = self._keys[peer, str(wanted)] = Key(self._last_key, None)
+        return self.send(peer, FilterDelta(((key, wanted),)))
 
-    def offer(self, peer: Peer, offered: Advertisement) -> dict[Peer, tuple[list[str], list[str]]]:
+    def advertise(
+        self, peer: Peer, advertisement: Advertisement
+    ) -> dict[Peer, tuple[list[str], list[str]]]:
         """Let a neighbour advertise."""
-        self._keys += 1
-        key = self._names[peer, str(offered)] = Key(self._keys, None)
-        return self.tell(peer, Offers(((key, offered),)))
+        self._last_key += 1
+        key = self._keys[peer, str(advertisement)] = Key(self._last_key, None)
+        return self.send(peer, AdvertisementDelta(((key, advertisement),)))
 
-    def name_of(self, peer: Peer, text: str) -> Key:
-        """What a neighbour called what it sent."""
-        return self._names[peer, text]
+    def key_of(self, peer: Peer, text: str) -> Key:
+        """The key under which a neighbour has sent a filter or advertisement."""
+        return self._keys[peer, text]
 
     def poset(self) -> dict[str, tuple[set[str], set[str]]]:
-        """For each filter who asked for it, and where it was sent."""
+        """The names of the subscribers and of the forwards of each filter."""
         return {str(node.item): sets_of(node) for node in self.broker.subscriptions.poset}
 
 
 def sets_of(node: PosetNode[WantedFilter]) -> tuple[set[str], set[str]]:
-    """The subscribers and the forwards of a filter, by name."""
+    """The names of the subscribers and of the forwards of a filter."""
     return set(map(_name, node.subscribers)), set(map(_name, node.forwards))
 
 
@@ -322,7 +329,7 @@ _CACHES = frozenset(["now_us", "_graph", "_box", "_boxes"])
 
 
 def state_of(thing: object) -> object:
-    """All that can be reached from a thing, without what is only remembered to save time."""
+    """All state that can be reached from an object, except for caches, as comparable values."""
     return _state(thing, {})
 
 

@@ -1,7 +1,7 @@
-"""Generated logs of changes, and what they mean: the fold that matching as of a time must equal.
+"""Generated change logs, and their meaning: the fold that matching as of a time must equal.
 
-Few ids and few times, so that changes meet: of one time, a microsecond apart, at both ends of the
-calendar. Some changes cannot be made, and are passed over.
+There are few ids and few times, so that changes meet: at one time, a microsecond apart, at both
+ends of the calendar. Some changes cannot be made, and are skipped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ END = datetime.max.replace(tzinfo=UTC)
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 COARSE = datetime(2255, 6, 5, 23, 47, 34, 740993, tzinfo=UTC)
-"""2**53 + 1 microseconds after 1970: the first time that no float can tell."""
+"""2**53 + 1 microseconds after 1970: the first time that no float can represent."""
 
 TIMES = [
     *(NOON + step * MICROSECOND for step in (0, 0, 1, 2, 3)),
@@ -82,7 +82,7 @@ def parsed(text: str) -> Filter:
 
 
 class Delivery(NamedTuple):
-    """An event, by its place, that a version of a subscription matches."""
+    """The index of an event, and the version of a subscription that matches it."""
 
     event: int
     subscription: str
@@ -91,15 +91,15 @@ class Delivery(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a subscription stands at some time."""
+class FoldedSubscription:
+    """A subscription after some changes."""
 
     filter: str
     origin: datetime
     since: datetime
     subscriber: str | None
     params: Mapping[str, object]
-    """All that were set since it began."""
+    """All parameters set since it began."""
 
     @property
     def parameters(self) -> dict[str, Value]:
@@ -109,23 +109,23 @@ class Standing:
 
 @dataclass
 class Fold:
-    """Subscriptions by id, as changes made one after the other leave them."""
+    """Subscriptions by id after changes made one by one, and the changes that were refused."""
 
-    there: dict[str, Standing] = field(default_factory=dict)
+    subscriptions: dict[str, FoldedSubscription] = field(default_factory=dict)
     refused: list[Change] = field(default_factory=list)
 
     def make(self, change: Change) -> None:
-        before = self.there.get(change.id)
+        before = self.subscriptions.get(change.id)
         if (before is None) != (change.op is Op.SUBSCRIBE):
             self.refused.append(change)
         elif change.op is Op.UNSUBSCRIBE:
-            del self.there[change.id]
+            del self.subscriptions[change.id]
         else:
-            self._stand(before, change)
+            self._set(before, change)
 
-    def _stand(self, before: Standing | None, change: Change) -> None:
+    def _set(self, before: FoldedSubscription | None, change: Change) -> None:
         if before is None:
-            before = Standing("", change.time, change.time, change.subscriber, {})
+            before = FoldedSubscription("", change.time, change.time, change.subscriber, {})
         filter = before.filter if change.filter is None else change.filter
         named = change.params or {}
         try:
@@ -136,7 +136,8 @@ class Fold:
             self.refused.append(change)
             return
         params = {**before.params, **named}
-        self.there[change.id] = replace(before, filter=filter, params=params, since=change.time)
+        after = replace(before, filter=filter, params=params, since=change.time)
+        self.subscriptions[change.id] = after
 
 
 def folded(log: Iterable[Change], until: datetime = END) -> Fold:
@@ -159,10 +160,10 @@ class Judged:
 def expected(
     log: Sequence[Change], events: Sequence[Judged], variables: Mapping[str, Value]
 ) -> list[Delivery]:
-    """What is delivered, by the meaning of the language and of changes."""
+    """The deliveries, by the semantics of the language and of changes."""
     found: list[Delivery] = []
     for index, event in enumerate(events):
-        for id, each in folded(log, event.time).there.items():
+        for id, each in folded(log, event.time).subscriptions.items():
             t = (to_us(event.time) - to_us(each.origin)) / 1e6
             environment = Environment(each.parameters, variables, t, event.time)
             if holds(parsed(each.filter).node, event.attributes, environment):
@@ -175,8 +176,9 @@ def in_order(delivery: Delivery) -> tuple[int, str]:
 
 
 def batch_of(events: Sequence[Judged], variables: Mapping[str, Value]) -> EventBatch:
-    batch = EventBatch.of_events([Event(each.attributes) for each in events]).knowing(variables)
-    return batch.judged_at(np.array([to_us(each.time) for each in events], np.int64))
+    batch = EventBatch.of_events([Event(each.attributes) for each in events])
+    times_us = np.array([to_us(each.time) for each in events], np.int64)
+    return batch.with_variables(variables).judged_at(times_us)
 
 
 # -- strategies -------------------------------------------------------------------------------
@@ -213,14 +215,14 @@ def subscribes(draw: st.DrawFn, id: str, time: datetime) -> Change:
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Change]:
-    """Logs in the order in which the changes come; most have something to change."""
+    """Logs in the order in which changes arrive; each begins three subscriptions."""
     first = [draw(subscribes(id, draw(times))) for id in "abc"]
     return draw(st.permutations([*first, *draw(st.lists(changes(), max_size=12))]))
 
 
 @st.composite
 def event_lists(draw: st.DrawFn, log: Sequence[Change], max_size: int = 12) -> list[Judged]:
-    """Events at the times of changes and right beside them, with values near those asked for."""
+    """Events at the times of changes and right beside them, with values near those of filters."""
     set_values = [to_value(value) for change in log for value in (change.params or {}).values()]
     aimed = [
         *aimed_values(*(node for change in log for node in _nodes_of(change))),

@@ -1,7 +1,8 @@
 """Appends to logs in processes that are killed at every step that touches the disk.
 
-Run as ``python dying_append.py <folder>``. The log ``<folder>/<n>`` was appended to by a process
-that was killed right before its n-th such step; the last one was not killed. Prints how many died.
+Run as ``python dying_append.py <folder>``. The log ``<folder>/<n>`` is that of a process that was
+killed right before its n-th such step; the last one was not killed. Prints the number of processes
+that were killed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ STEPS = ["fsync", "listdir", "mkdir", "open", "rename", "scandir"]
 
 
 def append(log: Path) -> range:
-    # of four parts, so that something can happen between them
-    with mock.patch("tidegate.spark.log.event_columns._CHUNK_EVENTS_MAX", 2):
+    # In four parts, so that there are steps between them.
+    with mock.patch("tidegate.spark.log.event_columns.CHUNK_EVENTS_MAX", 2):
         return EventLog(log).append(EVENTS, producer="mortal", batch=0)
 
 

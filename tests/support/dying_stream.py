@@ -1,7 +1,7 @@
-"""A stream from one log into another that is killed at its second micro-batch.
+"""A stream from one event log to another that is killed in its second micro-batch.
 
 Run as ``python dying_stream.py <from> <into> <checkpoint> <before|after>``: both the driver and
-Spark are killed right before, or right after, that batch got its place in the log.
+Spark's Java process are killed right before, or right after, that batch was published in the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidegate.spark.log.datasource import (
 
 
 class DyingWriter(LogStreamWriter):
-    """Kills the processes that the option `victims` lists."""
+    """Kills the processes in the option `victims`."""
 
     victims: Sequence[int] = ()
     moment = ""
@@ -68,7 +68,7 @@ def start(
 def main(source: str, into: str, checkpoint: str, moment: str) -> None:
     spark = (
         SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # it does not live long
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # short-lived
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.ui.enabled", "false")

@@ -1,4 +1,4 @@
-"""A real Kafka broker: one node, its own controller, run from the jars that Maven fetches."""
+"""A real Kafka broker: one node that is its own controller, run from jars that Maven fetches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tidegate.spark.connectors import JarSet, fetch_jars
 VERSION = "4.3.1"
 BROKER_JARS = JarSet(f"kafka-broker-{VERSION}", (f"org.apache.kafka:kafka_2.13:{VERSION}",))
 
-_CLUSTER = "dGlkZWdhdGUtdGVzdHMtMQ"  # 16 bytes in base 64; a random one may begin with a dash
+# 16 bytes in base 64. Not random, because a tool takes an id with a leading dash as an option.
+_CLUSTER_ID = "dGlkZWdhdGUtdGVzdHMtMQ"
 
 _START_SECONDS_MAX = 60
 _STOP_SECONDS_MAX = 20
@@ -36,14 +37,14 @@ group.initial.rebalance.delay.ms=0
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[str]:
-    """Run a broker with its data in a folder; gives its address. Raises ConnectorError."""
+    """Run a broker with its data in a folder; yields its address. Raises ConnectorError."""
     classes = f"{fetch_jars(BROKER_JARS)[0].parent}/*"
     java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes]
     broker, controller = _free_ports(2)
     settings = folder / "server.properties"
     text = _SETTINGS.format(broker=broker, controller=controller, folder=folder)
     settings.write_text(text, encoding="utf-8")
-    tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(settings)]
+    tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings)]
     formatted = subprocess.run([*java, *tool], check=False, capture_output=True)
     if formatted.returncode != 0:
         raise ConnectorError(f"Kafka cannot format its storage: {formatted.stderr.decode()}")
@@ -64,7 +65,7 @@ def running_broker(folder: Path) -> Iterator[str]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; held until all are known, so that they differ."""
+    """Free ports, all of them different: each is held until the last one is known."""
     held = [socket.create_server(("localhost", 0)) for _ in range(count)]
     try:
         return [each.getsockname()[1] for each in held]
@@ -74,7 +75,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until the broker takes connections, which it does when it is ready."""
+    """Wait until the broker accepts connections, which it does once it is ready."""
     for _ in range(_START_SECONDS_MAX * 10):
         try:
             socket.create_connection(("localhost", port), timeout=1).close()

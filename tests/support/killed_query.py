@@ -1,13 +1,13 @@
-"""Streams that kill themselves, to be run as a program by `test_kills.py`.
+"""Streams that kill themselves, run as a program by `test_kills.py`.
 
-One finds patterns in files of events. The other matches them with files of changes, one of each a
-micro-batch, and delivers to three sinks, one after the other. Each may have a point to die at; when
-all such points are reached, SIGKILL goes to the whole process group, Java included, so nothing can
-be tidied up:
+One finds patterns in files of events. The other matches the events with files of changes, one file
+of each in a micro-batch, and delivers to three sinks, one after the other. Each may have a point at
+which to die; when all such points are reached, SIGKILL goes to the whole process group, including
+Java, so no process can clean up. The points:
 
-- within a sink: one task of its job has passed its rows on, the other is at its first one;
-- ``reported``: the stream has noted that the batch is done, but Spark has not yet;
-- ``patterns``: one task has taken its events and given its matches, the other has not;
+- the name of a sink: one task of its job has finished, the other is at its first row;
+- ``reported``: the stream has noted that the batch is done, but Spark has not;
+- ``patterns``: one task has processed its events, the other has not;
 - ``patterns written``: all matches are written, but Spark has not noted it.
 """
 
@@ -32,23 +32,24 @@ from support.spark_sessions import start_session
 from tidegate.spark import BatchReport, deliver, match_patterns
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.sinks.delta import DeltaSink
-from tidegate.spark.sinks.parquet_writing import PendingDeliveries
-from tidegate.spark.sinks.sink import KafkaSink, ParquetSink, Sink, WorkerSink
+from tidegate.spark.sinks.kafka import KafkaSink
+from tidegate.spark.sinks.parquet import ParquetSink
+from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.sources.event_streams import file_events
-from tidegate.spark.worker import Task
+from tidegate.spark.worker_tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run, and where to die: points of the above and the batch of each, or none at all.
+    """What to run, and the points at which to die, each with its batch; possibly none.
 
-    Sinks of files write to a folder of their name in ``folder``, which has `events` and `changes`;
-    what matches patterns is in `patterns`.
+    ``folder`` has the files in `events` and `changes`. File sinks write to a subfolder of their
+    name, matches of patterns go to `patterns`. ``servers`` are those of Kafka.
     """
 
     folder: str
-    servers: str  # of Kafka
+    servers: str
     points: dict[str, int]
 
     def to_argument(self) -> str:
@@ -67,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Killer:
-    """Lets the rows of partition 0 pass; partition 1 waits for their end, then kills everything."""
+    """A task that passes the rows of partition 0 on; partition 1 waits for that, then kills."""
 
     group: int
     folder: str
@@ -87,13 +88,13 @@ class Killer:
         self.kill()
 
     def kill(self) -> None:
-        """Kill everything, once the other points are reached too."""
+        """Kill the process group, once the other points are reached too."""
         self._marker("reached", self.point).touch()
         _wait_for([self._marker("reached", point) for point in self.points])
         os.killpg(self.group, signal.SIGKILL)
 
-    def _marker(self, what: str, point: str) -> Path:
-        return Path(self.folder) / f"{what}-{point}"
+    def _marker(self, state: str, point: str) -> Path:
+        return Path(self.folder) / f"{state}-{point}"
 
 
 def _wait_for(files: Sequence[Path]) -> None:
@@ -103,7 +104,7 @@ def _wait_for(files: Sequence[Path]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Chained:
-    """One task after another."""
+    """Runs one task on the output of another."""
 
     first: Task
     second: Task
@@ -114,19 +115,19 @@ class Chained:
 
 @dataclass(frozen=True, slots=True)
 class KilledSinks:
-    """Several sinks as one, which dies where the plan says."""
+    """Several sinks as one, which dies at the points of the plan."""
 
     plan: Plan
     sinks: dict[str, Sink]
 
-    def write_in_workers(self, found: Sequence[PendingDeliveries], batch_id: int) -> int | None:
+    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int | None:
         for name, sink in self.sinks.items():
             is_deadly, killer = self.plan.is_deadly(name, batch_id), self.plan.killer(name)
             if isinstance(sink, WorkerSink):
-                deadly = [replace(each, task=Chained(each.task, killer)) for each in found]
-                sink.write_in_workers(deadly if is_deadly else found, batch_id)
+                deadly = [replace(each, task=Chained(each.task, killer)) for each in pending]
+                sink.write_in_workers(deadly if is_deadly else pending, batch_id)
                 continue
-            rows = reduce(DataFrame.unionByName, (each.deliveries() for each in found))
+            rows = reduce(DataFrame.unionByName, (each.deliveries() for each in pending))
             rows = rows.repartition(2, "id")
             sink.write(rows.mapInArrow(killer, rows.schema) if is_deadly else rows, batch_id)
         return 0
@@ -148,7 +149,7 @@ PATTERNS = {
     f"p{first}{last}": f"a = {first} then a = {last} within 15 s"
     for first, last in ((3, 7), (7, 3), (9, 0), (5, 1), (0, 9), (2, 2))
 }
-"""So many that both tasks have some."""
+"""Enough patterns for both tasks to have some."""
 
 
 def events_of(spark: SparkSession, plan: Plan) -> DataFrame:
@@ -159,7 +160,7 @@ def events_of(spark: SparkSession, plan: Plan) -> DataFrame:
 
 
 def start_patterns(spark: SparkSession, plan: Plan) -> StreamingQuery:
-    """Find the patterns in all that is there."""
+    """Find the patterns in all files."""
     sink = ParquetSink(f"{plan.folder}/patterns")
 
     def write(matches: DataFrame, batch_id: int) -> None:
@@ -170,29 +171,29 @@ def start_patterns(spark: SparkSession, plan: Plan) -> StreamingQuery:
             plan.killer("patterns written").kill()
 
     table = pa.table({"id": list(PATTERNS), "pattern": list(PATTERNS.values())})
-    found = match_patterns(events_of(spark, plan), table, "time", lateness="0 s", key="id")
-    writer = found.writeStream.foreachBatch(write).trigger(availableNow=True)
+    matches = match_patterns(events_of(spark, plan), table, "time", lateness="0 s", key="id")
+    writer = matches.writeStream.foreachBatch(write).trigger(availableNow=True)
     return writer.option("checkpointLocation", f"{plan.folder}/patterns-checkpoint").start()
 
 
 def start(spark: SparkSession, plan: Plan, to: Sink, checkpoint: str) -> StreamingQuery:
-    """Match and deliver all that is there."""
+    """Match and deliver all files."""
     folder = Path(plan.folder)
     events = events_of(spark, plan)
     changes = spark.readStream.options(**ONE_AT_A_TIME).text(f"{folder}/changes")
 
-    def report(told: BatchReport) -> None:
-        if plan.is_deadly("reported", told.batch):
+    def kill_after(report: BatchReport) -> None:
+        if plan.is_deadly("reported", report.batch):
             plan.killer("reported").kill()
 
     return deliver(
         events, changes, to, event_time="time", checkpoint=folder / checkpoint, key="id",
-        lateness=timedelta(minutes=10), trigger={"availableNow": True}, report=report,
+        lateness=timedelta(minutes=10), trigger={"availableNow": True}, report=kill_after,
     )  # fmt: skip
 
 
 def run(spark: SparkSession, plan: Plan, *, patterns: bool) -> None:
-    """Run the stream that delivers, and the one that finds patterns if told so, to their ends."""
+    """Run the stream that delivers, and on request the one that finds patterns, to their ends."""
     queries = [start(spark, plan, KilledSinks(plan, sinks_of(plan)), "checkpoint")]
     if patterns:
         queries.append(start_patterns(spark, plan))
@@ -202,7 +203,7 @@ def run(spark: SparkSession, plan: Plan, *, patterns: bool) -> None:
 
 def main(plan: Plan) -> None:
     spark = start_session(Path(plan.folder) / "spark", kafka_jars())
-    # so few rows that a batch has several pieces, and both tasks something to do
+    # Few rows per Arrow batch, so that a micro-batch has several chunks and both tasks get some.
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "5")
     run(spark, plan, patterns=plan.has_patterns)
 

@@ -1,6 +1,6 @@
-"""Matches a table and a stream on a cluster of two executors; writes down what was delivered.
+"""Matches a table and a stream on a cluster of two executors; writes the deliveries to a file.
 
-Run as a program, because a process can have one Spark only.
+Run as a program, because a process can have only one Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyspark
 
 from tidegate.spark import deliver, match
 from tidegate.spark.session import local_session
-from tidegate.spark.sinks.sink import ParquetSink
+from tidegate.spark.sinks.parquet import ParquetSink
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,19 +36,19 @@ def main(folder: Path) -> None:
 
     for name in ("events", "changes"):
         (folder / name).mkdir()
-    asked = {"op": "subscribe", "id": "a", "filter": "x < :most", "params": {"most": 50}}
+    subscription = {"op": "subscribe", "id": "a", "filter": "x < :most", "params": {"most": 50}}
     changes: list[list[dict[str, object]]] = [
-        [{"time": _at(0), **asked}],
+        [{"time": _at(0), **subscription}],
         [],
         [{"time": _at(15), "op": "update", "id": "a", "params": {"most": 5}}],
     ]
-    for batch, some in enumerate(changes):
+    for batch, batch_changes in enumerate(changes):
         numbers = range(batch * 10, batch * 10 + 10)
-        seen: list[dict[str, object]] = [
+        batch_events: list[dict[str, object]] = [
             {"n": number, "x": number % 10 * 10, "time": _at(number)} for number in numbers
         ]
-        _write(folder / "events" / f"{batch}.json", seen, batch)
-        _write(folder / "changes" / f"{batch}.json", some, batch)
+        _write(folder / "events" / f"{batch}.json", batch_events, batch)
+        _write(folder / "changes" / f"{batch}.json", batch_changes, batch)
     one = {"maxFilesPerTrigger": "1"}
     schema = "n long, x long, time timestamp"
     query = deliver(
@@ -75,7 +75,7 @@ def _at(second: int) -> str:
 
 def _write(path: Path, rows: list[dict[str, object]], batch: int) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    os.utime(path, (batch + 1, batch + 1))  # which Spark goes by
+    os.utime(path, (batch + 1, batch + 1))  # Spark reads the oldest file first
 
 
 if __name__ == "__main__":

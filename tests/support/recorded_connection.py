@@ -1,4 +1,4 @@
-"""A connection that writes down what subscribers send; time and events are up to the test."""
+"""A connection that records what a subscriber sends; the test sets the time and delivers events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Values = Mapping[str, Value | None]
 
 @dataclass
 class RecordedConnection:
-    """Takes one subscriber."""
+    """A connection of one subscriber, and its handle."""
 
     seconds: float = 0.0
     requests: Sequence[Request] = ()
@@ -24,17 +24,17 @@ class RecordedConnection:
     updates: list[Values] = field(default_factory=list)
     spans: list[TimeSpan] = field(default_factory=list)
     cancelled: bool = False
-    _receivers: list[SubscriberEnd] = field(default_factory=list)
+    _subscriber_ends: list[SubscriberEnd] = field(default_factory=list)
 
     @property
-    def receiver(self) -> SubscriberEnd:
-        return self._receivers[0]
+    def subscriber_end(self) -> SubscriberEnd:
+        return self._subscriber_ends[0]
 
     def subscribe(
-        self, requests: Sequence[Request], values: Values, receiver: SubscriberEnd
+        self, requests: Sequence[Request], values: Values, subscriber_end: SubscriberEnd
     ) -> RecordedConnection:
         self.requests, self.values = requests, dict(values)
-        self._receivers = [receiver]
+        self._subscriber_ends = [subscriber_end]
         return self
 
     def t(self) -> float:
@@ -48,12 +48,12 @@ class RecordedConnection:
         self.cancelled = True
 
     def deliver(self, *matched: int, **attributes: object) -> None:
-        """Have an event handled, judged now."""
+        """Let the subscriber handle an event that matched now."""
         self.put(*matched, **attributes)
-        self.receiver.mailbox.run()
+        self.subscriber_end.mailbox.run()
 
     def put(self, *matched: int, **attributes: object) -> None:
-        """Put an event into the mailbox, judged now."""
+        """Put an event that matched now into the mailbox."""
         indexes = matched or (0,)
-        seen = (Environment(t=self.seconds),) * len(indexes)
-        self.receiver.mailbox.put(Delivery(Event.of(attributes), indexes, seen))
+        environments = (Environment(t=self.seconds),) * len(indexes)
+        self.subscriber_end.mailbox.put(Delivery(Event.of(attributes), indexes, environments))

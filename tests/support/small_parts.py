@@ -1,29 +1,41 @@
-"""Indexes whose limits are so small that a few subscriptions already have all there is."""
+"""Matchers with sizes so small that a few subscriptions already make all their structures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest import mock
+from tidegate.matching.columnar.kernels.layout import LayoutSizes
+from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.columnar.sizes import IndexSizes
+from tidegate.matching.evolving.lazy import LazyMatcher
+from tidegate.matching.evolving.periodic import PeriodicMatcher
+from tidegate.matching.matcher import PinningMatcher
+from tidegate.matching.registry import MATCHERS
+from tidegate.matching.rete.matcher import ReteMatcher
 
-from tidegate.matching.columnar import index, matcher
-from tidegate.matching.columnar.kernels import layout
-from tidegate.matching.rete import beta, range_index
+
+def small_sizes(past_max: int = 8, windows_per_layout: int = 64) -> IndexSizes:
+    """A few entries fill the open part, and make groups and bitmaps."""
+    return IndexSizes(
+        open_entries_max=4,
+        past_entries_max=past_max,
+        windows_per_layout=windows_per_layout,
+        layout=LayoutSizes(group_entries_min=2, bitmap_entries_min=2),
+    )
 
 
-@contextmanager
-def small_parts(past_max: int = 8) -> Iterator[None]:
-    """Let a few subscriptions already fill the open part, make groups and have bitmaps or fans.
+def small_columnar(past_max: int = 8) -> ColumnarMatcher:
+    """A columnar matcher with small parts."""
+    return ColumnarMatcher(sizes=small_sizes(past_max))
 
-    Parts of the past are not made larger than ``past_max``.
-    """
-    with (
-        mock.patch.object(range_index, "RUN_MAX", 4),
-        mock.patch.object(beta, "FAN_MIN", 2),
-        mock.patch.object(index, "OPEN_ENTRIES_MAX", 4),
-        mock.patch.object(index, "PAST_ENTRIES_MAX", past_max),
-        mock.patch.object(matcher, "PAST_ENTRIES_MAX", past_max),
-        mock.patch.object(layout, "GROUP_ENTRIES_MIN", 2),
-        mock.patch.object(layout, "BITMAP_ENTRIES_MIN", 2),
-    ):
-        yield
+
+def small_rete() -> ReteMatcher:
+    """A Rete network with fans of a few followers and short runs of ranges."""
+    return ReteMatcher(fan_min=2, run_max=4)
+
+
+def small_matcher(name: str) -> PinningMatcher:
+    """The matcher of the registry with this name, but with small sizes if it has any."""
+    if name == "columnar":
+        return small_columnar()
+    if name == "rete":
+        return PeriodicMatcher(LazyMatcher(small_rete(), only_cached=True))
+    return MATCHERS[name].make()

@@ -1,7 +1,7 @@
-"""One Spark session and one Kafka broker for all tests that ask for them.
+"""Fixtures: one Spark session and one Kafka broker for all tests of a process.
 
-Tests that use them carry one of two xdist groups, so that two workers run them all, each with a
-session of its own: `connectors` for what needs Kafka or a data source, `spark` for the rest.
+Tests that use them are in one of two xdist groups, so that two workers run all of them, each with a
+session of its own: `connectors` for tests that need Kafka or a data source, `spark` for the rest.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidegate.errors import ConnectorError
 from tidegate.spark.connectors import kafka_jars
 
 
-def _give_up(error: ConnectorError) -> NoReturn:
-    """Skip, unless in CI, which must not pass by skipping."""
+def _skip_or_fail(error: ConnectorError) -> NoReturn:
+    """Skip the test; in CI fail, because it must not pass by skipping."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"needed in CI: {error}")
     pytest.skip(f"no Kafka here: {error}")
@@ -29,7 +29,7 @@ def _give_up(error: ConnectorError) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def connector_jars() -> list[Path] | ConnectorError:
-    """The jars of the Kafka connector, or why they are not there."""
+    """The jars of the Kafka connector, or the error if they cannot be fetched."""
     try:
         return kafka_jars()
     except ConnectorError as error:
@@ -40,7 +40,7 @@ def connector_jars() -> list[Path] | ConnectorError:
 def spark(
     tmp_path_factory: pytest.TempPathFactory, connector_jars: list[Path] | ConnectorError
 ) -> Iterator[SparkSession]:
-    """The session that all tests share."""
+    """The session that all tests of this process share."""
     jars = [] if isinstance(connector_jars, ConnectorError) else connector_jars
     session = start_session(tmp_path_factory.mktemp("spark"), jars)
     yield session
@@ -53,9 +53,9 @@ def kafka(
 ) -> Iterator[str]:
     """The address of a running Kafka broker."""
     if isinstance(connector_jars, ConnectorError):
-        _give_up(connector_jars)
+        _skip_or_fail(connector_jars)
     try:
         with running_broker(tmp_path_factory.mktemp("kafka")) as address:
             yield address
     except ConnectorError as error:
-        _give_up(error)
+        _skip_or_fail(error)

@@ -14,13 +14,13 @@ _SETTINGS = {
     "spark.driver.host": "localhost",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
-    # a session that lives for minutes spends most of its time compiling
+    # A session that lives for minutes would spend most of its time in the optimising compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
 def start_session(folder: Path, jars: Sequence[Path] = ()) -> SparkSession:
-    """A session that writes nothing outside of a folder."""
+    """A session that writes only to a folder."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = {
         **_SETTINGS,

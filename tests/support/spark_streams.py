@@ -1,4 +1,4 @@
-"""Streams for tests: drawn events and changes, files that come bit by bit, what is delivered."""
+"""Streams for tests: random events and changes, files to read them from, sinks in memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Collected:
 
 
 def net(rows: Sequence[Row]) -> Counter[tuple[object, ...]]:
-    """What is left of deliveries when all that was taken back is gone."""
+    """The deliveries that remain after all retractions."""
     found: Counter[tuple[object, ...]] = Counter()
     for row in rows:
         key = row["number"], row["subscription"], row["version"]
@@ -95,7 +95,7 @@ def splits(rng: random.Random, rows: list[Row], parts: int) -> Iterator[list[Row
 
 @dataclass
 class Folders:
-    """Where a stream reads from, and its checkpoint."""
+    """The folders that a stream reads from, and its checkpoint."""
 
     root: Path
 
@@ -106,7 +106,7 @@ class Folders:
     def add(self, kind: str, number: int, rows: list[Row]) -> None:
         path = self.root / kind / f"{number}.json"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        os.utime(path, (number + 1, number + 1))  # Spark takes the oldest first
+        os.utime(path, (number + 1, number + 1))  # Spark reads the oldest file first
 
     def run(
         self,
@@ -117,19 +117,19 @@ class Folders:
         files: int = 1_000,
         **options: object,
     ) -> list[BatchReport]:
-        """Deliver all that is there and not yet delivered, to the changes or to a table.
+        """Match all files that were not read yet with the changes, or with a table.
 
-        A micro-batch has so many ``files`` of events and of changes at most.
+        A micro-batch reads at most ``files`` files of events and of changes.
         """
         reader = spark.readStream.option("maxFilesPerTrigger", files)
         events = reader.schema(EVENT_SCHEMA).json(str(self.root / "events"))
         changes = reader.schema(CHANGE_SCHEMA).json(str(self.root / "changes"))
         reports: list[BatchReport] = []
-        given = {"lateness": timedelta(seconds=20), "key": ["number"], **options}
+        all_options = {"lateness": timedelta(seconds=20), "key": ["number"], **options}
         query = deliver(
             events, changes if table is None else table, to, event_time="time",
             checkpoint=self.root / "checkpoint",
-            trigger={"availableNow": True}, report=reports.append, **given,  # type: ignore[arg-type]
+            trigger={"availableNow": True}, report=reports.append, **all_options,  # type: ignore[arg-type]
         )  # fmt: skip
         query.awaitTermination()
         return reports
@@ -152,7 +152,7 @@ def change_log(changes: list[Row]) -> pa.Table:
 def as_of(
     spark: SparkSession, events: list[Row], changes: list[Row], **options: Any
 ) -> Counter[tuple[object, ...]]:
-    """The answer that a table of all events and changes gives."""
+    """The answer of `match` for tables of all events and changes."""
     table, log = event_table(spark, events), change_log(changes)
     found = match(table, log, "time", key="number", skip_bad=True, **options).toArrow().to_pylist()
     return net([{**row, "operation": "assert"} for row in found])

@@ -1,8 +1,9 @@
 """Generated filters and events, aimed at the edges: bounds, kinds, absent values.
 
-Few names and few values, so that constraints meet; an event is drawn from the values next to those
-that stand in the filters under test. A strategy that is made anew for every example is checked anew
-by Hypothesis, which takes longer than to draw from it; so they are made once.
+Few names and few values, so that constraints overlap; the values of an event are drawn from those
+next to the constants of the filters under test. Hypothesis validates every new strategy object,
+which takes longer than drawing from it; so the functions that build strategies are cached. No
+strategy filters: each one builds only what fits.
 """
 
 from __future__ import annotations
@@ -80,6 +81,14 @@ _COMPARISONS = [
     Operator.GREATER,
     Operator.GREATER_EQUAL,
 ]
+_PREFIXES_AND_SUFFIXES = [
+    Operator.STARTS_WITH,
+    Operator.NOT_STARTS_WITH,
+    Operator.ENDS_WITH,
+    Operator.NOT_ENDS_WITH,
+]
+_SUBSTRINGS = [Operator.CONTAINS, Operator.NOT_CONTAINS]
+_LIKES = [Operator.LIKE, Operator.NOT_LIKE]
 
 
 @cache
@@ -102,13 +111,19 @@ def expressions(*, open: bool = True) -> st.SearchStrategy[Expression]:
     def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         return st.one_of(
             st.builds(Arithmetic, st.sampled_from("+-*/%"), inner, inner),
-            # a minus before a number in the text is part of the number
-            st.builds(Negated, inner.filter(lambda e: e != Constant(math.inf))),
+            inner.map(_negated),
             st.builds(Call, st.sampled_from(sorted(FUNCTIONS)), st.tuples(inner)),
             st.builds(Call, st.sampled_from(sorted(CHOICES)), st.tuples(inner, inner)),
         )
 
     return st.recursive(st.one_of(leaves), extend, max_leaves=4)
+
+
+def _negated(expression: Expression) -> Expression:
+    """`-expression` as the parser reads it: `-infinity` is a constant."""
+    if expression == Constant(math.inf):
+        return Constant(-math.inf)
+    return Negated(expression)
 
 
 @cache
@@ -128,55 +143,44 @@ def functions_of_time() -> st.SearchStrategy[Expression]:
 
 @cache
 def predicates(
-    operand: st.SearchStrategy[Expression] | None = None, *, patterns: bool = True
+    operand: st.SearchStrategy[Expression] | None = None,
+    *,
+    patterns: bool = True,
+    without: frozenset[Operator] = frozenset(),
 ) -> st.SearchStrategy[Predicate]:
-    """Predicates; without ``patterns``, none for which covering is not complete."""
+    """Predicates; without ``patterns``, only those for which covering is complete."""
     value = constants() if operand is None else operand
-    names = st.sampled_from(NAMES)
-    string_operators = [
-        each for each in Operator
-        if each in STRING_OPERATORS and (patterns or "with" in each.value)
-    ]  # fmt: skip
-    likes = [Operator.LIKE, Operator.NOT_LIKE]
-    parts = [
-        st.builds(Predicate, names, st.sampled_from(_COMPARISONS), st.tuples(value)),
-        st.builds(
-            Predicate,
-            names,
-            st.sampled_from([Operator.BETWEEN, Operator.NOT_BETWEEN]),
-            st.tuples(value, value),
-        ),
-        st.builds(
-            Predicate,
-            names,
-            st.sampled_from([Operator.IN, Operator.NOT_IN]),
-            st.lists(value, min_size=1, max_size=4).map(tuple),
-        ),
-        st.builds(
-            Predicate,
-            names,
-            st.sampled_from([each for each in string_operators if each not in likes]),
-            st.tuples(strings.map(Constant)),
-        ),
-        st.builds(Predicate, names, st.just(Operator.PRESENT)),
+    text = st.tuples(strings.map(Constant))
+    one, two = st.tuples(value), st.tuples(value, value)
+    listed = st.lists(value, min_size=1, max_size=4).map(tuple)
+    families: list[tuple[list[Operator], st.SearchStrategy[tuple[Expression, ...]]]] = [
+        (_COMPARISONS, one),
+        ([Operator.BETWEEN, Operator.NOT_BETWEEN], two),
+        ([Operator.IN, Operator.NOT_IN], listed),
+        (_PREFIXES_AND_SUFFIXES + (_SUBSTRINGS if patterns else []), text),
+        ([Operator.PRESENT], st.just(())),
+        (_LIKES if patterns else [], st.tuples(globs.map(Constant))),
     ]
-    if patterns:
-        parts.append(
-            st.builds(Predicate, names, st.sampled_from(likes), st.tuples(globs.map(Constant)))
-        )
-    return st.one_of(parts)
+    allowed = [([each for each in some if each not in without], of) for some, of in families]
+    return st.one_of(
+        [
+            st.builds(Predicate, st.sampled_from(NAMES), st.sampled_from(operators), operands)
+            for operators, operands in allowed
+            if operators
+        ]
+    )
 
 
 @cache
-def typed_predicates(*, patterns: bool = True) -> st.SearchStrategy[Predicate]:
-    """Predicates that agree on the kind of each attribute, so that more of them meet."""
+def typed_predicates(
+    *, patterns: bool = True, without: frozenset[Operator] = frozenset()
+) -> st.SearchStrategy[Predicate]:
+    """Predicates that agree on the kind of each attribute, so that more of them overlap."""
 
     def of_kind(name: str, kind: st.SearchStrategy[Value]) -> st.SearchStrategy[Predicate]:
-        words = STRING_OPERATORS if kind is not strings else frozenset()
-        found = predicates(constants(kind), patterns=patterns)
-        return found.filter(lambda each: each.operator not in words).map(
-            lambda each: Predicate(name, each.operator, each.operands)
-        )
+        other_kinds = frozenset() if kind is strings else STRING_OPERATORS
+        fitting = predicates(constants(kind), patterns=patterns, without=without | other_kinds)
+        return fitting.map(lambda each: Predicate(name, each.operator, each.operands))
 
     a, b, c = NAMES
     few_numbers = st.sampled_from(EDGE_NUMBERS) | st.integers(-2, 5)
@@ -208,25 +212,25 @@ filters = nodes().map(Filter)
 
 
 def neighbours(value: Value) -> list[Value]:
-    """A value and those right beside it."""
-    found: list[Value] = [value]
+    """A value and the values next to it."""
+    near: list[Value] = [value]
     after, before = next_value(value), previous_value(value)
     if after is not END:
-        found.append(after)
+        near.append(after)
     if before is not None:
-        found.append(before)
+        near.append(before)
     if isinstance(value, str):
-        found += [value + "a", "b" + value, value[1:], value[:-1], value * 2]
+        near += [value + "a", "b" + value, value[1:], value[:-1], value * 2]
     if isinstance(value, datetime) and value.year == 2026:
-        found += [value + timedelta(seconds=1)]
-    return found
+        near += [value + timedelta(seconds=1)]
+    return near
 
 
 def strings_around(texts: Iterable[str]) -> list[str]:
-    """Strings that start and end with some texts, or right beside them, with others in between.
+    """Strings that start and end with some texts, or next to them, with others in between.
 
-    Equality, order, prefix and suffix with these texts, and their complements, cannot tell any
-    other string from all of these.
+    Equality, order, prefix and suffix with these texts, and their complements, treat every other
+    string like one of these.
     """
     ends = {"", *texts}
     starts = {near for end in ends for near in (end, next_value(end), next_prefix(end))} - {END}
@@ -235,19 +239,19 @@ def strings_around(texts: Iterable[str]) -> list[str]:
 
 
 def aimed_values(*nodes: Node) -> list[Value]:
-    """Values in and right beside the constants of some filters, and one of each kind."""
-    found: list[Value] = [True, False, 7, 0.25, "x", EDGE_TIMES[0]]
+    """The constants of some filters, the values next to them, and one value of each kind."""
+    aimed: list[Value] = [True, False, 7, 0.25, "x", EDGE_TIMES[0]]
     for node in nodes:
         for leaf in expression_leaves(node):
             if isinstance(leaf, Constant):
-                found += neighbours(leaf.value)
-    return found
+                aimed += neighbours(leaf.value)
+    return aimed
 
 
 def telling_values(*nodes: Node) -> list[Value]:
-    """Values from which constraints without patterns can tell no other.
+    """Values that decide about constraints without patterns.
 
-    If two such sets of values differ at all, they differ in one of these.
+    If two sets of values made of such constraints differ at all, they differ in one of these.
     """
     leaves = [leaf for node in nodes for leaf in expression_leaves(node)]
     constants = [leaf.value for leaf in leaves if isinstance(leaf, Constant)]
@@ -265,12 +269,12 @@ def events_aimed_at(*nodes: Node) -> st.SearchStrategy[dict[str, Value]]:
 def typed_events_aimed_at(*nodes: Node) -> st.SearchStrategy[dict[str, Value]]:
     """As ``events_aimed_at``, for filters of ``typed_predicates``."""
     a, b, c = NAMES
-    found = aimed_values(*nodes)
+    aimed = aimed_values(*nodes)
     short = ["".join(chars) for size in range(5) for chars in product("ab", repeat=size)]
     kinds: dict[str, list[Value]] = {
-        a: [each for each in found if kind_of(each) is Kind.NUMBER],
-        b: [*(each for each in found if kind_of(each) is Kind.STRING), *short],
-        c: [each for each in found if kind_of(each) is Kind.TIME],
+        a: [each for each in aimed if kind_of(each) is Kind.NUMBER],
+        b: [*(each for each in aimed if kind_of(each) is Kind.STRING), *short],
+        c: [each for each in aimed if kind_of(each) is Kind.TIME],
     }
     return st.fixed_dictionaries(
         {}, optional={name: st.sampled_from(values) for name, values in kinds.items()}

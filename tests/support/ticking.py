@@ -1,4 +1,4 @@
-"""A clock that a test moves."""
+"""A clock that stands still until a test lets time pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class Clock:
-    """Gives a time that goes on only when it is told to."""
+    """Returns the same time until ``wait`` is called."""
 
     def __init__(self, start: datetime = START) -> None:
         self.now = start

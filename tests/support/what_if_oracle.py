@@ -1,4 +1,4 @@
-"""What if, moment by moment: the meaning of changes that are tried out, as plainly as can be."""
+"""What if, time by time: the meaning of hypothetical changes, as plainly as can be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from tidegate.language.filters import parse
 from tidegate.language.semantics import holds
-from tidegate.language.values import Value
+from tidegate.language.values import Value, to_us
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.versions import Version
 from tidegate.matching.records import subscription_of
@@ -21,7 +21,7 @@ Delivery = tuple[object, str, str | None]
 
 def live_at(versions: Iterable[Version], id: str, time: datetime) -> Version | None:
     """The version of a subscription at a time."""
-    moment = Moment.at(time)
+    moment = Moment(to_us(time))
     of_id = (each for each in versions if each.id == id)
     found = [each for each in of_id if subscription_of(each, None).lives(moment)]
     assert len(found) <= 1
@@ -35,7 +35,7 @@ def tried_at(
     time: datetime,
     beginning: datetime,
 ) -> Version | None:
-    """The version that there would be: what is live, and all changes that hold by then."""
+    """The hypothetical version at a time: the live one with all changes made up to then."""
     found = live_at(versions, id, time)
     if found is not None:
         found = replace(found, origin=found.origin or found.since)
@@ -62,16 +62,16 @@ def tried_at(
 def deliveries(
     found: Iterable[tuple[object, Mapping[str, Value], datetime, Version | None]],
 ) -> Iterator[Delivery]:
-    """Those of events (key, attributes, time) with the versions of their times, if they match."""
+    """The deliveries of events (key, attributes, time), each with the version of its time."""
     for key, attributes, time, version in found:
         if version is None:
             continue
         subscription = subscription_of(version, None)
-        environment = subscription.environment(Moment.at(time))
+        environment = subscription.environment(Moment(to_us(time)))
         if holds(subscription.filter.node, attributes, environment):
             yield key, version.id, version.subscriber
 
 
 def ids_of(versions: Sequence[Version], changes: Sequence[Change]) -> set[str]:
-    """All subscriptions there are or would be."""
+    """The ids of all subscriptions, live and hypothetical."""
     return {each.id for each in versions} | {each.id for each in changes}

@@ -10,6 +10,8 @@ import click
 import tidegate
 from tidegate.errors import TidegateError
 
+# Written by hand instead of found in the folder, because listing must not import: the module of a
+# command has the name of the command.
 COMMANDS = (
     "backtest",
     "bench",
@@ -24,7 +26,10 @@ COMMANDS = (
 
 
 class CommandGroup(click.Group):
-    """Loads the module of a command when it is called, so that none waits for all the others."""
+    """Imports the module of a command only when the command is called.
+
+    Spark, Numba and Matplotlib take seconds to import, and most commands need none of them.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -41,13 +46,17 @@ class CommandGroup(click.Group):
 def cli() -> None:
     """Content-based publish/subscribe whose subscriptions move.
 
-    Exit codes: 0 all is well, 1 the answer is no or something went wrong on the way, 2 the command
-    or its input is wrong.
+    Exit codes: 0 success, 1 the answer is no or the command failed, 2 the command line or a file is
+    wrong.
     """
 
 
 def main() -> None:
-    """Run the command line; an error that the user caused is told in a few lines, exit code 2."""
+    """Run the command line.
+
+    A TidegateError is caused by the user: it is printed without a traceback, with exit code 2, like
+    click's own usage errors. Other exceptions are bugs and keep their traceback.
+    """
     try:
         cli()
     except TidegateError as error:

@@ -1,4 +1,8 @@
-"""`tidegate backtest`: what would changed subscriptions have delivered over history?"""
+"""`tidegate backtest`: what would changed subscriptions have delivered over history?
+
+Spark is imported inside of functions: it takes seconds, it is an optional extra, and `--help` and
+wrong options must not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -25,40 +29,51 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--events", metavar="FILE", required=True, help="The events; `-` is stdin.")
-@click.option("--subscriptions", metavar="FILE", help="The live subscriptions.")
-@click.option("--changes", metavar="FILE", help="In their place: who subscribed to what, and when.")
-@click.option("--filter", metavar="FILTER", help="Try a new subscription.")
-@click.option("--params", metavar="JSON", help="Values of its parameters, by name.")
-@click.option("--id", metavar="ID", help="Its id; `new` if not said.")
-@click.option("--subscriber", metavar="NAME", help="Who would have it.")
+@click.option("--events", metavar="FILE", required=True, help="File of events; `-` is stdin.")
+@click.option("--subscriptions", metavar="FILE", help="File of the live subscriptions.")
+@click.option("--changes", metavar="FILE", help="Instead of --subscriptions: a log of changes.")
+@click.option("--filter", metavar="FILTER", help="Try a new subscription with this filter.")
+@click.option("--params", metavar="JSON", help="Parameters of the new subscription, by name.")
+@click.option("--id", metavar="ID", help="Id of the new subscription.  [default: new]")
+@click.option("--subscriber", metavar="NAME", help="Subscriber of the new subscription.")
 @click.option(
     "--set",
     metavar="ID NAME=VALUE",
     nargs=2,
     multiple=True,
-    help="Try another value of a parameter: JSON, or timestamp '2026-01-02T03:04:05Z'; null takes "
-    "it away. Can be repeated.",
+    help="Try another value of a parameter: JSON, or timestamp '2026-01-02T03:04:05Z'; null unsets "
+    "it. May be repeated.",
 )
 @click.option(
     "--filter-of",
     metavar="ID FILTER",
     nargs=2,
     multiple=True,
-    help="Try another filter of a subscription. Can be repeated.",
+    help="Try another filter of a subscription. May be repeated.",
 )
-@click.option("--unsubscribe", metavar="ID", multiple=True, help="Try without it. Can be repeated.")
-@click.option("--instead", metavar="FILE", help="Try a whole other file of either kind.")
-@click.option("--since", metavar="TIME", help="From when on it holds; if not said, it always did.")
-@click.option("--event-time", metavar="NAME", help="The attribute that has an event's time.")
-@click.option("--timestamps", metavar="NAMES", default="", help="More that are times: a,b,c.")
-@click.option("--every", metavar="TIME", help="How finely to count over time: 30s, 5m, 1h, 1d.")
+@click.option(
+    "--unsubscribe",
+    metavar="ID",
+    multiple=True,
+    help="Try without this subscription. May be repeated.",
+)
+@click.option("--instead", metavar="FILE", help="Try another file of subscriptions or changes.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Time from which the tried change holds.  [default: all of history]",
+)
+@click.option("--event-time", metavar="NAME", help="Attribute with the time of an event.")
+@click.option(
+    "--timestamps", metavar="NAMES", default="", help="Other attributes that are times: a,b,c."
+)
+@click.option("--every", metavar="TIME", help="Width of the time buckets: 30s, 5m, 1h, 1d.")
 @click.option("--top", type=click.IntRange(min=0), default=10, show_default=True,
-              help="How many subscribers to list.")  # fmt: skip
+              help="Number of subscribers to list.")  # fmt: skip
 @click.option("--chart", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Draw the counts over time: .png, .svg or .pdf.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--skip-bad", is_flag=True, help="Leave bad lines out and say how many there are.")
+@click.option("--skip-bad", is_flag=True, help="Skip bad lines and print their number.")
 @click.option("--no-progress", is_flag=True, help="Show no progress.")
 def backtest(
     events: str,
@@ -82,16 +97,17 @@ def backtest(
     skip_bad: bool,
     no_progress: bool,
 ) -> None:
-    """Count what a new filter, a change or another table would have delivered over history.
+    """Count the deliveries that a new filter, a change or another table would have made.
 
-    It is compared with the live subscriptions: a delivery enters if only what is tried makes it,
-    and leaves if only the live ones do. All counts are of the subscriptions that differ.
+    They are compared with those of the live subscriptions: a delivery enters if only the changed
+    subscriptions make it, and leaves if only the live ones do. Only subscriptions that differ are
+    counted.
 
-    A change holds from --since on, or always did, whatever the log says was changed later. A new
-    subscription begins at --since, or with the first event. With --event-time each event is judged
-    as of its time, and counts are given over time too; without it `t` is 0.
+    A change holds from --since on, or for all of history, and overrides later changes of the log. A
+    new subscription begins at --since, or with the first event. With --event-time each event is
+    matched as of its time, and there are counts for each time bucket; without it `t` is 0.
 
-    Files are Parquet if their names end in .parquet, else JSON Lines. It runs on Spark.
+    Files are Parquet if their names end in .parquet, else JSON Lines. The command runs on Spark.
 
     \b
     Examples:
@@ -99,24 +115,24 @@ def backtest(
       tidegate backtest --events quotes.jsonl --event-time time --changes log.jsonl \\
           --set desk-7 limit=12 --chart desk-7.png
     """
-    trial = TrialOptions(
+    tried = TrialOptions(
         filter, params, id, subscriber, set, filter_of, unsubscribe, instead, since
     )
-    _check_usage(trial, subscriptions, changes, event_time, every, chart)
+    _check_usage(tried, subscriptions, changes, event_time, every, chart)
     progress = ProgressBars(wanted=not no_progress)
     if is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
-    run = _BacktestRun(TimeAttributes.of_options(event_time, timestamps), bad, progress)
-    result = run.backtest(trial, subscriptions, changes, InputFile(events), every, top)
+    run = _BacktestRun(TimeAttributes.from_options(event_time, timestamps), bad, progress)
+    result = run.backtest(tried, subscriptions, changes, InputFile(events), every, top)
     click.echo(json.dumps(result.to_json(), ensure_ascii=False) if as_json else result.summary())
     if chart is not None:
         _draw(result, chart)
-    bad.tell_skipped()
+    bad.print_skipped()
 
 
 def _check_usage(
-    trial: TrialOptions,
+    tried: TrialOptions,
     subscriptions: str | None,
     changes: str | None,
     event_time: str | None,
@@ -125,14 +141,14 @@ def _check_usage(
 ) -> None:
     if subscriptions is not None and changes is not None:
         raise click.UsageError("give one of --subscriptions and --changes")
-    trial.check(has_live=subscriptions is not None or changes is not None)
+    tried.check(has_live=subscriptions is not None or changes is not None)
     if event_time is None:
         if changes is not None:
             raise click.UsageError(
-                "--changes needs --event-time: events are judged as of their time"
+                "--changes needs --event-time: events are matched as of their time"
             )
-        timed = {"--since": trial.since, "--every": every, "--chart": chart}
-        for option, value in timed.items():
+        timed_options = {"--since": tried.since, "--every": every, "--chart": chart}
+        for option, value in timed_options.items():
             if value is not None:
                 raise click.UsageError(f"{option} needs --event-time")
     if chart is not None:
@@ -140,7 +156,7 @@ def _check_usage(
 
 
 def _check_chart(chart: Path) -> None:
-    """See that a chart can be drawn, before the work is done that it is to show."""
+    """Refuse a chart that cannot be drawn, before minutes of work on Spark; raises UsageError."""
     try:
         from tidegate.spark.backtesting.chart import FORMATS
     except ImportError as error:
@@ -166,7 +182,7 @@ def _draw(result: Backtest, chart: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _BacktestRun:
-    """One run of the command."""
+    """One run of the command: reads the files, checks them, and starts Spark."""
 
     times: TimeAttributes
     bad: BadLines
@@ -174,16 +190,16 @@ class _BacktestRun:
 
     def backtest(
         self,
-        trial: TrialOptions,
+        tried: TrialOptions,
         subscriptions: str | None,
         changes: str | None,
         events: InputFile,
         every: str | None,
         top: int,
     ) -> Backtest:
-        """Read the files, and ask Spark."""
+        """Read the files and run the backtest on Spark."""
         try:
-            from tidegate.cli.spark_session import spark_session  # takes a while to import
+            from tidegate.cli.spark_session import spark_session
         except ImportError as error:
             raise click.ClickException(f"a backtest needs the extra `spark`: {error}") from error
         from tidegate.cli.files.spark_events import SparkEvents
@@ -191,49 +207,49 @@ class _BacktestRun:
         from tidegate.spark.backtesting.trials import NewSubscription, TrialReader
         from tidegate.spark.session import local_session
 
-        width = None if every is None else parse_duration(every)
-        tried, live = self._tried(trial), self._live(subscriptions, changes)
-        self.bad.refuse()
-        # what cannot be tried is told before Spark is started
+        bucket_width = None if every is None else parse_duration(every)
+        trial, live = self._read_trial(tried), self._read_live(subscriptions, changes)
+        self.bad.raise_errors()
+        # A dry run without events: a trial that cannot be applied is reported before Spark starts.
         reader = TrialReader(self.times.event_time, None, skip_bad=False)
-        reader.sides(tried, NewSubscription(), live)
+        reader.differing_versions(trial, NewSubscription(), live)
         with TemporaryDirectory(prefix="tidegate-") as folder:
             history = SparkEvents(Path(folder), self.times.event_time)
-            with self.progress.of(events) as advance:
+            with self.progress.reading(events) as advance:
                 for chunk in read_events(events, self.times, self.bad, advance):
-                    if not self.bad.stops:
+                    if not self.bad.has_errors:  # else reading goes on only to find all bad lines
                         history.write(chunk)
-            self.bad.refuse()
+            self.bad.raise_errors()
             self.progress.say("starting Spark, which takes some seconds")
             with spark_session(local_session) as spark:
                 return backtest(
                     history.frame(spark),
-                    tried,
+                    trial,
                     live,
                     event_time=history.event_time,
-                    every=width,
-                    key=[],
+                    every=bucket_width,
+                    key=[],  # only counts are needed, so no column of the events is kept
                     attributes=history.attributes,
                     top=top,
                 )
 
-    def _tried(self, trial: TrialOptions) -> Trial:
-        if trial.instead is None:
-            return trial.changes()
-        file = InputFile(trial.instead)
+    def _read_trial(self, tried: TrialOptions) -> Trial:
+        if tried.instead is None:
+            return tried.changes()
+        file = InputFile(tried.instead)
         log = is_log(file)
         if log and self.times.event_time is None:
             raise click.UsageError(f"{file.name} is a log of changes, which needs --event-time")
-        return self._versions(file, log=log)
+        return self._read_versions(file, log=log)
 
-    def _live(self, subscriptions: str | None, changes: str | None) -> Versions | None:
+    def _read_live(self, subscriptions: str | None, changes: str | None) -> Versions | None:
         if subscriptions is not None:
-            return self._versions(InputFile(subscriptions), log=False)
-        return None if changes is None else self._versions(InputFile(changes), log=True)
+            return self._read_versions(InputFile(subscriptions), log=False)
+        return None if changes is None else self._read_versions(InputFile(changes), log=True)
 
-    def _versions(self, file: InputFile, *, log: bool) -> Versions:
+    def _read_versions(self, file: InputFile, *, log: bool) -> Versions:
         from tidegate.spark.backtesting.trials import Versions
 
-        with self.progress.of(file) as advance:
+        with self.progress.reading(file) as advance:
             read = read_log if log else read_table
             return Versions(read(file, self.bad, advance))

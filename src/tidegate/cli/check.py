@@ -1,4 +1,4 @@
-"""`tidegate check`: is this filter right, and what does it mean?"""
+"""`tidegate check`: is a filter, pattern or advertisement valid, and what does it mean?"""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from tidegate.language.patterns.pattern import parse_pattern
 from tidegate.language.values import Value, format_value
 
 CheckReport = dict[str, object]
+"""The properties of a text, in the order in which they are printed."""
 
 
 @click.command()
 @click.argument("text", metavar="FILTER")
 @click.option(
     "--as",
-    "what",
+    "kind",
     type=click.Choice(["filter", "pattern", "advertisement"]),
     default="filter",
     show_default=True,
-    help="What the text is.",
+    help="Kind of the text.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def check(text: str, what: str, as_json: bool) -> None:
+def check(text: str, kind: str, as_json: bool) -> None:
     """Check a filter and show its shape, parameters and normal form.
 
     \b
@@ -41,8 +42,8 @@ def check(text: str, what: str, as_json: bool) -> None:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NeverMatchesWarning)  # the report says so
-            report = _REPORTS[what](text)
+            warnings.simplefilter("ignore", NeverMatchesWarning)  # it is in the report
+            report = _REPORTS[kind](text)
     except FilterError as error:
         if not as_json:
             raise
@@ -75,7 +76,8 @@ def _describe(filter: Filter) -> CheckReport:
 
 
 def _cell(value: Value | ParameterRef) -> object:
-    """A value of a row as JSON; what JSON cannot hold is written as in a filter."""
+    """A cell of a row for JSON; infinities and timestamps, which JSON lacks, are written as in a
+    filter."""
     if isinstance(value, ParameterRef):
         return {"parameter": value.name}
     if isinstance(value, datetime) or value in (float("inf"), float("-inf")):
@@ -95,7 +97,7 @@ def _report_pattern(text: str) -> CheckReport:
 
 def _report_advertisement(text: str) -> CheckReport:
     advertisement = parse_advertisement(text)
-    names = {name for allowed in advertisement.alternatives for name in allowed}
+    names = {name for alternative in advertisement.alternatives for name in alternative}
     return {"advertisement": str(advertisement), "attributes": sorted(names)}
 
 

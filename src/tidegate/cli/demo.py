@@ -1,4 +1,4 @@
-"""`tidegate demo`: filters that move, first in one process, then in a pipeline on Spark."""
+"""`tidegate demo`: static, parametric and evolving filters, in one process and on Spark."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tidegate.language.filters import Filter, parse
 
 SECONDS = 60
 SYMBOLS = {"IBM": 100.0, "SUN": 40.0, "OTE": 8.4}
+"""The symbols of the market, and their first prices."""
 
 
 @dataclass(slots=True)
 class DemoSubscriber:
-    """Someone who wants some of the quotes."""
+    """A subscriber of the demo."""
 
     name: str
     filter: Filter
@@ -25,31 +26,33 @@ class DemoSubscriber:
 
 @click.command()
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Another market."
+    "--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Seed of the market."
 )
 @click.option(
     "--events",
     type=click.IntRange(min=100),
     default=60_000,
     show_default=True,
-    help="Quotes in each minute of the pipeline.",
+    help="Quotes per minute in the pipeline.",
 )
-@click.option("--no-spark", is_flag=True, help="The first half only, without a pipeline.")
+@click.option("--no-spark", is_flag=True, help="Show only the half in this process.")
 def demo(seed: int, events: int, no_spark: bool) -> None:
     """Show static, parametric and evolving filters on generated quotes.
 
-    First on a minute of quotes in this process, then on three minutes of a larger market in a
-    pipeline on Spark, where one of the changes comes late.
+    First a minute of quotes in this process, then three minutes of a larger market in a pipeline on
+    Spark, with a change that comes late.
     """
     _show_minute(seed)
     if not no_spark:
-        from tidegate.cli.demo_pipeline import show_pipeline  # takes a while to import
+        # Spark is imported only here: it takes seconds, and the first half does without.
+        from tidegate.cli.demo_pipeline import show_pipeline
         from tidegate.cli.pipeline import Reporter
 
         show_pipeline(events, seed, Reporter(with_lag=False).batch)
 
 
 def _show_minute(seed: int) -> None:
+    """Match one quote a second, and print the quotes that some subscriber receives."""
     subscribers = [
         DemoSubscriber("static", parse("symbol in ('IBM', 'SUN') and volume > 9000")),
         DemoSubscriber("parametric", parse("symbol = 'IBM' and price < :last"), {"last": 99.0}),
@@ -72,16 +75,16 @@ def _show_minute(seed: int) -> None:
 
 
 def _deliver(second: int, event: dict[str, object], subscribers: list[DemoSubscriber]) -> None:
-    names: list[str] = []
+    receivers: list[str] = []
     for subscriber in subscribers:
         if not subscriber.filter.matches(event, subscriber.parameters, t=float(second)):
             continue
         subscriber.received += 1
-        note = subscriber.name
+        receiver = subscriber.name
         if "last" in subscriber.parameters:
             subscriber.parameters["last"] = event["price"]
-            note += f" (now price < {event['price']})"
-        names.append(note)
-    if names:
+            receiver += f" (now price < {event['price']})"
+        receivers.append(receiver)
+    if receivers:
         quote = f"{event['symbol']} at {event['price']}, volume {event['volume']}"
-        click.echo(f"  {second:>3}s  {quote:<38}  {', '.join(names)}")
+        click.echo(f"  {second:>3}s  {quote:<38}  {', '.join(receivers)}")

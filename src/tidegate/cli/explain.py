@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import click
 
@@ -14,7 +13,7 @@ from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.events import TimeAttributes
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.subscriptions import read_subscriptions
-from tidegate.errors import TidegateError
+from tidegate.cli.option_errors import naming_option
 from tidegate.language.evolve import parse_evolve
 from tidegate.language.values import format_value, parse_timestamp
 from tidegate.matching.engine import Engine
@@ -22,20 +21,20 @@ from tidegate.matching.records import SubscriptionRecord, decode_object
 
 
 @click.command()
-@click.option("--subscriptions", metavar="FILE", help="Where the subscription stands.")
-@click.option("--id", metavar="ID", help="The subscription's id in that file.")
-@click.option("--filter", metavar="FILTER", help="In place of the two: a filter.")
-@click.option("--params", metavar="JSON", help="Values of the filter's parameters, by name.")
+@click.option("--subscriptions", metavar="FILE", help="File of subscriptions.")
+@click.option("--id", metavar="ID", help="Id of the subscription in that file.")
+@click.option("--filter", metavar="FILTER", help="Instead of --subscriptions and --id: a filter.")
+@click.option("--params", metavar="JSON", help="Parameters of the filter, by name.")
+@click.option("--since", metavar="TIME", help="Start of the subscription, from which `t` counts.")
 @click.option(
-    "--since", metavar="TIME", help="When the filter was subscribed to; `t` counts from it."
-)
-@click.option(
-    "--evolve", metavar="HOW", help="When the filter is evaluated: lazy, periodic 1 s, cached 1 s."
+    "--evolve", metavar="MODE", help="Evolve mode of the filter: lazy, periodic 1 s, cached 1 s."
 )
 @click.option("--event", metavar="JSON", required=True, help="The event, as a JSON object.")
-@click.option("--event-time", metavar="NAME", help="The attribute that has the event's time.")
-@click.option("--time", metavar="TIME", help="In its place: the event's time.")
-@click.option("--timestamps", metavar="NAMES", default="", help="More that are times: a,b,c.")
+@click.option("--event-time", metavar="NAME", help="Attribute with the time of the event.")
+@click.option("--time", metavar="TIME", help="Instead of --event-time: the time itself.")
+@click.option(
+    "--timestamps", metavar="NAMES", default="", help="Other attributes that are times: a,b,c."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     subscriptions: str | None,
@@ -50,30 +49,31 @@ def explain(
     timestamps: str,
     as_json: bool,
 ) -> None:
-    """Say why an event matches a subscription or not, predicate by predicate.
+    """Explain why an event matches a subscription or not, predicate by predicate.
 
-    Times are ISO 8601, UTC unless they say otherwise. Without them `t` is 0. The exit code is 0 if
-    the event matches, 1 if it does not.
+    Times are ISO 8601, in UTC unless they have an offset. Without them `t` is 0. The exit code is 0
+    if the event matches, 1 if it does not.
 
     \b
     Examples:
       tidegate explain --filter "price < :limit" --params '{"limit": 3}' --event '{"price": 4}'
       tidegate explain --subscriptions wanted.jsonl --id desk-7 --event '{"price": 4}'
     """
-    own = {"--params": params, "--since": since, "--evolve": evolve}
-    _check_usage(subscriptions, id, filter, own, event_time, time)
-    times = TimeAttributes.of_options(event_time, timestamps)
-    with _said_of("--event"):
-        taken = times.event_of(decode_object(event))
-    with _said_of("--time"):
-        judged_at = None if time is None else parse_timestamp(time)
+    filter_options = {"--params": params, "--since": since, "--evolve": evolve}
+    _check_usage(subscriptions, id, filter, filter_options, event_time, time)
+    times = TimeAttributes.from_options(event_time, timestamps)
+    with naming_option("--event"):
+        parsed_event = times.to_event(decode_object(event))
+    with naming_option("--time"):
+        match_time = None if time is None else parse_timestamp(time)
     if subscriptions is not None and id is not None:
         record = _find(InputFile(subscriptions), id)
     else:
         record = _record(id or "filter", filter, params, since, evolve)
+    # The oracle needs no compiled kernels, and no clock: without a time `t` is 0.
     engine = Engine(clock=lambda: None, matcher="naive")
     engine.subscribe_records([record])
-    explanation = engine.explain(record.id, taken, time=judged_at)
+    explanation = engine.explain(record.id, parsed_event, time=match_time)
     click.echo(_json(explanation.to_json()) if as_json else str(explanation))
     sys.exit(0 if explanation.matches else 1)
 
@@ -82,7 +82,7 @@ def _check_usage(
     subscriptions: str | None,
     id: str | None,
     filter: str | None,
-    own: Mapping[str, str | None],
+    filter_options: Mapping[str, str | None],
     event_time: str | None,
     time: str | None,
 ) -> None:
@@ -90,36 +90,27 @@ def _check_usage(
         raise click.UsageError("give one of --subscriptions and --filter")
     if subscriptions is not None and id is None:
         raise click.UsageError("--subscriptions needs --id")
-    for option, value in own.items():
+    for option, value in filter_options.items():
         if subscriptions is not None and value is not None:
             raise click.UsageError(f"{option} goes with --filter; the file has its own")
     if event_time is not None and time is not None:
         raise click.UsageError("give one of --event-time and --time")
 
 
-@contextmanager
-def _said_of(option: str) -> Iterator[None]:
-    """Name the option that an error is about."""
-    try:
-        yield
-    except TidegateError as error:
-        raise TidegateError(f"{option}: {error}") from None
-
-
 def _record(
     id: str, filter: str | None, params: str | None, since: str | None, evolve: str | None
 ) -> SubscriptionRecord:
-    with _said_of("--params"):
+    with naming_option("--params"):
         values = {} if params is None else decode_object(params)
-    with _said_of("--since"):
-        begun = None if since is None else parse_timestamp(since)
-    with _said_of("--evolve"):
-        how = None if evolve is None else parse_evolve(evolve)
-    return SubscriptionRecord(id, filter or "", values, since=begun, evolve=how)
+    with naming_option("--since"):
+        begin = None if since is None else parse_timestamp(since)
+    with naming_option("--evolve"):
+        mode = None if evolve is None else parse_evolve(evolve)
+    return SubscriptionRecord(id, filter or "", values, since=begin, evolve=mode)
 
 
 def _find(file: InputFile, id: str) -> SubscriptionRecord:
-    """A subscription by its id; lines that cannot be read are passed over."""
+    """The subscription with an id; bad lines are skipped, because they may be of others."""
     for _, record in read_subscriptions(file, BadLines(skip=True), lambda _: None):
         if record.id == id:
             return record
@@ -131,7 +122,7 @@ def _json(explanation: dict[str, object]) -> str:
 
 
 def _finite(value: object) -> object:
-    """The value with infinities, which JSON does not have, written as in a filter."""
+    """The value, with infinities as text, because JSON has none."""
     match value:
         case float() if math.isinf(value):
             return format_value(value)

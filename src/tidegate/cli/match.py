@@ -22,27 +22,33 @@ from tidegate.cli.pacing import PacedMatcher
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.replay import ChangeLog, play
 from tidegate.matching.columnar.kernels.jit import is_first_run
-from tidegate.matching.engine import MATCHERS, Engine
+from tidegate.matching.engine import Engine
+from tidegate.matching.registry import MATCHERS
 
 
 @click.command()
 @click.option(
-    "--subscriptions", metavar="FILE", help="The subscriptions, each with `id`, `filter`."
+    "--subscriptions", metavar="FILE", help="File of subscriptions, each with `id` and `filter`."
 )
-@click.option("--changes", metavar="FILE", help="In their place: who subscribed to what, and when.")
-@click.option("--events", metavar="FILE", required=True, help="The events; `-` is stdin.")
-@click.option("--output", metavar="FILE", default=STDOUT, help="Where matches go; else to stdout.")
+@click.option("--changes", metavar="FILE", help="Instead of --subscriptions: a log of changes.")
+@click.option("--events", metavar="FILE", required=True, help="File of events; `-` is stdin.")
+@click.option(
+    "--output", metavar="FILE", default=STDOUT, help="File of matches.  [default: stdout]"
+)
 @click.option(
     "--engine",
     "matcher",
     type=click.Choice([*sorted(MATCHERS), "spark"]),
     default="columnar",
     show_default=True,
-    help="What finds the matches. All give the same, but Spark takes `cached` for `lazy`.",
+    help="Engine that finds the matches. All find the same, but spark evaluates `cached` filters "
+    "as `lazy`.",
 )
-@click.option("--event-time", metavar="NAME", help="The attribute that has an event's time.")
-@click.option("--timestamps", metavar="NAMES", default="", help="More that are times: a,b,c.")
-@click.option("--skip-bad", is_flag=True, help="Leave bad lines out and say how many there are.")
+@click.option("--event-time", metavar="NAME", help="Attribute with the time of an event.")
+@click.option(
+    "--timestamps", metavar="NAMES", default="", help="Other attributes that are times: a,b,c."
+)
+@click.option("--skip-bad", is_flag=True, help="Skip bad lines and print their number.")
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def match(
     subscriptions: str | None,
@@ -58,14 +64,14 @@ def match(
     """Find all matches of the events of a file with subscriptions.
 
     Each match is a line {"event": INDEX, "subscription": ID}, ordered by event, then by id. The
-    index of an event is its place in the file from 0; blank lines do not count, bad lines do.
+    index of an event is its position in the file, from 0; bad lines count, blank lines do not.
 
     Files are Parquet if their names end in .parquet, else JSON Lines. A bad line is an error, and
-    then nothing is written; --skip-bad leaves such lines out.
+    then nothing is written; --skip-bad skips such lines.
 
-    With --event-time each event is judged at its own time: subscriptions hold from `since` on and
-    before `until`, and `t` counts from `since`. With --changes it is judged by the subscriptions
-    as they were at that time; the events are then held in memory. Without times `t` is 0.
+    With --event-time each event is matched as of its own time: subscriptions hold from `since` on
+    and before `until`, and `t` counts from `since`. With --changes it is matched with the
+    subscriptions as of that time; all events are then in memory. Without times `t` is 0.
 
     \b
     Examples:
@@ -75,36 +81,37 @@ def match(
     if (subscriptions is None) == (changes is None):
         raise click.UsageError("give one of --subscriptions and --changes")
     if changes is not None and event_time is None:
-        raise click.UsageError("--changes needs --event-time: events are judged as of their time")
+        raise click.UsageError("--changes needs --event-time: events are matched as of their time")
     progress = ProgressBars(wanted=not no_progress)
     if matcher in ("columnar", "spark") and is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
-    times = TimeAttributes.of_options(event_time, timestamps)
+    times = TimeAttributes.from_options(event_time, timestamps)
     run: MatchRun
     if matcher == "spark":
-        from tidegate.cli.match_on_spark import SparkRun  # takes a while to import
+        from tidegate.cli.match_on_spark import SparkRun  # an optional extra, seconds to import
 
         run = SparkRun(times, bad, progress)
     else:
         run = _EngineRun(Engine(matcher=matcher, clock=lambda: None), times, bad, progress)
+    # The output file is opened first: one that cannot be written is reported before the work.
     with matches_file(output) as writer:
         if changes is not None:
             run.match_log(InputFile(changes), InputFile(events), writer)
         elif subscriptions is not None:
             run.match(InputFile(subscriptions), InputFile(events), writer)
-    bad.tell_skipped()
+    bad.print_skipped()
 
 
 class MatchRun(Protocol):
-    """One run of the command."""
+    """One run of the command, in this process or on Spark."""
 
     def match(self, subscriptions: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events with subscriptions."""
         ...
 
     def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
-        """Match events as of their own time, by a log of changes."""
+        """Match events as of their own time, with a log of changes."""
         ...
 
 
@@ -122,33 +129,35 @@ class _EngineRun:
 
     def match(self, subscriptions: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events with subscriptions, chunk by chunk."""
-        with self._progress.of(subscriptions) as advance:
+        with self._progress.reading(subscriptions) as advance:
             subscribe_all(self._engine, subscriptions, self._bad, advance)
-        self._bad.refuse()
-        with self._progress.of(events) as advance:
+        self._bad.raise_errors()
+        with self._progress.reading(events) as advance:
             for chunk in read_events(events, self._times, self._bad, advance):
-                if self._bad.stops:  # from here on, bad lines are only counted
+                if self._bad.has_errors:  # reading goes on only to find all bad lines
                     continue
+                # Chunks and batches follow the order of the file, so sorting each batch sorts all.
                 for matches in self._matcher.match(chunk):
                     writer.write(OrderedMatches.of(matches))
-        self._bad.refuse()
+        self._bad.raise_errors()
 
     def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
-        """Match events as of their own time, by a log of changes."""
-        with self._progress.of(changes) as advance:
+        """Match events as of their own time, with a log of changes."""
+        with self._progress.reading(changes) as advance:
             numbered = read_changes(changes, self._bad, advance)
-        self._bad.refuse()
-        with self._progress.of(events) as advance:
+        self._bad.raise_errors()
+        with self._progress.reading(events) as advance:
             chunks = list(read_events(events, self._times, self._bad, advance))
-        self._bad.refuse()
-        in_time, time_us = EventChunk.of_all(chunks, self._times.event_time).in_time()
+        self._bad.raise_errors()
+        all_events = EventChunk.concat(chunks, self._times.event_time)
+        ordered, time_us = all_events.sorted_by_time()
         log = ChangeLog(self._engine, changes, self._bad)
-        found = CollectedMatches()
-        with self._progress.steps("matching", len(in_time)) as advance:
+        collected = CollectedMatches()
+        with self._progress.steps("matching", len(ordered)) as advance:
             for start, stop in play(log, numbered, time_us):
                 advance(stop - start)
-                if not self._bad.stops:
-                    for matches in self._matcher.match(in_time.part(start, stop)):
-                        found.add(matches)
-        self._bad.refuse()
-        writer.write(OrderedMatches.of(found.all()))
+                if not self._bad.has_errors:
+                    for matches in self._matcher.match(ordered.slice(start, stop)):
+                        collected.add(matches)
+        self._bad.raise_errors()
+        writer.write(OrderedMatches.of(collected.all()))

@@ -1,4 +1,4 @@
-"""`tidegate match --engine spark`: the same matches, found by Spark."""
+"""`tidegate match --engine spark`: the same matches, found on Spark."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tidegate.matching.batches import Matches
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import Version
 from tidegate.spark.columns import DELIVERY_FIELDS
+from tidegate.spark.index_files import ship_index
 from tidegate.spark.session import local_session
-from tidegate.spark.shipping import ship
-from tidegate.spark.worker import DeliveryLayout, MatchTask
+from tidegate.spark.worker_tasks import DeliveryLayout, MatchTask
 
 
 class SparkRun:
@@ -37,41 +37,45 @@ class SparkRun:
 
     def match(self, subscriptions: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events with subscriptions."""
-        with self._progress.of(subscriptions) as advance:
+        with self._progress.reading(subscriptions) as advance:
             versions = read_table(subscriptions, self._bad, advance)
-        if self._times.event_time is None:  # without times nothing ends
+        if self._times.event_time is None:  # without event times no subscription ends
             versions = [replace(each, until=None) for each in versions]
         self._run(versions, events, writer)
 
     def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
-        """Match events as of their own time, by a log of changes."""
-        with self._progress.of(changes) as advance:
+        """Match events as of their own time, with a log of changes."""
+        with self._progress.reading(changes) as advance:
             versions = read_log(changes, self._bad, advance)
         self._run(versions, events, writer)
 
     def _run(self, versions: list[Version], events: InputFile, writer: MatchesWriter) -> None:
-        self._bad.refuse()
+        self._bad.raise_errors()
         with TemporaryDirectory(prefix="tidegate-") as folder:
-            columns = SparkEvents(Path(folder), self._times.event_time)
-            with self._progress.of(events) as advance:
+            spark_events = SparkEvents(Path(folder), self._times.event_time)
+            with self._progress.reading(events) as advance:
                 for chunk in read_events(events, self._times, self._bad, advance):
-                    columns.write(chunk)
-            self._bad.refuse()
+                    spark_events.write(chunk)
+            self._bad.raise_errors()
             self._progress.say("matching with Spark")
             with spark_session(local_session) as spark:
-                found = _matches(spark, columns, AsOfMatcher(versions))
-        writer.write(OrderedMatches.of(found))
+                matches = _match(spark, spark_events, AsOfMatcher(versions))
+        writer.write(OrderedMatches.of(matches))
 
 
-def _matches(spark: SparkSession, columns: SparkEvents, matcher: AsOfMatcher) -> Matches:
-    """The matches of all events."""
-    events = columns.frame(spark)
+def _match(spark: SparkSession, spark_events: SparkEvents, matcher: AsOfMatcher) -> Matches:
+    """The matches of all events, collected on the driver, which writes them in order.
+
+    It uses the worker task of `tidegate.spark.match` directly, because only the task can map
+    several columns to one attribute.
+    """
+    events = spark_events.frame(spark)
     layout = DeliveryLayout(
-        columns.event_time, (INDEX,), grouped=False, attributes=columns.attributes
+        spark_events.event_time, (INDEX,), grouped=False, attributes=spark_events.attributes
     )
     schema = t.StructType([events.schema[INDEX], *DELIVERY_FIELDS])
-    found = events.mapInArrow(MatchTask(ship(spark, matcher), layout), schema)
-    pairs = found.select(INDEX, "subscription").toArrow()
+    deliveries = events.mapInArrow(MatchTask(ship_index(spark, matcher), layout), schema)
+    pairs = deliveries.select(INDEX, "subscription").toArrow()
     ids: Any = pairs.column("subscription").combine_chunks()
     indexes: Any = pairs.column(INDEX).to_numpy()
     return Matches(indexes, ids)

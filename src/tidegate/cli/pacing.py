@@ -1,4 +1,9 @@
-"""Matching in batches whose size follows the number of matches, so that memory stays bounded."""
+"""Matching in batches whose size follows the number of matches, so that memory stays bounded.
+
+The result of a batch needs memory for each match, and an event may match no subscription or a
+million. So the first batch is small; after each batch the next one gets at most twice its size, and
+not more events than would have, at the same rate, `BATCH_MATCHES` matches.
+"""
 
 from __future__ import annotations
 
@@ -13,45 +18,51 @@ from tidegate.matching.batches import Matches
 from tidegate.matching.engine import Engine
 
 FIRST_EVENTS = 64
+"""Number of events in the first batch."""
 BATCH_MATCHES = 2_000_000
-ALONE_MAX = 8
-"""So few events are matched one by one, which is then faster than to make columns of them."""
+"""Number of matches that a batch should not exceed."""
+SINGLE_MAX = 8
+"""Up to this many events are matched one by one, which is faster than building columns."""
 
 
 class PacedMatcher:
-    """Matches chunks of events; the matches name events by their indexes in the file."""
+    """Matches chunks of events; matches carry the index of the event in the file."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._batch_events = FIRST_EVENTS
 
     def match(self, chunk: EventChunk) -> Iterator[Matches]:
-        """The matches of a chunk in parts, which are in the order of the events."""
+        """Yields the matches of a chunk in batches, in the order of the events."""
         start = 0
         while start < len(chunk):
-            part = chunk.part(start, start + self._batch_events)
-            start += len(part)
-            matches = self._match_alone(part) if len(part) <= ALONE_MAX else self._match_batch(part)
-            self._pace(len(part), len(matches.events))
+            batch = chunk.slice(start, start + self._batch_events)
+            start += len(batch)
+            if len(batch) <= SINGLE_MAX:
+                matches = self._match_one_by_one(batch)
+            else:
+                matches = self._match_batch(batch)
+            self._pace(len(batch), len(matches.events))
             if len(matches.events):
                 yield matches
 
-    def _match_alone(self, chunk: EventChunk) -> Matches:
+    def _match_one_by_one(self, batch: EventChunk) -> Matches:
         indexes: list[int] = []
         ids: list[str] = []
-        for index, event in zip(chunk.indexes.tolist(), chunk.one_by_one(), strict=True):
-            found = self._engine.match(event)
-            indexes += [index] * len(found)
-            ids += found
+        for index, event in zip(batch.indexes.tolist(), batch.as_events(), strict=True):
+            matching_ids = self._engine.match(event)
+            indexes += [index] * len(matching_ids)
+            ids += matching_ids
         return Matches(np.array(indexes, np.int64), pa.array(ids, pa.string()))
 
-    def _match_batch(self, chunk: EventChunk) -> Matches:
-        table = self._engine.match_batch(chunk.events, event_time=chunk.event_time)
-        places: Any = table.column("event").to_numpy()
+    def _match_batch(self, batch: EventChunk) -> Matches:
+        table = self._engine.match_batch(batch.events, event_time=batch.event_time)
+        positions: Any = table.column("event").to_numpy()
         ids: Any = table.column("subscription").combine_chunks()
-        return Matches(chunk.indexes[places], ids)
+        return Matches(batch.indexes[positions], ids)
 
     def _pace(self, events: int, matches: int) -> None:
-        """Choose the next size: at most twice the last one, for not too many matches."""
+        """Choose the size of the next batch from the events and matches of this one."""
+        # Twice at most, because the matches of a few events say little about the next ones.
         affordable = BATCH_MATCHES * events // max(1, matches)
         self._batch_events = max(1, min(2 * self._batch_events, affordable, CHUNK_EVENTS))

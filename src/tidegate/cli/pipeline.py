@@ -1,4 +1,8 @@
-"""`tidegate pipeline`: events from a stream, matched on Spark, to a sink."""
+"""`tidegate pipeline`: events from a stream, matched on Spark, to a sink.
+
+Spark is imported inside of functions: it takes seconds, and `init` and a mistake in the TOML file
+must not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.status import print_status
 from tidegate.errors import TidegateError
 from tidegate.language.durations import UNITS
 
 if TYPE_CHECKING:
-    from tidegate.spark.settings import PipelineSettings
-    from tidegate.spark.streaming.stream import BatchReport
+    from tidegate.spark.pipeline_settings import PipelineSettings
+    from tidegate.spark.streaming.micro_batch import BatchReport
 
 EXAMPLE = Path(__file__).with_name("pipeline.toml")
 """The commented file that `init` writes."""
@@ -25,18 +30,19 @@ EXAMPLE = Path(__file__).with_name("pipeline.toml")
 
 @click.group()
 def pipeline() -> None:
-    """Run a stream of events through Spark, as a TOML file says."""
+    """Match a stream of events on Spark, configured by a TOML file."""
 
 
 @pipeline.command("init")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="pipeline.toml")
 def init(file: Path) -> None:
-    """Write a commented FILE to start from; `pipeline.toml` if none is named."""
+    """Write a commented FILE to start from; by default `pipeline.toml`."""
     try:
+        # "x": a file that a user has edited must not be overwritten.
         with file.open("x", encoding="utf-8") as out:
             out.write(EXAMPLE.read_text(encoding="utf-8"))
     except FileExistsError:
-        raise TidegateError(f"{file}: is there already; name another file") from None
+        raise TidegateError(f"{file}: exists already; name another file") from None
     except OSError as error:
         raise TidegateError(f"{file}: {error.strerror or error}") from None
     click.echo(f"wrote {file}; now `tidegate pipeline check {file}`")
@@ -45,40 +51,42 @@ def init(file: Path) -> None:
 @pipeline.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 def check_file(file: Path) -> None:
-    """See that the pipeline of FILE could run, without running it."""
-    from tidegate.cli.spark_session import spark_session  # takes a while to import
-    from tidegate.spark import pipeline as running
-    from tidegate.spark.settings import read_settings
+    """Check that the pipeline of FILE could run, without running it."""
+    from tidegate.cli.spark_session import spark_session
+    from tidegate.spark import pipeline as spark_pipeline
+    from tidegate.spark.pipeline_settings import read_settings
 
     settings = read_settings(file)
-    running.check_places(settings)
-    with spark_session(lambda: running.session_for(settings)) as spark:
-        count = running.check(settings, spark)
-    click.echo(f"source         {settings.source.format}, {_place(settings.source)}")
-    chosen = settings.subscriptions
-    where = chosen.table or chosen.changes or f"topic {chosen.topic}"
-    told = f"{count:,} in {where}" if count is not None else f"changes from {where}"
-    click.echo(f"subscriptions  {told}")
-    click.echo(f"sink           {settings.sink.format}, {_place(settings.sink)}")
+    spark_pipeline.check_paths(settings)
+    with spark_session(lambda: spark_pipeline.session_for(settings)) as spark:
+        count = spark_pipeline.check(settings, spark)
+    click.echo(f"source         {settings.source.format}, {_location(settings.source)}")
+    subscriptions = settings.subscriptions
+    origin = subscriptions.table or subscriptions.changes or f"topic {subscriptions.topic}"
+    # Only a table has a number of subscriptions that is known before the pipeline runs.
+    summary = f"{count:,} in {origin}" if count is not None else f"changes from {origin}"
+    click.echo(f"subscriptions  {summary}")
+    click.echo(f"sink           {settings.sink.format}, {_location(settings.sink)}")
     click.echo(f"checkpoint     {settings.checkpoint.path}")
 
 
-def _place(section: object) -> str:
+def _location(section: object) -> str:
+    """The path or topic of a source or sink."""
     path, topic = getattr(section, "path", None), getattr(section, "topic", None)
     return str(path) if path else f"topic {topic}" if topic else "standard output"
 
 
 @pipeline.command("run")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--once", is_flag=True, help="Take what is there now, and stop.")
+@click.option("--once", is_flag=True, help="Process the input that exists now, and stop.")
 @click.option("--json", "as_json", is_flag=True, help="Report each micro-batch as a JSON object.")
 def run(file: Path, once: bool, as_json: bool) -> None:
     """Run the pipeline of FILE until it is interrupted.
 
-    It goes on where it stopped, also after a crash. Reports of micro-batches go to stderr. If
-    [metrics] has a port, Prometheus can read them there.
+    It continues where it stopped, also after a crash. A report of each micro-batch goes to stderr.
+    If [metrics] has a port, Prometheus can read metrics there.
     """
-    from tidegate.spark.settings import TriggerSettings, read_settings
+    from tidegate.spark.pipeline_settings import TriggerSettings, read_settings
 
     settings = read_settings(file)
     if once:
@@ -89,37 +97,38 @@ def run(file: Path, once: bool, as_json: bool) -> None:
 
 
 def _run(settings: PipelineSettings, report: Callable[[BatchReport], None]) -> None:
-    from tidegate.cli.spark_session import spark_session, tell  # takes a while to import
-    from tidegate.spark import pipeline as running
+    from tidegate.cli.spark_session import spark_session
+    from tidegate.spark import pipeline as spark_pipeline
     from tidegate.spark.metrics import Metrics
 
-    running.check_places(settings)
-    reports = [report]
+    spark_pipeline.check_paths(settings)
+    receivers = [report]
     if settings.metrics is not None:
         metrics = Metrics()
         port = metrics.serve(settings.metrics.port, settings.metrics.address)
-        tell(f"metrics at {settings.metrics.address}:{port}")
-        reports.append(metrics.add)
+        print_status(f"metrics at {settings.metrics.address}:{port}")
+        receivers.append(metrics.add)
 
-    def report_all(told: BatchReport) -> None:
-        for each in reports:
-            each(told)
+    def report_to_all(batch: BatchReport) -> None:
+        for receiver in receivers:
+            receiver(batch)
 
-    tell("starting Spark")
-    with spark_session(lambda: running.session_for(settings)) as spark:
-        running.check(settings, spark)
-        query = running.start(settings, spark, report_all)
+    print_status("starting Spark")
+    with spark_session(lambda: spark_pipeline.session_for(settings)) as spark:
+        spark_pipeline.check(settings, spark)
+        query = spark_pipeline.start(settings, spark, report_to_all)
         try:
             query.awaitTermination()
-        except KeyboardInterrupt:
-            tell("stopping")
+        except KeyboardInterrupt:  # how users end a pipeline, so it is no error
+            print_status("stopping")
             query.stop()
 
 
 class Reporter:
-    """Tells how it goes, a line for each micro-batch.
+    """Prints a line for each micro-batch on stderr.
 
-    The lag is the age of the latest event, which says nothing of events that were made up.
+    The lag is the age of the latest event; ``with_lag`` is off for generated events, whose times
+    have nothing to do with the clock.
     """
 
     def __init__(self, *, as_json: bool = False, with_lag: bool = True) -> None:
@@ -127,51 +136,51 @@ class Reporter:
         self._with_lag = with_lag
         self._batches = self._events = self._matches = 0
 
-    def batch(self, told: BatchReport) -> None:
-        """Tell of a micro-batch."""
+    def batch(self, report: BatchReport) -> None:
+        """Print the report of a micro-batch."""
         self._batches += 1
-        self._events += told.events
-        self._matches += told.matches
-        lag = None if told.latest is None else datetime.now(UTC) - told.latest
-        per_s = told.events / told.seconds
+        self._events += report.events
+        self._matches += report.matches
+        lag = None if report.latest is None else datetime.now(UTC) - report.latest
+        per_s = report.events / report.seconds
         if self._as_json:
-            latest = None if told.latest is None else told.latest.isoformat()
+            latest = None if report.latest is None else report.latest.isoformat()
             lag_s = None if lag is None else lag.total_seconds()
-            row = {**asdict(told), "latest": latest, "events_per_s": per_s, "lag_s": lag_s}
+            row = {**asdict(report), "latest": latest, "events_per_s": per_s, "lag_s": lag_s}
             click.echo(json.dumps(row), err=True)
             return
-        parts = [
-            f"batch {told.batch}: {_many(told.events, 'event')} in {told.seconds:.1f} s",
+        figures = [
+            f"batch {report.batch}: {_counted(report.events, 'event')} in {report.seconds:.1f} s",
             f"{per_s:,.0f}/s",
-            _many(told.matches, "match", "matches"),
-            _many(told.subscriptions, "subscription"),
+            _counted(report.matches, "match", "matches"),
+            _counted(report.subscriptions, "subscription"),
         ]
-        if told.changes:
-            parts.append(_many(told.changes, "change"))
-        more = ("corrected", "late", "bad")
-        parts += [f"{getattr(told, name):,} {name}" for name in more if getattr(told, name)]
+        if report.changes:
+            figures.append(_counted(report.changes, "change"))
+        rare = {"corrected": report.corrected, "late": report.late, "bad": report.bad}
+        figures += [f"{count:,} {name}" for name, count in rare.items() if count]
         if lag is not None and self._with_lag:
-            parts.append(f"lag {_about(lag)}")
-        click.echo(", ".join(parts), err=True)
+            figures.append(f"lag {_rounded(lag)}")
+        click.echo(", ".join(figures), err=True)
         sys.stderr.flush()
 
     def total(self) -> None:
-        """Tell of all of them."""
+        """Print the totals."""
         if not self._as_json:
-            parts = [
-                _many(self._batches, "batch", "batches"),
-                _many(self._events, "event"),
-                _many(self._matches, "match", "matches"),
+            figures = [
+                _counted(self._batches, "batch", "batches"),
+                _counted(self._events, "event"),
+                _counted(self._matches, "match", "matches"),
             ]
-            click.echo(", ".join(parts), err=True)
+            click.echo(", ".join(figures), err=True)
 
 
-def _many(count: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+def _counted(count: int, singular: str, plural: str | None = None) -> str:
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
-def _about(duration: timedelta) -> str:
-    """A duration for people, in the largest unit of which it has at least one, from seconds on."""
+def _rounded(duration: timedelta) -> str:
+    """A duration as text, in the largest unit that is not longer than it, at least in seconds."""
     units = [(name, unit) for name, unit in UNITS.items() if unit >= UNITS["s"]]
     fitting = [each for each in units if duration >= each[1]]
     name, unit = fitting[-1] if fitting else units[0]

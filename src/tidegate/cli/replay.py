@@ -1,9 +1,15 @@
-"""Events judged as of their own time, by a log of changes.
+"""Events matched as of their own time, with a log of changes.
 
-Theory of operation. Changes and events are each put in the order of their times. Then the log is
-played: all changes up to the time of the next event, inclusive, are made in the engine; then all
-events before the next change are matched together. A subscription begins at the time of its
-`subscribe`, so `t` counts on through its updates.
+Theory of operation. Changes and events are each sorted by time. Then the log is played: all changes
+up to the time of the next event, inclusive, are applied to the engine; then all events before the
+next change are matched together. A subscription begins at the time of its `subscribe`, so `t`
+continues to count through its updates.
+
+This is the second implementation of a log, independent of the first on purpose.
+`matching/history/timelines.py` folds a log into versions that are all in one index; Spark and
+backtests use it. Here there are no versions: the engine holds the subscriptions of one moment, and
+a change is a call that a user could make, so every matcher can do it. Tests compare the two
+(`tests/cli/test_replay.py`, `tests/cli/test_match_on_spark.py`); neither may be built on the other.
 """
 
 from __future__ import annotations
@@ -31,10 +37,10 @@ NumberedChange = tuple[int, Change]
 
 
 class ChangeLog:
-    """The subscriptions of an engine as a log of changes makes them, bit by bit.
+    """Applies a log of changes to the subscriptions of an engine, some changes at a time.
 
-    A change that cannot be made is a bad line: of a subscription that is not there, a second
-    `subscribe`, a bad filter.
+    A change that cannot be applied is a bad line: an update of an unknown subscription, a second
+    `subscribe` with the same id, a bad filter.
     """
 
     def __init__(self, engine: Engine, file: InputFile, bad: BadLines) -> None:
@@ -42,28 +48,31 @@ class ChangeLog:
         self._file = file
         self._bad = bad
         self._live: dict[str, SubscriptionRecord] = {}
-        """The subscriptions there are. Their parameters are all that were ever set: a later filter
-        may name one that the filter of now does not."""
+        """The current subscriptions, with every parameter ever set: a later filter may name one
+        that the current filter does not."""
 
     def apply(self, changes: Sequence[NumberedChange]) -> None:
-        """Make changes, in their order."""
-        begun: list[Numbered] = []
+        """Apply changes in order; runs of `subscribe` go to the engine in bulk."""
+        pending: list[Numbered] = []
         for number, change in changes:
+            # The pending subscriptions come first: this change may refer to one of them, and the
+            # engine may refuse one, which frees its id.
             if change.op is not Op.SUBSCRIBE or change.id in self._live:
-                self._subscribe(begun)  # after which it may be that it is not there after all
-                begun = []
+                self._subscribe(pending)
+                pending = []
             try:
                 if change.op is Op.SUBSCRIBE:
-                    begun.append((number, self._begin(change)))
+                    pending.append((number, self._begin(change)))
                 elif change.op is Op.UPDATE:
                     self._update(change)
                 else:
                     self._end(change)
             except TidegateError as error:
                 self._bad.add(self._file, number, error)
-        self._subscribe(begun)
+        self._subscribe(pending)
 
     def _begin(self, change: Change) -> SubscriptionRecord:
+        """Make the record of a `subscribe`, which is not in the engine yet."""
         if change.id in self._live:
             raise SubscriptionError(f"there already is a subscription {change.id!r}")
         record = SubscriptionRecord(
@@ -77,77 +86,86 @@ class ChangeLog:
         self._live[change.id] = record
         return record
 
-    def _subscribe(self, begun: list[Numbered]) -> None:
-        """Subscribe many at once, which is much faster than one by one."""
-        if not begun:
+    def _subscribe(self, pending: list[Numbered]) -> None:
+        """Add subscriptions to the engine in bulk, which is much faster than one by one."""
+        if not pending:
             return
-        ids = {number: record.id for number, record in begun}
-        for number, error in subscribe(self._engine, begun):
+        ids = {number: record.id for number, record in pending}
+        for number, error in subscribe(self._engine, pending):
             self._bad.add(self._file, number, error)
             del self._live[ids[number]]
 
     def _update(self, change: Change) -> None:
-        before = self._known(change)
+        before = self._record(change)
         params = {**before.params, **(change.params or {})}
         if change.filter is None:
             self._engine.update(change.id, change.params or {})
             self._live[change.id] = replace(before, params=params)
             return
         after = replace(before, filter=change.filter, params=params)
-        named = set(change.params or ())
-        fitting = _fitting(after, named)
+        # An engine cannot change a filter in place. The record keeps `since`, so `t` goes on.
+        replacement = _with_own_params(after, set(change.params or ()))
         self._engine.cancel(change.id)
         try:
-            self._engine.subscribe_records([fitting])
-        except TidegateError:
-            self._engine.subscribe_records([_fitting(before)])
+            self._engine.subscribe_records([replacement])
+        except TidegateError:  # a refused change leaves the subscription as it was
+            self._engine.subscribe_records([_with_own_params(before)])
             raise
         self._live[change.id] = after
 
     def _end(self, change: Change) -> None:
-        self._known(change)
+        self._record(change)
         self._engine.cancel(change.id)
         del self._live[change.id]
 
-    def _known(self, change: Change) -> SubscriptionRecord:
-        found = self._live.get(change.id)
-        if found is None:
+    def _record(self, change: Change) -> SubscriptionRecord:
+        """The live subscription that a change refers to; raises SubscriptionError."""
+        record = self._live.get(change.id)
+        if record is None:
             raise SubscriptionError(
                 f"there is no subscription {change.id!r} at {change.time.isoformat()}"
             )
-        return found
+        return record
 
 
-def _fitting(record: SubscriptionRecord, named: set[str] | None = None) -> SubscriptionRecord:
-    """The record with the parameters that its filter has, and those that are named now."""
+def _with_own_params(
+    record: SubscriptionRecord, changed: set[str] | None = None
+) -> SubscriptionRecord:
+    """The record with only the parameters that its filter names or that are ``changed``.
+
+    Parameters of an earlier filter are dropped silently. One that the change itself sets stays even
+    if the filter does not name it, so that the engine refuses it.
+    """
     try:
-        wanted = {*Filter(parse_filter(record.filter)).parameters, *(named or ())}
+        names = {*Filter(parse_filter(record.filter)).parameters, *(changed or ())}
     except TidegateError as error:
         raise SubscriptionError(f"subscription {record.id!r}: {error}") from None
-    params = {name: value for name, value in record.params.items() if name in wanted}
+    params = {name: value for name, value in record.params.items() if name in names}
     return replace(record, params=params)
 
 
 def play(
     log: ChangeLog, changes: Sequence[NumberedChange], event_time_us: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, int]]:
-    """Make the changes as time goes by, and give the stretches of events that lie between them.
+    """Apply the changes in the order of time, and yield the ranges of events between them.
 
-    ``changes`` and ``event_time_us`` are in the order of their times; a stretch is given by the
-    places of its first event and of the one after its last.
+    ``changes`` and ``event_time_us`` are sorted by time. A range (start, stop) has the positions of
+    events that see the same subscriptions; the caller matches them before it asks for the next one.
     """
     change_time_us = [to_us(change.time) for _, change in changes]
-    starts = np.searchsorted(event_time_us, change_time_us, "left").tolist()
-    events_made, changes_made = 0, 0
-    while changes_made < len(changes):
-        if starts[changes_made] > events_made:
-            yield events_made, starts[changes_made]
-            events_made = starts[changes_made]
-        if events_made < len(event_time_us):
-            due = bisect_right(change_time_us, int(event_time_us[events_made]))
+    # For each change the position of the first event that sees it: "left", because a change holds
+    # from its time on, inclusive.
+    first_event = np.searchsorted(event_time_us, change_time_us, "left").tolist()
+    events_done, changes_done = 0, 0
+    while changes_done < len(changes):
+        if first_event[changes_done] > events_done:
+            yield events_done, first_event[changes_done]
+            events_done = first_event[changes_done]
+        if events_done < len(event_time_us):
+            due = bisect_right(change_time_us, int(event_time_us[events_done]))
         else:
-            due = len(changes)
-        log.apply(changes[changes_made:due])
-        changes_made = due
-    if events_made < len(event_time_us):
-        yield events_made, len(event_time_us)
+            due = len(changes)  # no event sees them, but they are checked
+        log.apply(changes[changes_done:due])
+        changes_done = due
+    if events_done < len(event_time_us):
+        yield events_done, len(event_time_us)

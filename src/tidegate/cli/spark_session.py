@@ -1,4 +1,8 @@
-"""Spark sessions for commands: what Java has to say goes to a file, not to the user's terminal."""
+"""Spark sessions for commands; the JVM's stderr goes to a file, not to the user's terminal.
+
+Spark prints warnings while it starts and stops that mean nothing to a user. They are shown only if
+it does not start.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +13,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidegate.errors import TidegateError
 
 SHOWN_LINES = 20
+"""Number of the JVM's last lines that are shown if Spark does not start."""
 
 
 @contextmanager
-def spark_session(make: Callable[[], SparkSession]) -> Iterator[SparkSession]:
-    """A session that is stopped at the end; if Java cannot start, its last words are shown.
+def spark_session(start: Callable[[], SparkSession]) -> Iterator[SparkSession]:
+    """A session that is stopped at the end. Errors of Spark are raised as TidegateError.
 
-    Where a session is there already, it is taken, and stays.
+    An active session, of a notebook or a test, is used as it is and not stopped.
     """
-    there = SparkSession.getActiveSession()
-    if there is not None:
-        yield there
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
         return
     with tempfile.NamedTemporaryFile(prefix="tidegate-spark-", suffix=".log") as log:
         try:
             with _stderr_to(log.fileno()):
-                session = make()
+                session = start()
         except (PySparkException, RuntimeError, OSError) as error:
             last = Path(log.name).read_text(errors="replace").splitlines()[-SHOWN_LINES:]
             raise TidegateError("\n".join([f"Spark does not start: {error}", *last])) from None
@@ -46,22 +50,26 @@ def spark_session(make: Callable[[], SparkSession]) -> Iterator[SparkSession]:
 
 @contextmanager
 def _stderr_to(descriptor: int) -> Iterator[None]:
-    """Let this process and the ones it starts write their errors elsewhere."""
+    """Redirect stderr of this process and of the processes that it starts.
+
+    The file descriptor itself is replaced, because the JVM is a child process and does not see
+    `sys.stderr`. The JVM keeps the redirected descriptor for its whole life.
+    """
     sys.stderr.flush()
-    kept = os.dup(2)
+    terminal = os.dup(2)
     os.dup2(descriptor, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def _cause(error: PySparkException) -> str:
-    """What went wrong, without the stack of Java.
+    """The message of the cause of a Java error, without stack traces.
 
-    An error of ours that was raised in a worker or in a micro-batch stands at the end of what
-    Python printed there.
+    If an error of Tidegate was raised in a worker or in a micro-batch, its message is the last line
+    of the Python traceback inside the Java error.
     """
     lines = str(error).splitlines()
     for line in reversed(lines):
@@ -69,8 +77,3 @@ def _cause(error: PySparkException) -> str:
         if name.startswith("tidegate.errors.") and text:
             return text
     return lines[0] if lines else type(error).__name__
-
-
-def tell(text: str) -> None:
-    """Say on stderr what is going on."""
-    click.echo(text, err=True)

@@ -1,4 +1,4 @@
-"""`tidegate topology`: an overlay of brokers in figures, as a picture, or as a file."""
+"""`tidegate topology`: an overlay of brokers as a summary, as a picture, or as JSON."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ def _describe_topologies() -> str:
         f"  {name:<26} {generator.summary} ({generator.brokers:,})"
         for name, generator in TOPOLOGIES.items()
     ]
-    return "\b\nTopologies, and how many brokers they have if not told otherwise:\n" + "\n".join(
-        lines
-    )
+    return "\b\nTopologies, with their default number of brokers:\n" + "\n".join(lines)
 
 
 @click.command(epilog=_describe_topologies())
-@click.option("--topology", "name", metavar="NAME", help="An overlay to generate, by its name.")
+@click.option("--topology", "name", metavar="NAME", help="Name of an overlay to generate.")
 @click.option("--file", metavar="FILE", help="An overlay of your own, as JSON.")
-@click.option("--brokers", type=int, metavar="N", help="How many brokers to generate.")
-@click.option("--seed", type=int, metavar="N", help="Another seed, another overlay.  [default: 0]")
+@click.option("--brokers", type=int, metavar="N", help="Number of brokers to generate.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the overlay.  [default: 0]")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Draw the overlay; the name ends in .svg or .png.")  # fmt: skip
-@click.option("--loads", metavar="FILE", help="Messages of links and brokers, for the picture.")
+@click.option("--loads", metavar="FILE", help="File of the loads to draw, of tidegate simulate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the overlay as --file reads it.")
 def topology(
     name: str | None,
@@ -52,13 +50,13 @@ def topology(
     """
     _check_usage(name, file, brokers, seed, output, loads)
     overlay = _overlay(name, file, brokers, seed or 0)
-    drawn = None if loads is None else _loads(loads, overlay)
+    overlay_loads = None if loads is None else _read_loads(loads, overlay)
     if as_json:
         click.echo(to_json(overlay), nl=False)
     else:
         click.echo("\n".join(summarize(overlay).lines()))
     if output is not None:
-        _draw(overlay, output, drawn)
+        _draw(overlay, output, overlay_loads)
 
 
 def _check_usage(
@@ -72,16 +70,17 @@ def _check_usage(
     if (name is None) == (file is None):
         raise click.UsageError("give one of --topology and --file")
     if file is not None and (brokers is not None or seed is not None):
-        raise click.UsageError("--brokers and --seed are for --topology; a file says it all")
+        raise click.UsageError("--brokers and --seed are for --topology; a file has its brokers")
     if loads is not None and output is None:
-        raise click.UsageError("--loads needs --output: it is for the picture")
+        raise click.UsageError("--loads needs --output: loads are drawn in the picture")
     if output is not None:
-        check_output(output, "--output")
+        check_picture(output, "--output")
 
 
-def check_output(output: Path, option: str) -> None:
-    """See that a picture can be drawn into a file; raises what click prints."""
+def check_picture(output: Path, option: str) -> None:
+    """Refuse a picture file that cannot be written, before the work; raises UsageError."""
     try:
+        # Imported only for pictures: Matplotlib is an optional extra and takes a second to import.
         from tidegate.simulation.drawing.picture import FORMATS
     except ImportError as error:
         raise click.ClickException(f"{option} needs the extra `bench`: {error}") from error
@@ -97,7 +96,7 @@ def _overlay(name: str | None, file: str | None, brokers: int | None, seed: int)
     return generate(name or "", brokers, seed) if file is None else read_overlay(file)
 
 
-def _loads(file: str, overlay: Topology) -> Loads:
+def _read_loads(file: str, overlay: Topology) -> Loads:
     try:
         return loads_from_json(_read(file), overlay)
     except TopologyError as error:
@@ -107,7 +106,7 @@ def _loads(file: str, overlay: Topology) -> Loads:
 def _read(file: str) -> bytes:
     try:
         with open(file, "rb") as stream:
-            return stream.read(FILE_BYTES_MAX + 1)
+            return stream.read(FILE_BYTES_MAX + 1)  # one more, so that too much is recognized
     except OSError as error:
         raise TidegateError(f"{file}: cannot be read: {error.strerror or error}") from None
 

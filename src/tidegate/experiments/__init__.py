@@ -1,1 +1,1 @@
-"""Measurements: each module gives rows, which the command line prints or charts."""
+"""Benchmarks: each module returns rows, which the command line prints or draws."""

@@ -1,4 +1,4 @@
-"""Charts of what was measured, as PNG files; they need matplotlib, of the extra `bench`."""
+"""Charts of benchmark results; they need Matplotlib, of the extra `bench`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from tidegate.experiments.matching import MatchingSpeed
 
 UPDATE_GOAL_US = 5
+"""The goal for the median of an update, drawn as a line."""
 
-# Of the palette of Okabe and Ito, which colour-blind readers can tell apart.
+# From the palette of Okabe and Ito, which colour-blind readers can tell apart. There are more
+# colours than engines.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 _GREY = "#777777"
 
 _Line = Sequence[tuple[int, float]]
+"""Points of a line: number of subscriptions, value."""
 
 
 def draw_matching(speeds: Iterable[MatchingSpeed], path: Path) -> None:
-    """Events in a second against the number of subscriptions, a line for each engine."""
+    """Draw events per second against the number of subscriptions, two lines for each engine."""
     by_engine = _by_engine(speeds)
     figure, axes = _figure()
     for colour, (engine, rows) in zip(_COLOURS, by_engine.items(), strict=False):
@@ -29,8 +32,9 @@ def draw_matching(speeds: Iterable[MatchingSpeed], path: Path) -> None:
         single = [(row.subscriptions, row.single.per_s) for row in rows]
         _plot(axes, batch, f"{engine}, in batches", colour)
         _plot(axes, single, f"{engine}, one at a time", colour, dashed=True)
+    # The baseline is measured with each engine; slow engines stop at small sizes.
     longest = max(by_engine.values(), key=len, default=[])
-    brute = [(row.subscriptions, row.yardstick_per_s) for row in longest]
+    brute = [(row.subscriptions, row.baseline_per_s) for row in longest]
     _plot(axes, brute, "brute force in NumPy", _GREY)
     workloads = ", ".join(dict.fromkeys(row.workload for row in longest))
     axes.set_title(f"Matching: workload {workloads}, one thread")
@@ -39,7 +43,7 @@ def draw_matching(speeds: Iterable[MatchingSpeed], path: Path) -> None:
 
 
 def draw_updates(speeds: Iterable[MatchingSpeed], path: Path) -> None:
-    """What an update of a parameter costs against the number of subscriptions."""
+    """Draw the cost of an update of a parameter against the number of subscriptions."""
     figure, axes = _figure()
     for colour, (engine, rows) in zip(_COLOURS, _by_engine(speeds).items(), strict=False):
         costs = [(row.subscriptions, row.update) for row in rows if row.update is not None]
@@ -57,10 +61,10 @@ def draw_updates(speeds: Iterable[MatchingSpeed], path: Path) -> None:
 
 
 def _by_engine(speeds: Iterable[MatchingSpeed]) -> dict[str, list[MatchingSpeed]]:
-    found: dict[str, list[MatchingSpeed]] = {}
+    by_engine: dict[str, list[MatchingSpeed]] = {}
     for speed in speeds:
-        found.setdefault(speed.engine, []).append(speed)
-    return found
+        by_engine.setdefault(speed.engine, []).append(speed)
+    return by_engine
 
 
 def _figure() -> tuple[Figure, Axes]:

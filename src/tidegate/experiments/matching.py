@@ -1,11 +1,13 @@
-"""How fast subscriptions are matched, updated and built, and what they take of memory.
+"""Benchmark of matching: events per second, updates, build time and memory.
 
-Each case is measured in a new process, so that its memory is its own. It first uses a small engine,
-so that no compilation is counted. Within a round the ways that are compared take turns: one thread,
-several threads, the yardstick; a slow moment of the machine hits all of them. Before the rounds and
-after them the engine's answers are compared with the yardstick's.
+Each case is measured in a process of its own, because memory that an earlier case has freed stays
+with the process and would be counted; the subscriptions are drawn in the parent process and passed
+in a file, so that the memory for drawing them is not counted either. A small engine is used first,
+so that no compilation is counted. Within a round, one thread, several threads and the baseline take
+turns, so that a slow moment of the machine hits all of them. Before and after the rounds the
+answers of the engine are compared with those of the baseline.
 
-Everything from Arrow in to Arrow out is counted. For `moving` that includes an update for each
+Time is counted from Arrow input to Arrow output. For `moving` that includes an update for each
 event, through the Python API: 1,000 of them, then a batch of 1,000 events, and so on.
 """
 
@@ -14,7 +16,6 @@ from __future__ import annotations
 import gc
 import math
 import multiprocessing
-import os
 import statistics
 import tempfile
 import threading
@@ -30,7 +31,8 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from tidegate.experiments.numpy_baseline import NumpyBaseline
-from tidegate.experiments.progress import Progress
+from tidegate.experiments.process_memory import peak_resident_bytes, resident_bytes
+from tidegate.experiments.progress import Progress, silent
 from tidegate.experiments.workloads import (
     EVENT_TIME,
     I64,
@@ -43,28 +45,35 @@ from tidegate.matching.engine import Engine
 
 EVENTS_MIN = 4
 EVENTS_MAX = 100_000
+"""Limits of the number of events in a round."""
 SINGLE_EVENTS_MAX = 20_000
 UPDATES_MAX = 20_000
 FIRST_CALLS = 20
-"""The calls that are made to see how many there is time for."""
-YARDSTICK_EVENTS_MAX = 1_000
+"""Calls that are timed first, to choose how many fit into a round."""
+BASELINE_EVENTS_MAX = 1_000
 VERIFIED_EVENTS = 16
+"""Number of events whose answers are compared with the baseline; it is slow."""
 BATCH_EVENTS = 1_000
-"""The events of `moving` between which as many updates are made."""
+"""Events in a batch of `moving`; as many updates are made before each batch."""
 WARM_UP_SUBSCRIPTIONS = 2_000
+"""Size of the engine that is used first, so that kernels are compiled and loaded."""
 ROUND_S = 0.5
-"""What a round takes about, if the number of events is left open."""
-YARDSTICK_S = 0.1
+"""Target duration of a round, if the number of events is not given."""
+BASELINE_S = 0.1
+"""Time for the baseline in a round."""
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-"""The numbers of subscriptions that a sweep measures."""
+"""Numbers of subscriptions in a sweep."""
 SLOWEST_PER_S = 5
-"""A sweep leaves out sizes beyond the one where an engine falls below this many events/s."""
+"""A sweep ends at the first size at which the engine is slower than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingCase:
-    """What is to be measured. Without a number of events, as many as a round has time for."""
+    """A workload, its size and an engine.
+
+    ``events`` is the number in a round; None: as many as fit into a round.
+    """
 
     workload: str
     subscriptions: int
@@ -80,7 +89,7 @@ class MatchingCase:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long calls take, one after the other."""
+    """Sequential calls: how many per second, and the percentiles of their duration."""
 
     per_s: float
     p50_us: float
@@ -89,7 +98,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a process takes with the engine in it, and how much of it each subscription."""
+    """Resident memory of the process, and the share of each subscription."""
 
     bytes_per_subscription: float
     resident_mb: float
@@ -98,14 +107,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class MatchingSpeed:
-    """What was measured of a case.
+    """Figures of a case.
 
-    Events in a second are of one thread and the batch API: the median of the rounds, the slowest
-    and the fastest of them. ``cpu_share`` is the part of that time in which the thread had a core:
-    well below 1, the machine was busy. ``update_share`` is the part that went into updates.
-    ``threads_ratio`` is how much faster several threads were, ``threads_cpu_ratio`` how much more
-    processor time they took for the same work, ``yardstick_ratio`` how much faster the engine was
-    than the yardstick. ``wrong_pairs`` must be 0.
+    ``median_per_s`` and its extremes are events per second of one thread with the batch API, over
+    the rounds. ``cpu_share`` is CPU time over wall time of that thread: if it is well below 1, the
+    machine was busy. ``update_share`` is the share of time in updates. ``threads_ratio`` is the
+    speed-up of several threads, ``threads_cpu_ratio`` their CPU time over that of one thread for
+    the same work, ``baseline_ratio`` the speed-up against the baseline. ``wrong_pairs`` must be 0.
     """
 
     workload: str
@@ -121,8 +129,8 @@ class MatchingSpeed:
     threads: int
     threads_ratio: float
     threads_cpu_ratio: float
-    yardstick_per_s: float
-    yardstick_ratio: float
+    baseline_per_s: float
+    baseline_ratio: float
     single: Latency
     update: Latency | None
     build_s: float
@@ -133,7 +141,7 @@ class MatchingSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is asked for: events in a second, or a share of those of another workload."""
+    """A speed goal: events per second, or a share of the events per second of another workload."""
 
     workload: str
     subscriptions: int
@@ -142,7 +150,7 @@ class Goal:
     share_of: str = ""
 
     def events_per_s_given(self, speeds: Iterable[MatchingSpeed]) -> float | None:
-        """The goal, where it depends on another workload given what that did at the same size."""
+        """The goal in events per second; None if it depends on a workload that was not measured."""
         if self.events_per_s is not None:
             return self.events_per_s
         for speed in speeds:
@@ -163,9 +171,9 @@ GOALS = (
 )
 
 
-def measure(case: MatchingCase, progress: Progress = str) -> MatchingSpeed:
-    """Measure a case in a process of its own. ``progress`` is told what is going on there."""
-    Engine(matcher=case.engine)  # if there is none such, say so now
+def measure(case: MatchingCase, progress: Progress = silent) -> MatchingSpeed:
+    """Measure a case in a process of its own."""
+    Engine(matcher=case.engine)  # refuses an unknown name before the work
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as directory:
         path = Path(directory) / "subscriptions.arrow"
         progress(f"{case}: drawing the subscriptions")
@@ -173,13 +181,14 @@ def measure(case: MatchingCase, progress: Progress = str) -> MatchingSpeed:
         with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         del table
+        # Not "fork": a forked process would begin with the memory of this one.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as process:
             return process.submit(_measure_here, case, path, progress).result()
 
 
-def sweep(case: MatchingCase, progress: Progress = str) -> Iterator[MatchingSpeed]:
-    """Measure a case at growing sizes, up to its own, as far as its engine can do it."""
+def sweep(case: MatchingCase, progress: Progress = silent) -> Iterator[MatchingSpeed]:
+    """Measure a case at growing sizes up to its own, until the engine gets too slow."""
     for size in SIZES:
         if size > case.subscriptions:
             return
@@ -190,16 +199,16 @@ def sweep(case: MatchingCase, progress: Progress = str) -> Iterator[MatchingSpee
 
 
 def _measure_here(case: MatchingCase, path: Path, progress: Progress) -> MatchingSpeed:
-    """Measure a case in this process, with the subscriptions of a file."""
+    """Measure a case in this process; ``path`` is the file of its subscriptions."""
     _warm_up(case)
-    before = _resident_bytes()
+    before = resident_bytes()
     progress(f"{case}: building")
     engine = Engine(matcher=case.engine)
     build_s = _build(engine, path)
     gc.collect()
-    resident = _resident_bytes()
+    resident = resident_bytes()
     memory = Memory(
-        (resident - before) / case.subscriptions, resident / 1e6, _peak_resident_bytes() / 1e6
+        (resident - before) / case.subscriptions, resident / 1e6, peak_resident_bytes() / 1e6
     )
     progress(f"{case}: matching")
     trial = _MatchingTrial(engine, case)
@@ -210,7 +219,7 @@ def _measure_here(case: MatchingCase, path: Path, progress: Progress) -> Matchin
     wrong_pairs += trial.wrong_pairs()
     seconds = [each.alone_s for each in rounds]
     median_per_s = trial.events.num_rows / statistics.median(seconds)
-    yardstick_per_s = statistics.median(each.yardstick_per_s for each in rounds)
+    baseline_per_s = statistics.median(each.baseline_per_s for each in rounds)
     return MatchingSpeed(
         case.workload,
         case.engine,
@@ -227,8 +236,8 @@ def _measure_here(case: MatchingCase, path: Path, progress: Progress) -> Matchin
         threads_cpu_ratio=statistics.median(
             each.together.cpu_s / each.alone.cpu_s for each in rounds
         ),
-        yardstick_per_s=yardstick_per_s,
-        yardstick_ratio=median_per_s / yardstick_per_s,
+        baseline_per_s=baseline_per_s,
+        baseline_ratio=median_per_s / baseline_per_s,
         single=single,
         update=update,
         build_s=build_s,
@@ -239,7 +248,7 @@ def _measure_here(case: MatchingCase, path: Path, progress: Progress) -> Matchin
 
 
 def _warm_up(case: MatchingCase) -> None:
-    """Have everything compiled or loaded that the case will use."""
+    """Compile and load everything that the case uses."""
     workload = WORKLOADS[case.workload]
     engine = Engine(matcher=case.engine)
     engine.subscribe_batch(workload.subscriptions(WARM_UP_SUBSCRIPTIONS, case.seed))
@@ -252,10 +261,10 @@ def _warm_up(case: MatchingCase) -> None:
 
 
 def _build(engine: Engine, path: Path) -> float:
-    """Put the subscriptions of a file into the engine; the file is mapped, not read.
+    """Subscribe everything in a file, which is memory-mapped; returns the seconds it took.
 
-    One event is matched, because that is when an engine has to have its index ready; at the time
-    when subscriptions begin, because where bounds that move are laid out depends on it.
+    One event is matched too, because engines build their index at the first match. Its time is that
+    of the subscriptions, because the layout of moving bounds depends on it.
     """
     with pa.memory_map(str(path)) as source:
         table = ipc.open_file(source).read_all()
@@ -265,43 +274,36 @@ def _build(engine: Engine, path: Path) -> float:
         return perf_counter() - start
 
 
-def _resident_bytes() -> int:
-    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    return int(pages) * os.sysconf("SC_PAGESIZE")
-
-
-def _peak_resident_bytes() -> int:
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(line.split()[1]) * 1024
-
-
 @dataclass(frozen=True, slots=True)
 class _Round:
+    """Results of a round: one thread alone, several threads together, and the baseline."""
+
     alone_s: float
-    alone: _Done
+    alone: _PassResult
     together_s: float
-    together: _Done
-    yardstick_per_s: float
+    together: _PassResult
+    baseline_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class _ThreadWork:
-    """What a thread does: events to match, and before each batch of them updates to make."""
+    """Batches of events for one thread, and the updates to make before each batch."""
 
     batches: list[pa.Table]
     updates: list[list[tuple[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
+class _PassResult:
+    """Results of a pass over the events: sums over all threads."""
+
     matches: int
     update_s: float
     cpu_s: float
 
 
 class _MatchingTrial:
-    """An engine with the subscriptions of a case, and all that is tried with it."""
+    """An engine with the subscriptions of a case, its events, and the baseline."""
 
     def __init__(self, engine: Engine, case: MatchingCase) -> None:
         self.workload: Workload = WORKLOADS[case.workload]
@@ -309,18 +311,20 @@ class _MatchingTrial:
         self._threads = case.threads
         self._count = case.subscriptions
         self._ids = subscription_ids(case.subscriptions)
-        self._rng = np.random.default_rng([case.seed, 2])
+        self._rng = np.random.default_rng([case.seed, 2])  # 0, 1: subscriptions and events
         conditions = self.workload.conditions(case.subscriptions, case.seed)
-        self._yardstick = NumpyBaseline(case.subscriptions, conditions)
+        self._baseline = NumpyBaseline(case.subscriptions, conditions)
         self.events = self.workload.events(case.events or EVENTS_MAX, case.seed)
         if case.events is None:
             self.events = self.workload.events(self._events_of_a_round(), case.seed)
-        self._points = list(self._yardstick.points(self.events.slice(0, YARDSTICK_EVENTS_MAX)))
+        self._baseline_events = list(
+            self._baseline.baseline_events(self.events.slice(0, BASELINE_EVENTS_MAX))
+        )
 
     def _events_of_a_round(self) -> int:
-        """How many events a round has time for, found by trying more and more.
+        """The number of events that fit into a round, found by growing trials.
 
-        Each try is made twice: the first may find work that was put off.
+        Each trial is run twice, because the first may do work that the engine had deferred.
         """
         count = 1
         while True:
@@ -332,17 +336,17 @@ class _MatchingTrial:
         count = min(EVENTS_MAX, max(EVENTS_MIN, round(count * ROUND_S / seconds)))
         whole = BATCH_EVENTS * self._threads
         if self.workload.is_updated and count > whole / 10:
-            count = math.ceil(count / whole) * whole  # unless far too slow, no batch is cut short
+            count = math.ceil(count / whole) * whole  # whole batches, unless far too slow
         return count
 
     # -- batches ------------------------------------------------------------------------------
 
     def rounds(self, count: int) -> list[_Round]:
-        """Match all events by one thread, by several, and some of them by the yardstick."""
+        """In each round: all events on one thread, on several threads, and some on the baseline."""
         if self._threads == 1:
             return [self._round(None) for _ in range(count)]
         with ThreadPoolExecutor(self._threads) as pool:
-            self._pass(self.events, pool)  # threads that are new have no memory of their own yet
+            self._pass(self.events, pool)  # new threads have yet to allocate their buffers
             return [self._round(pool) for _ in range(count)]
 
     def _round(self, pool: ThreadPoolExecutor | None) -> _Round:
@@ -350,40 +354,43 @@ class _MatchingTrial:
         together_s, together = alone_s, alone
         if pool is not None:
             together_s, together = self._pass(self.events, pool)
-        return _Round(alone_s, alone, together_s, together, self._yardstick_per_s())
+        return _Round(alone_s, alone, together_s, together, self._baseline_per_s())
 
     def _pass(
         self, events: pa.Table, pool: ThreadPoolExecutor | None = None
-    ) -> tuple[float, _Done]:
-        """Match events, by this thread or in parts by those of a pool: the seconds, what came."""
+    ) -> tuple[float, _PassResult]:
+        """Match events on this thread or spread over a pool; returns the seconds and the result."""
         threads = 1 if pool is None else self._threads
         size = math.ceil(events.num_rows / threads)
-        parts = [events.slice(size * each, size) for each in range(threads)]
-        work = [self._work(part, each, threads) for each, part in enumerate(parts)]
+        chunks = [events.slice(size * thread, size) for thread in range(threads)]
+        work = [self._thread_work(chunk, thread, threads) for thread, chunk in enumerate(chunks)]
         if pool is None:
             start = perf_counter()
-            done = self._do(work[0])
-            return perf_counter() - start, done
+            result = self._run(work[0])
+            return perf_counter() - start, result
+        # The barrier keeps the start of threads out of the measured time.
         ready = threading.Barrier(threads + 1)
 
-        def do_when_all_are_ready(part: _ThreadWork) -> _Done:
+        def run_when_all_are_ready(own_work: _ThreadWork) -> _PassResult:
             ready.wait()
-            return self._do(part)
+            return self._run(own_work)
 
-        futures = [pool.submit(do_when_all_are_ready, each) for each in work]
+        futures = [pool.submit(run_when_all_are_ready, own_work) for own_work in work]
         ready.wait()
         start = perf_counter()
         results = [future.result() for future in futures]
         seconds = perf_counter() - start
-        return seconds, _Done(
+        return seconds, _PassResult(
             sum(each.matches for each in results),
             sum(each.update_s for each in results),
             sum(each.cpu_s for each in results),
         )
 
-    def _work(self, events: pa.Table, thread: int, threads: int) -> _ThreadWork:
-        """The work of a thread. Each updates other subscriptions, so that it is known what of
-        several updates came last.
+    def _thread_work(self, events: pa.Table, thread: int, threads: int) -> _ThreadWork:
+        """The work of one thread.
+
+        Threads update disjoint subscriptions, so that the last update of each is known, which the
+        baseline needs for the verification afterwards.
         """
         if not self.workload.is_updated:
             return _ThreadWork([events], [[]])
@@ -394,12 +401,14 @@ class _MatchingTrial:
         return _ThreadWork(batches, [self._updates(each.num_rows, rows) for each in batches])
 
     def _updates(self, count: int, rows: I64) -> list[tuple[str, int]]:
+        """Random updates of the given subscriptions, as (id, new value); the baseline is updated
+        at once."""
         chosen, least = self.workload.updates(count, rows, self._rng)
-        self._yardstick.update(chosen, least)
+        self._baseline.update(chosen, least)
         ids = [self._ids[row] for row in chosen.tolist()]
         return list(zip(ids, least.tolist(), strict=True))
 
-    def _do(self, work: _ThreadWork) -> _Done:
+    def _run(self, work: _ThreadWork) -> _PassResult:
         engine, update_s, matches = self._engine, 0.0, 0
         cpu_start = thread_time()
         for batch, updates in zip(work.batches, work.updates, strict=True):
@@ -409,16 +418,16 @@ class _MatchingTrial:
                     engine.update(id, least=least)
                 update_s += perf_counter() - start
             matches += self._match(batch).num_rows
-        return _Done(matches, update_s, thread_time() - cpu_start)
+        return _PassResult(matches, update_s, thread_time() - cpu_start)
 
     def _match(self, events: pa.Table) -> pa.Table:
         event_time = EVENT_TIME if self.workload.is_timed else None
         return self._engine.match_batch(events, event_time=event_time)
 
-    def _yardstick_per_s(self) -> float:
+    def _baseline_per_s(self) -> float:
         count, start, seconds = 0, perf_counter(), 0.0
-        while count < len(self._points) and seconds < YARDSTICK_S:
-            self._yardstick.match(self._points[count])
+        while count < len(self._baseline_events) and seconds < BASELINE_S:
+            self._baseline.match(self._baseline_events[count])
             count += 1
             seconds = perf_counter() - start
         return count / seconds
@@ -426,7 +435,7 @@ class _MatchingTrial:
     # -- one at a time ------------------------------------------------------------------------
 
     def single(self) -> Latency:
-        """Match events one by one, as mappings."""
+        """Match events one by one, given as mappings, and time each call."""
         engine = self._engine
         rows = self.events.slice(0, SINGLE_EVENTS_MAX).to_pylist()
         if self.workload.is_timed:
@@ -438,7 +447,7 @@ class _MatchingTrial:
         return latency_of(calls[: max(FIRST_CALLS, round(first.per_s * ROUND_S))])
 
     def update(self) -> Latency:
-        """Update subscriptions one by one."""
+        """Update subscriptions one by one, and time each call."""
         first = latency_of(self._update_calls(FIRST_CALLS))
         count = min(UPDATES_MAX, max(FIRST_CALLS, round(first.per_s * ROUND_S)))
         return latency_of(self._update_calls(count))
@@ -450,19 +459,20 @@ class _MatchingTrial:
     # -- answers ------------------------------------------------------------------------------
 
     def wrong_pairs(self) -> int:
-        """How many pairs the engine has missed or made up, for the first few events."""
+        """The number of pairs of the first events that only the engine or only the baseline has."""
         pairs = self._match(self.events.slice(0, VERIFIED_EVENTS))
         found = set(zip(pairs["event"].to_pylist(), pairs["subscription"].to_pylist(), strict=True))
-        right = {
+        expected = {
             (index, self._ids[row])
-            for index, point in enumerate(self._points[:VERIFIED_EVENTS])
-            for row in self._yardstick.match(point).tolist()
+            for index, event in enumerate(self._baseline_events[:VERIFIED_EVENTS])
+            for row in self._baseline.match(event).tolist()
         }
-        return len(found ^ right)
+        return len(found ^ expected)
 
 
 def latency_of(calls: Sequence[Callable[[], object]]) -> Latency:
-    """How long some calls take that are made one after the other."""
+    """Make calls one after the other, and time each."""
+    # One clock reading between two calls: the end of a call is the start of the next.
     ends = [perf_counter()]
     for call in calls:
         call()

@@ -1,9 +1,9 @@
-"""The yardstick: matching by brute force in NumPy, which every machine runs the same way.
+"""The baseline: matching by brute force in NumPy.
 
-The bounds of all subscriptions stand in columns, one pair for each attribute. An event is compared
-with the first pair of columns whole, with the next for those that are left, and so on. A figure
-from a noisy machine can be read as a ratio to this one, measured in the same run; and what it finds
-is what an engine must find.
+The bounds of all subscriptions are columns, a pair for each attribute. An event is compared with
+the whole first pair of columns, then with the next pair for the rows that are left, and so on. It
+serves twice: speeds from a noisy machine are reported as a ratio to the baseline of the same run,
+and the answers of an engine are checked against its answers.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from tidegate.experiments.workloads import (
 )
 
 SPARSE_SHARE = 0.1
-"""A condition that fewer of the subscriptions have is compared for just those."""
+"""Ranges that a smaller share of the subscriptions has are compared for those rows only."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineEvent:
-    """An event as the yardstick takes it: numbers, and the seconds since the subscriptions."""
+    """An event as numbers, strings as codes; ``t`` is in seconds since the subscriptions began."""
 
     values: Mapping[str, float]
     t: float = 0.0
 
 
 class NumpyBaseline:
-    """Subscriptions as columns of bounds."""
+    """Finds matches by comparing an event with columns of bounds."""
 
     def __init__(self, count: int, conditions: Sequence[AttributeRange]) -> None:
-        few = SPARSE_SHARE * count
+        rows_min = SPARSE_SHARE * count
         self._count = count
-        self._full = [_spread(each, count) for each in conditions if len(each.rows) >= few]
-        self._sparse = [each for each in conditions if len(each.rows) < few]
+        self._full = [_spread(each, count) for each in conditions if len(each.rows) >= rows_min]
+        self._sparse = [each for each in conditions if len(each.rows) < rows_min]
         self._names = {each.attribute: each.names for each in conditions if each.names}
 
-    def points(self, events: pa.Table) -> Iterator[BaselineEvent]:
-        """The events of a table, one by one."""
+    def baseline_events(self, events: pa.Table) -> Iterator[BaselineEvent]:
+        """The events of a table, in the form that `match` takes."""
         columns: dict[str, list[float]] = {}
         for name in events.column_names:
             column: EventColumn = events.column(name)
@@ -64,29 +64,29 @@ class NumpyBaseline:
         for index, t in enumerate(times):
             yield BaselineEvent({name: values[index] for name, values in columns.items()}, t)
 
-    def match(self, point: BaselineEvent) -> I64:
-        """The rows of the subscriptions that match, in order."""
+    def match(self, event: BaselineEvent) -> I64:
+        """The row numbers of the subscriptions that match, ascending."""
         rows = np.arange(self._count) if not self._full else None
         for condition in self._full:
-            inside = _inside(condition, rows, point)
+            inside = _inside(condition, rows, event)
             rows = np.flatnonzero(inside) if rows is None else rows[inside]
         assert rows is not None
         if not self._sparse:
             return rows
-        left = np.ones(self._count, np.bool_)
+        matches = np.ones(self._count, np.bool_)
         for condition in self._sparse:
-            left[condition.rows] &= _inside(condition, None, point)
-        return rows[left[rows]]
+            matches[condition.rows] &= _inside(condition, None, event)
+        return rows[matches[rows]]
 
     def update(self, rows: I64, least: I64) -> None:
-        """Change the parameter of some subscriptions, one after the other."""
+        """Set the parameter of some subscriptions; the last value of a row wins."""
         for condition in self._full:
             if condition.parameter is not None:
-                condition.low[rows] = least + 1
+                condition.low[rows] = least + 1  # `> least` over integers, as a closed range
 
 
 def _spread(condition: AttributeRange, count: int) -> AttributeRange:
-    """The condition for all subscriptions: those that do not have it take any value."""
+    """The range as columns over all subscriptions; rows without it accept any value."""
 
     def filled(values: F64, other: float) -> F64:
         column = np.full(count, other, np.float64)
@@ -108,16 +108,16 @@ def _spread(condition: AttributeRange, count: int) -> AttributeRange:
 
 
 def _inside(
-    condition: AttributeRange, rows: I64 | None, point: BaselineEvent
+    condition: AttributeRange, rows: I64 | None, event: BaselineEvent
 ) -> npt.NDArray[np.bool_]:
-    """Whether the event meets the condition, for some of its rows or for all."""
+    """Whether each of the given rows of the condition, or each row of all, accepts the event."""
     low, high, motion = condition.low, condition.high, condition.motion
     if rows is not None:
         low, high = low[rows], high[rows]
     if motion is not None:
         if rows is not None:
             motion = Motion(motion.rate[rows], motion.amplitude[rows], motion.period_s[rows])
-        shift = motion.shift(point.t)
+        shift = motion.shift(event.t)
         low, high = low + shift, high + shift
-    value = point.values[condition.attribute]
+    value = event.values[condition.attribute]
     return (low <= value) & (value <= high)

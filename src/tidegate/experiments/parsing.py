@@ -1,4 +1,4 @@
-"""How fast filters are read: one at a time, and in bulk where texts repeat their shapes."""
+"""Benchmark of parsing: filters one by one, and in bulk, where shapes of texts repeat."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FIELDS = [f"f{index}" for index in range(6)]
 
 @dataclass(frozen=True, slots=True)
 class ParsingSpeed:
-    """Filters read in a second: the median of the rounds, and the slowest and fastest of them."""
+    """Filters parsed per second: median of the rounds, and the slowest and fastest round."""
 
-    way: str
+    method: str
     filters: int
     shapes: int
     median_per_s: float
@@ -28,12 +28,15 @@ class ParsingSpeed:
 
 
 def market_filters(count: int, seed: int = 1) -> Iterator[str]:
-    """Subscriptions to a stock market, of a few hundred shapes, each with values of its own."""
+    """Filters of subscriptions to a stock market, of a few hundred shapes, with random values.
+
+    The same seed gives the same filters on every machine, so that runs can be compared.
+    """
     rng = random.Random(seed)
     for _ in range(count):
         price, volume = rng.randrange(100_000) / 100, rng.randrange(1_000_000)
-        wanted = rng.choice([f"between {price} and {price + 50:.2f}", f"< {price}", f"> {price}"])
-        parts = [f"price {wanted}", f"volume {rng.choice(['>', '>='])} {volume}"]
+        limit = rng.choice([f"between {price} and {price + 50:.2f}", f"< {price}", f"> {price}"])
+        parts = [f"price {limit}", f"volume {rng.choice(['>', '>='])} {volume}"]
         if rng.random() < 0.8:
             parts.insert(0, f"symbol = 'S{rng.randrange(5000)}'")
         if rng.random() < 0.5:
@@ -45,12 +48,16 @@ def market_filters(count: int, seed: int = 1) -> Iterator[str]:
 
 
 def measure(count: int = 500_000, rounds: int = 5, seed: int = 1) -> list[ParsingSpeed]:
-    """Read ``count`` filters in bulk and one in 250 of them one by one, in turn."""
+    """Parse ``count`` filters in bulk, and a 250th of them one by one.
+
+    Both methods run in each round, so that a slow moment of the machine hits both.
+    """
     texts = list(market_filters(count, seed))
     few = texts[: max(1, count // 250)]
     shapes = len({shape for shape, _ in BulkParser().read_many(texts)})
 
     def in_bulk() -> None:
+        # A new parser each time: it remembers shapes, and a round must include learning them.
         for _ in BulkParser().read_many(texts):
             pass
 
@@ -74,9 +81,9 @@ def _timed(work: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def _speed(way: str, filters: int, shapes: int, seconds: list[float]) -> ParsingSpeed:
+def _speed(method: str, filters: int, shapes: int, seconds: list[float]) -> ParsingSpeed:
     return ParsingSpeed(
-        way,
+        method,
         filters,
         shapes,
         median_per_s=filters / statistics.median(seconds),

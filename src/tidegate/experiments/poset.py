@@ -1,13 +1,13 @@
-"""What it costs to put a filter into the covering poset, to change it and to take one out.
+"""Benchmark of the covering poset: inserting, updating and removing a filter.
 
 Two workloads: `market` of ``workloads.py``, in which hardly a filter covers another, and `airlines`
 after the examples of Siena, in which most do: few attributes, any of which may be left free, and
 upper bounds on prices.
 
-A poset is filled, then filters that it has not seen are put in, then a number in as many others is
-changed a little, then as many are taken out, each timed by itself. Filters are parsed before; what
-the poset needs of them is counted. Beside it stands the plain way, which compares a new filter with
-every other, both ways, and does nothing else.
+A poset is filled; then new filters are inserted, as many others are updated (one number changes by
+up to 1 %), and as many are removed, each operation timed separately. Parsing is not counted; the
+normal forms and boxes that the poset computes are counted. The plain method, for comparison, calls
+`covers` for a new filter and every other, in both directions, without any index.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from tidegate.experiments.progress import Progress
+from tidegate.experiments.progress import Progress, silent
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.language.filters import Filter
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.matching.poset.coverage import FILTERS
 from tidegate.matching.poset.poset import Poset
-from tidegate.matching.poset.wanted_filter import filter_of
+from tidegate.matching.poset.wanted_filter import underlying_filter
 
 SIZES = (1_000, 10_000, 100_000)
 TIMED = 1_000
-"""The filters that are put in and taken out under the clock."""
+"""Number of insertions, of updates and of removals that are timed."""
 PLAIN_TIMED = 5
+"""Number of filters that the plain method compares."""
 PLAIN_SIZE_MAX = 10_000
-"""The plain way is left out above this size: there a filter takes it about a second."""
+"""The plain method is left out above this size, where it takes about a second per filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosetSpeed:
-    """Microseconds for each filter, and what the poset looked like in between.
+    """Microseconds per operation, and the size of the poset after the insertions.
 
-    ``plain_p50_us`` is None where the plain way was left out.
+    Equal filters share a node. ``plain_p50_us`` is None if the plain method was left out.
     """
 
     workload: str
@@ -57,7 +58,7 @@ class PosetSpeed:
 
 
 def airline_filters(count: int, seed: int = 1) -> Iterator[str]:
-    """Subscriptions to flights.
+    """Filters of subscriptions to flights, after the examples of Siena.
 
     >>> next(airline_filters(1))
     "airline = 'A2' and orig = 'O63' and price < 270"
@@ -79,7 +80,7 @@ def airline_filters(count: int, seed: int = 1) -> Iterator[str]:
 
 
 def market_filters(count: int, seed: int = 1) -> list[str]:
-    """The subscriptions of the workload `market`."""
+    """The filters of the workload `market`."""
     texts = WORKLOADS["market"].subscriptions(count, seed)["filter"].to_pylist()
     return [str(text) for text in texts]
 
@@ -90,60 +91,61 @@ WORKLOAD_TEXTS: dict[str, Callable[[int, int], Iterable[str]]] = {
 }
 
 
-def measure(workload: str, size: int, seed: int = 1, progress: Progress = str) -> PosetSpeed:
+def measure(workload: str, size: int, seed: int = 1, progress: Progress = silent) -> PosetSpeed:
     """Measure a poset of one size."""
-    progress(f"{workload}: reading and inserting {size:,} filters")
+    progress(f"{workload}: parsing and inserting {size:,} filters")
     timed = min(TIMED, size)
     texts = WORKLOAD_TEXTS[workload](size + timed, seed)
-    filters = [Filter.of_shape(*each) for each in BulkParser().read_many(texts)]
+    filters = [Filter.of_shape(*shape_row) for shape_row in BulkParser().read_many(texts)]
     for filter in filters:
-        assert filter.node is not None  # made now, because it is part of parsing
+        assert filter.node is not None  # makes the tree, which is lazy and part of parsing
     poset = Poset(FILTERS)
     for filter in filters[:size]:
         poset.insert(filter)
-    gc.collect()
-    new = filters[size:]
-    plain = None
+    gc.collect()  # so that no collection of the garbage from filling falls into the timed calls
+    new_filters = filters[size:]
+    plain_p50_us = None
     if size <= PLAIN_SIZE_MAX:
-        others = [filter_of(node.item) for node in poset]
-        some = [Filter(filter.node) for filter in new[:PLAIN_TIMED]]
-        plain = _median(_timed(lambda filter: _compare_with_all(filter, others), some))
-    inserted = _timed(poset.insert, new)
+        others = [underlying_filter(node.item) for node in poset]
+        # Copies: a filter keeps its normal form, which the insertion has to compute itself.
+        copies = [Filter(filter.node) for filter in new_filters[:PLAIN_TIMED]]
+        plain_p50_us = _median(_timed(lambda filter: _compare_with_all(filter, others), copies))
+    insert_us = _timed(poset.insert, new_filters)
     nodes, roots = len(poset), len(poset.roots())
     edges = sum(len(node.children) for node in poset)
-    chosen = random.Random(seed)
-    changed = [
-        (node, item)
-        for node in chosen.sample(list(poset), min(timed, nodes))
-        if (item := _changed(filter_of(node.item), chosen)) is not None
+    rng = random.Random(seed)
+    updates = [
+        (node, changed)
+        for node in rng.sample(list(poset), min(timed, nodes))
+        if (changed := _changed(underlying_filter(node.item), rng)) is not None
     ]
-    updated = _timed(lambda pair: poset.rebind(*pair), changed)
-    gone = chosen.sample(list(poset), min(timed, len(poset)))
-    removed = _timed(poset.remove, gone)
+    update_us = _timed(lambda update: poset.rebind(*update), updates)
+    removed_nodes = rng.sample(list(poset), min(timed, len(poset)))
+    remove_us = _timed(poset.remove, removed_nodes)
     return PosetSpeed(
         workload,
         size,
         nodes,
         roots,
         edges,
-        insert_p50_us=_median(inserted),
-        insert_p99_us=_p99(inserted),
-        update_p50_us=_median(updated),
-        update_p99_us=_p99(updated),
-        remove_p50_us=_median(removed),
-        remove_p99_us=_p99(removed),
-        plain_p50_us=plain,
+        insert_p50_us=_median(insert_us),
+        insert_p99_us=_p99(insert_us),
+        update_p50_us=_median(update_us),
+        update_p99_us=_p99(update_us),
+        remove_p50_us=_median(remove_us),
+        remove_p99_us=_p99(remove_us),
+        plain_p50_us=plain_p50_us,
     )
 
 
-def _changed(filter: Filter, chosen: random.Random) -> Filter | None:
-    """A filter with another value for one of its numbers; None if it has none."""
+def _changed(filter: Filter, rng: random.Random) -> Filter | None:
+    """The filter with one of its numbers changed by up to 1 %; None if it has no number."""
     _, row = filter.shape_and_row
-    numbers = {i: each for i, each in enumerate(row) if isinstance(each, int | float)}
+    numbers = {index: cell for index, cell in enumerate(row) if isinstance(cell, int | float)}
     if not numbers:
         return None
-    index, value = chosen.choice(list(numbers.items()))
-    return filter.with_cells({index: type(value)(value * chosen.uniform(0.99, 1.01))})
+    index, value = rng.choice(list(numbers.items()))
+    return filter.with_cells({index: type(value)(value * rng.uniform(0.99, 1.01))})
 
 
 def _compare_with_all(filter: Filter, others: Sequence[Filter]) -> int:
@@ -151,13 +153,13 @@ def _compare_with_all(filter: Filter, others: Sequence[Filter]) -> int:
 
 
 def _timed(call: Callable[..., object], arguments: Iterable[object]) -> list[float]:
-    """How long each call takes, in microseconds."""
-    taken = []
-    for each in arguments:
+    """The duration of each call, in microseconds."""
+    durations_us = []
+    for argument in arguments:
         start = perf_counter()
-        call(each)
-        taken.append((perf_counter() - start) * 1e6)
-    return taken
+        call(argument)
+        durations_us.append((perf_counter() - start) * 1e6)
+    return durations_us
 
 
 def _median(values: Sequence[float]) -> float:

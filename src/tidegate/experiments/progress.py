@@ -1,8 +1,15 @@
-"""How those who measure say what they are at."""
+"""Progress callback of a benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[str], object]
-"""Is told, now and then, what is being done."""
+"""Takes a line of text that names what is being measured now.
+
+Benchmarks pass it to the processes that they spawn, so it has to be picklable.
+"""
+
+
+def silent(_text: str) -> None:
+    """A progress callback that prints nothing."""

@@ -1,17 +1,18 @@
-"""How many messages of brokers the simulated world carries in a second, by size and routing.
+"""Benchmark of the simulation: broker messages per second of wall time, by overlay and routing.
 
-A case is an overlay, a routing, and so many subscribers and events of the workload `zipf`. Each is
-run in a process of its own, so that its memory is that of nothing else.
+A case is an overlay, a routing, and a number of subscribers and events of the workload `zipf`. Each
+runs in a process of its own, because the peak memory of a process includes that of all earlier
+cases.
 """
 
 from __future__ import annotations
 
-import resource
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from time import perf_counter
 
+from tidegate.experiments.process_memory import peak_resident_bytes
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.scenario import Scenario, Simulation
 from tidegate.simulation.workloads import Demand
@@ -19,7 +20,7 @@ from tidegate.simulation.workloads import Demand
 
 @dataclass(frozen=True, slots=True)
 class SimulationCase:
-    """What is simulated."""
+    """An overlay, its routing, and the size of the workload."""
 
     topology: str
     brokers: int
@@ -39,7 +40,7 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class SimulationSpeed:
-    """How fast one case went."""
+    """Figures of one case."""
 
     topology: str
     brokers: int
@@ -56,8 +57,8 @@ class SimulationSpeed:
 
 
 def measure(case: SimulationCase, seed: int = 1) -> SimulationSpeed:
-    """Run one case."""
-    begun = perf_counter()
+    """Run one case in this process."""
+    start = perf_counter()
     demand = Demand(
         publishers=min(100, case.brokers),
         subscribers=case.subscribers,
@@ -66,7 +67,7 @@ def measure(case: SimulationCase, seed: int = 1) -> SimulationSpeed:
     )
     topology = generate(case.topology, case.brokers, seed)
     simulation = Simulation(Scenario(topology, case.routing, "zipf", seed, demand))
-    built = perf_counter()
+    build_s = perf_counter() - start
     report = simulation.run()
     return SimulationSpeed(
         case.topology,
@@ -74,13 +75,13 @@ def measure(case: SimulationCase, seed: int = 1) -> SimulationSpeed:
         case.routing,
         case.subscribers,
         report.published,
-        built - begun,
+        build_s,
         report.messages,
         report.wall_s,
         report.messages_per_s,
         report.delivered,
         report.wanted,
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        peak_resident_bytes() / 2**20,
     )
 
 

@@ -1,19 +1,23 @@
-"""The five workloads that matching is measured on: subscriptions, and events to match them with.
+"""The workloads of the matching benchmarks: subscriptions, and events to match them with.
 
 - `market`: quotes of 5,000 symbols, some of them much more popular than others. Four in five
-  subscriptions name a symbol; all ask for a range of prices, a least volume and one or two ranges.
+  subscriptions name a symbol; all have a range of prices, a least volume and one or two ranges.
 - `ranges`: no equality at all, five wide ranges on ten attributes.
 - `equalities`: a symbol, an exchange, and one or two of eight attributes that have few values.
 - `wide`: 100 attributes, of which a subscription names three to five: thousands of shapes.
-- `moving`: `market`, but half of the price ranges move with time, and the least volume is a
+- `moving`: `market`, but half of the price ranges are functions of time, and the least volume is a
   parameter that is updated all the time.
 
-Beside these stand `evolving`, which is `market` with every price range in motion, and `still`, the
-same held where they are after some seconds. The bounds of these ranges are parameters.
+Two more compare evolve modes: `evolving` is `market` with a function of time in every price range,
+`static` has the same ranges frozen after some seconds. The bounds of these ranges are parameters.
 
-One seed gives the same values on every machine. A subscription is drawn as conditions, a low and a
-high bound for each attribute it names. Its text is made of them, and so is the brute-force
-yardstick, which can then tell whether an engine has found the right ones.
+The same seed gives the same values on every machine. Subscriptions, events and updates are drawn by
+generators of their own ([seed, 0], [seed, 1], [seed, 2]), so that the number of one does not change
+the values of the others.
+
+A subscription is drawn as attribute ranges, a low and a high bound for each attribute it names.
+Both its text and the columns of the brute-force baseline are made from these, so that the baseline
+can check the answers of an engine without parsing.
 """
 
 from __future__ import annotations
@@ -37,17 +41,17 @@ EXCHANGES = ["AMS", "FRA", "HKG", "LSE", "NSE", "NYSE", "SIX", "TSE"]
 WIDE_ATTRIBUTES = 100
 
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-"""When subscriptions begin, where events have times."""
+"""The start of all subscriptions, in workloads whose events have times."""
 EVENTS_PER_S = 10_000
-"""How many events come in a second, from `SINCE` on."""
+"""Events per second of event time, from `SINCE` on."""
 EVENT_TIME = "time"
-"""The attribute that has the time of an event."""
+"""The column of event times."""
 PARAMETER = "least"
 """The parameter of the subscriptions of `moving`: `volume > :least`."""
 WINDOW = ("low", "high")
-"""The parameters of those of `evolving` and `still`: `price >= :low + t and price <= :high + t`."""
-HELD_AT_S = 8.0
-"""The `t` for which `still` has the bounds of `evolving`."""
+"""The parameters of `evolving` and `static`: `price >= :low + t and price <= :high + t`."""
+FROZEN_AT_S = 8.0
+"""The `t` at which `static` has the bounds of `evolving`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +70,12 @@ class Motion:
 
 @dataclass(frozen=True, slots=True)
 class AttributeRange:
-    """What some subscriptions ask of an attribute: to lie between bounds, both included.
+    """A constraint of some subscriptions: the attribute is between bounds, both included.
 
-    ``rows`` are the places of those subscriptions, in order, and ``texts`` gives what they say in
-    the filter language. Strings are ordered by their place in ``names``. Where the text has a
-    parameter, its value is one less than the low bound; a window has both bounds for parameters.
+    ``rows`` are the numbers of those subscriptions, ascending; ``texts`` returns the constraint of
+    each in the filter language. The bounds of strings are positions in ``names``. ``parameter`` is
+    the name of the parameter in the text, whose value is one less than the low bound; with
+    ``is_window`` both bounds are parameters, `WINDOW`.
     """
 
     attribute: str
@@ -86,7 +91,7 @@ class AttributeRange:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Subscriptions and events by their number and a seed; events of some have a time.
+    """Generates subscriptions and events from their number and a seed.
 
     >>> subscriptions = WORKLOADS["equalities"].subscriptions(1000)
     >>> print(subscriptions["filter"][1])
@@ -104,11 +109,11 @@ class Workload:
         return self.name == "moving"
 
     def conditions(self, count: int, seed: int = 1) -> list[AttributeRange]:
-        """What the subscriptions ask, attribute by attribute."""
+        """The ranges of all subscriptions, by attribute."""
         return self.draw_conditions(np.random.default_rng([seed, 0]), count)
 
     def subscriptions(self, count: int, seed: int = 1) -> pa.Table:
-        """The subscriptions: `id` and `filter`, and for some also `params` and `since`."""
+        """A table of the subscriptions: `id`, `filter`, and in some workloads `params`, `since`."""
         conditions = self.conditions(count, seed)
         parts: list[list[str]] = [[] for _ in range(count)]
         for condition in conditions:
@@ -130,9 +135,9 @@ class Workload:
         return pa.table(columns)
 
     def events(self, count: int, seed: int = 1, first: int = 0) -> pa.Table:
-        """The events, a column for each attribute; those with a `time` are in order.
+        """A table of events, a column for each attribute; times ascend.
 
-        ``first`` is how many have come before, which only their times tell.
+        ``first`` is the number of events before these; it only shifts their times.
         """
         columns = self.draw_events(np.random.default_rng([seed, 1]), count)
         if self.is_timed:
@@ -142,11 +147,11 @@ class Workload:
         return pa.table(columns)
 
     def updates(self, count: int, rows: I64, rng: np.random.Generator) -> tuple[I64, I64]:
-        """Random updates of `moving`: which of ``rows``, and the new values of its parameter."""
+        """Random updates of `moving`: the updated ``rows``, and the new values of `PARAMETER`."""
         return rng.choice(rows, count), _least_volumes(rng, count)
 
     def windows(self, count: int, rng: np.random.Generator) -> list[dict[str, float]]:
-        """Random updates of `evolving` and `still`: the parameters of other price ranges."""
+        """Random updates of `evolving` and `static`: the `WINDOW` parameters of price ranges."""
         low, high = _range(rng, 1000, 50, 100, count)
         bounds = zip(low.tolist(), high.tolist(), strict=True)
         return [dict(zip(WINDOW, each, strict=True)) for each in bounds]
@@ -194,7 +199,7 @@ def _between(
 
 
 def _bounds(low: F64, high: F64, is_window: bool) -> Iterable[tuple[object, object]]:
-    """The bounds of ranges as a text says them."""
+    """The bounds of ranges as they are written in a filter."""
     if is_window:
         return [(f":{WINDOW[0]}", f":{WINDOW[1]}")] * len(low)
     return zip(low.tolist(), high.tolist(), strict=True)
@@ -226,7 +231,7 @@ def _swinging(
     *,
     is_window: bool = False,
 ) -> AttributeRange:
-    """A range that moves to and fro."""
+    """A range that swings like a sine."""
 
     def texts() -> list[str]:
         swings = zip(amplitude.tolist(), period_s.tolist(), strict=True)
@@ -241,7 +246,7 @@ def _swinging(
 
 
 def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) -> AttributeRange:
-    """More than a bound, of an attribute that has whole numbers."""
+    """`attribute > least` over integers, as the closed range from ``least + 1``."""
 
     def texts() -> list[str]:
         if parameter is not None:
@@ -258,14 +263,14 @@ def _above(attribute: str, rows: I64, least: I64, parameter: str | None = None) 
 
 
 def _zipf(rng: np.random.Generator, values: int, count: int) -> I64:
-    """Numbers below ``values``, the k-th of them as likely as 1 / k."""
+    """Numbers below ``values``; the k-th has a probability proportional to 1 / k (Zipf)."""
     shares = np.cumsum(1.0 / np.arange(1, values + 1))
     drawn: I64 = np.searchsorted(shares[:-1], rng.random(count) * shares[-1])
     return drawn
 
 
 def _decimals(rng: np.random.Generator, low: float, high: float, scale: int, count: int) -> F64:
-    """Numbers with few decimals, ``1 / scale`` apart."""
+    """Numbers with few decimals: multiples of ``1 / scale``, as prices are."""
     drawn: F64 = rng.integers(round(low * scale), round(high * scale) + 1, count) / scale
     return drawn
 
@@ -273,7 +278,10 @@ def _decimals(rng: np.random.Generator, low: float, high: float, scale: int, cou
 def _range(
     rng: np.random.Generator, domain: float, width: float, scale: int, count: int
 ) -> tuple[F64, F64]:
-    """The bounds of ranges of one width within 0..domain, as the decimals that texts show."""
+    """The bounds of ranges of one width within 0..domain, with few decimals.
+
+    Both are computed from integers, so that they are the floats that the parser makes of the text.
+    """
     low = rng.integers(0, round((domain - width) * scale) + 1, count)
     return low / scale, (low + round(width * scale)) / scale
 
@@ -293,7 +301,7 @@ def _symbol_in_most(rng: np.random.Generator, count: int) -> AttributeRange:
 
 
 def _one_or_two_of(rng: np.random.Generator, values: int, count: int) -> list[I64]:
-    """For each value, the subscriptions that draw it: each draws one, or two that differ."""
+    """For each value the rows that draw it: each row draws one value, or two that differ."""
     first = rng.integers(0, values, count)
     second = (first + rng.integers(1, values, count)) % values
     second[rng.random(count) < 0.5] = -1
@@ -304,24 +312,24 @@ def _one_or_two_of(rng: np.random.Generator, values: int, count: int) -> list[I6
 
 
 def _draw_market(rng: np.random.Generator, count: int) -> list[AttributeRange]:
-    everyone = np.arange(count)
+    all_rows = np.arange(count)
     symbol = _symbol_in_most(rng, count)
-    price = _between("price", everyone, *_range(rng, 1000, 50, 100, count))
-    volume = _above("volume", everyone, _least_volumes(rng, count))
+    price = _between("price", all_rows, *_range(rng, 1000, 50, 100, count))
+    volume = _above("volume", all_rows, _least_volumes(rng, count))
     return [symbol, price, volume, *_draw_factors(rng, count)]
 
 
 def _draw_moving(rng: np.random.Generator, count: int) -> list[AttributeRange]:
     symbol = _symbol_in_most(rng, count)
     low, high = _range(rng, 1000, 50, 100, count)
-    way = rng.choice(3, count, p=[0.5, 0.25, 0.25])
-    still, drifts, swings = (np.flatnonzero(way == each) for each in range(3))
+    motion_kind = rng.choice(3, count, p=[0.5, 0.25, 0.25])
+    static, drifts, swings = (np.flatnonzero(motion_kind == each) for each in range(3))
     rate = _decimals(rng, -5, 5, 100, len(drifts))
     amplitude = _decimals(rng, 10, 100, 10, len(swings))
     period_s = _decimals(rng, 0.5, 10, 10, len(swings))
     return [
         symbol,
-        _between("price", still, low[still], high[still]),
+        _between("price", static, low[static], high[static]),
         _drifting("price", drifts, low[drifts], high[drifts], rate),
         _swinging("price", swings, low[swings], high[swings], amplitude, period_s),
         _above("volume", np.arange(count), _least_volumes(rng, count), PARAMETER),
@@ -334,29 +342,29 @@ def _draw_evolving(rng: np.random.Generator, count: int) -> list[AttributeRange]
     low, high = _range(rng, 1000, 50, 100, count)
     drift = rng.random(count) < 0.5
     drifts, swings = np.flatnonzero(drift), np.flatnonzero(~drift)
-    rate = _decimals(rng, -1, 1, 100, len(drifts))  # slow, lest they leave where events are
+    # Slow, so that the ranges stay among the prices of events while event time advances.
+    rate = _decimals(rng, -1, 1, 100, len(drifts))
     amplitude = _decimals(rng, 10, 100, 10, len(swings))
     period_s = _decimals(rng, 5, 60, 10, len(swings))
-    swung = low[swings], high[swings], amplitude, period_s
     return [
         symbol,
         _drifting("price", drifts, low[drifts], high[drifts], rate, is_window=True),
-        _swinging("price", swings, *swung, is_window=True),
+        _swinging("price", swings, low[swings], high[swings], amplitude, period_s, is_window=True),
         _above("volume", np.arange(count), _least_volumes(rng, count)),
         *_draw_factors(rng, count),
     ]
 
 
-def _draw_still(rng: np.random.Generator, count: int) -> list[AttributeRange]:
-    return [_held(each) for each in _draw_evolving(rng, count)]
+def _draw_static(rng: np.random.Generator, count: int) -> list[AttributeRange]:
+    return [_frozen(each) for each in _draw_evolving(rng, count)]
 
 
-def _held(condition: AttributeRange) -> AttributeRange:
-    """A condition that stays where it is after some seconds."""
+def _frozen(condition: AttributeRange) -> AttributeRange:
+    """The range without its motion, with the bounds that it has at `FROZEN_AT_S`."""
     if condition.motion is None:
         return condition
-    by = condition.motion.shift(HELD_AT_S)
-    low, high = condition.low + by, condition.high + by
+    shift = condition.motion.shift(FROZEN_AT_S)
+    low, high = condition.low + shift, condition.high + shift
     return _between(condition.attribute, condition.rows, low, high, is_window=True)
 
 
@@ -420,7 +428,8 @@ def _draw_labels(rng: np.random.Generator, count: int) -> dict[str, EventColumn]
 
 
 def _draw_wide(rng: np.random.Generator, count: int) -> list[AttributeRange]:
-    """Even attributes are numbers 0..49 to be equal to, odd ones lie in 0..1 and have ranges."""
+    """Even attributes have equalities with numbers 0..49, odd ones ranges within 0..1."""
+    # Five distinct attributes for each row, of which the fourth and fifth may be dropped (-1).
     chosen = _distinct(rng, WIDE_ATTRIBUTES, 5, count)
     chosen[:, 3:][np.arange(3, 5) >= rng.integers(3, 6, count)[:, None]] = -1
     conditions = []
@@ -436,14 +445,14 @@ def _draw_wide(rng: np.random.Generator, count: int) -> list[AttributeRange]:
 
 
 def _distinct(rng: np.random.Generator, values: int, size: int, count: int) -> I64:
-    """In each row ``size`` numbers below ``values`` that differ; drawn again where they do not."""
+    """In each row ``size`` distinct numbers below ``values``; rows with duplicates are redrawn."""
     drawn = rng.integers(0, values, (count, size))
     while True:
         in_order = np.sort(drawn, axis=1)
-        again = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
-        if not len(again):
+        duplicates = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
+        if not len(duplicates):
             return drawn
-        drawn[again] = rng.integers(0, values, (len(again), size))
+        drawn[duplicates] = rng.integers(0, values, (len(duplicates), size))
 
 
 def _draw_wide_events(rng: np.random.Generator, count: int) -> dict[str, EventColumn]:
@@ -463,5 +472,5 @@ WORKLOADS = {
         Workload("moving", _draw_moving, _draw_quotes, is_timed=True),
     )
 }
-STILL = Workload("still", _draw_still, _draw_quotes, is_timed=True)
+STATIC = Workload("static", _draw_static, _draw_quotes, is_timed=True)
 EVOLVING = Workload("evolving", _draw_evolving, _draw_quotes, is_timed=True)

@@ -1,7 +1,11 @@
 """The language: values, events, filters, advertisements, patterns, and how they relate.
 
-Nothing in here does I/O or knows a clock. Read it in this order: values, events, expressions,
-syntax, semantics (what a filter means), tokens, parser; then the algebra: intervals, strings,
-valuesets, normal, relations; ranges and evolution for filters that move; shapes and bulk for the
-tables of the matching engine; filters is the face of it all.
+Nothing in here does I/O or reads a clock. Read it in this order:
+
+- `values`, `events`, `expressions`, `syntax`, and `semantics`, which defines when an event matches;
+- `parsing`: tokens, cursor, value_parser, parser; then templates and bulk, which parse many texts;
+- `algebra`: like, intervals, string_sets, value_sets, normal_form, relations for static filters;
+  ranges, extremes, evolution for evolving filters;
+- `shapes`, the tables of the matching engine, and `json_values`, values in JSON files;
+- `filters`, the public face, on which `variables`, `evolve` and `patterns` build.
 """

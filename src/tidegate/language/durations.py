@@ -1,7 +1,8 @@
 """Durations as text: a number and its unit, as `500 ms`, `10 s` or `1.5 hours`.
 
-Patterns write them as tokens of the language, `within 5 min`, with the names of UNITS. Everywhere
-else, in settings and options, a duration is a text of its own.
+In a pattern, `within 5 min`, a duration is two tokens that the parser reads, with the units of
+``UNITS`` only. In settings and options it is a text for ``parse_duration``, which also accepts the
+spelled-out units that Spark users know.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a duration: a number and its unit; raises BadValueError.
+    """Parse a duration: a number and its unit; raises BadValueError.
 
     >>> parse_duration("5 min") == parse_duration("5m") == parse_duration("5 minutes")
     True
     """
-    found = _DURATION.fullmatch(text)
-    if found is None or found[2] not in _SPELLED:
+    parts = _DURATION.fullmatch(text)
+    if parts is None or parts[2] not in _SPELLED:
         raise BadValueError(
-            f"{text!r} is no duration; write a number and one of {', '.join(UNITS)}, as '10 s'"
+            f"{text!r} is not a duration; write a number and one of {', '.join(UNITS)}, as '10 s'"
         )
     try:
-        return float(found[1]) * _SPELLED[found[2]]
+        return float(parts[1]) * _SPELLED[parts[2]]
     except OverflowError:
-        raise BadValueError(f"{text!r} is longer than timestamps reach") from None
+        raise BadValueError(f"{text!r} is longer than the range of timestamps") from None
 
 
 def format_duration(duration: timedelta) -> str:

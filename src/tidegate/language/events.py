@@ -1,4 +1,4 @@
-"""Events: named, typed attributes, published at a time."""
+"""Events: named, typed attributes with a publication time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any
 from tidegate.errors import BadValueError, EventError
 from tidegate.language.values import Value, to_time, to_value
 
+# Events come from strangers too: these bound the memory of one event, and the recursion that
+# flattens it.
 ATTRIBUTES_MAX = 4096
 NESTING_MAX = 32
 
-
-# Asking whether something is a mapping takes longer than all the rest; most values are of these.
+# isinstance(raw, Mapping) takes longer than the rest of the conversion, and nearly every value has
+# one of these types, which are not mappings.
 _PLAIN_TYPES = frozenset([float, int, str, bool])
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a publisher sends: attribute values, without those that are absent.
+    """What a publisher sends: the values of its attributes; an absent attribute has no entry.
 
     >>> Event.of({"symbol": "IBM", "quote": {"price": 9.5, "note": None}}).attributes
     {'symbol': 'IBM', 'quote.price': 9.5}
@@ -33,17 +35,17 @@ class Event:
 
     @classmethod
     def of(cls, source: Event | Mapping[str, object], time: datetime | None = None) -> Event:
-        """Take a mapping as an event: nested objects flatten to dotted names.
+        """Convert a mapping to an event: nested objects flatten to dotted names.
 
-        ``time`` is when it was published; an event that already is one keeps its own time
-        unless another is given.
+        ``time`` is the publication time. An `Event` is returned as it is, with ``time`` in place
+        of its own if one is given.
         """
         if isinstance(source, Event):
             return source if time is None else cls(source.attributes, _publication_time(time))
         if not isinstance(source, Mapping):
             raise EventError(f"an event is a mapping of attributes, not {type(source).__name__}")
         attributes: dict[str, Value] = {}
-        _take(source, "", 1, attributes)
+        _flatten(source, "", 1, attributes)
         if len(attributes) > ATTRIBUTES_MAX:
             raise EventError(
                 f"the event has {len(attributes)} attributes; at most {ATTRIBUTES_MAX} are taken"
@@ -79,10 +81,10 @@ def _check_unicode(name: str) -> None:
         raise EventError(f"the name {name!r}: {error}") from None
 
 
-def _take(
+def _flatten(
     source: Mapping[str, object], prefix: str, depth: int, attributes: dict[str, Value]
 ) -> None:
-    """Put the values of a mapping and of those in it into one."""
+    """Add the values of a mapping and of the mappings nested in it to ``attributes``."""
     if depth > NESTING_MAX:
         raise EventError(f"attribute {prefix[:-1]!r} nests more than {NESTING_MAX} objects")
     for key, raw in source.items():
@@ -92,7 +94,7 @@ def _take(
         if not name.isascii():
             _check_unicode(name)
         if type(raw) not in _PLAIN_TYPES and isinstance(raw, Mapping):
-            _take(raw, name + ".", depth + 1, attributes)
+            _flatten(raw, name + ".", depth + 1, attributes)
             continue
         try:
             value = to_value(raw)
@@ -101,5 +103,5 @@ def _take(
         if value is None:
             continue
         if name in attributes:
-            raise EventError(f"attribute {name!r} stands in the event twice")
+            raise EventError(f"attribute {name!r} is in the event twice")
         attributes[name] = value

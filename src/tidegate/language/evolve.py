@@ -1,8 +1,9 @@
-"""When a filter that moves is evaluated: at each event, every so often, or now and then.
+"""Evolve modes: when an evolving filter is evaluated.
 
 These are the three engines of "Self-Evolving Subscriptions", 4: lazy evaluation (LEES), periodic
-evolution (PES) and cached lazy evaluation (CLEES). A subscriber chooses one for each subscription.
-In files they are texts: `lazy`, `periodic 1 s`, `cached 500 ms`.
+evolution (PES) and cached lazy evaluation (CLEES). A subscriber chooses a mode for each
+subscription. In files a mode is a text: `lazy`, `periodic 1 s`, `cached 500 ms`. What each mode
+means is in docs/filters.md; `matching/evolving` implements them.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from functools import lru_cache
 from tidegate.errors import BadValueError
 from tidegate.language.durations import format_duration, parse_duration
 
-SECONDS_MIN = 1e-6
-SECONDS_MAX = 1e9
+SECONDS_MIN = 1e-6  # timestamps have whole microseconds
+SECONDS_MAX = 1e9  # 30 years; in microseconds it is far from the ends of 64 bits
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Evaluate the filter at each event: exact at every moment."""
+    """Evaluate the filter at each event: exact at every time."""
 
     def __str__(self) -> str:
         return "lazy"
@@ -30,7 +31,7 @@ class Lazy:
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """Evaluate the filter every ``interval`` seconds since the subscription began."""
+    """Evaluate the filter every ``interval`` seconds from the start of the subscription."""
 
     interval: float
 
@@ -39,7 +40,7 @@ class Periodic:
 
     @property
     def interval_us(self) -> int:
-        """The interval in microseconds, which is how finely times are told."""
+        """The interval in whole microseconds, the resolution of timestamps."""
         return timedelta(seconds=self.interval) // _MICROSECOND
 
     def __str__(self) -> str:
@@ -48,7 +49,7 @@ class Periodic:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """Evaluate the filter at an event, and go by that for ``threshold`` seconds."""
+    """Evaluate the filter at an event, and use the result for ``threshold`` seconds."""
 
     threshold: float
 
@@ -69,7 +70,7 @@ Evolve = Lazy | Periodic | Cached
 
 @lru_cache(maxsize=1_024)
 def parse_evolve(text: str) -> Evolve:
-    """Read when a filter is evaluated; raises BadValueError.
+    """Parse an evolve mode; raises BadValueError.
 
     >>> parse_evolve("periodic 500 ms")
     Periodic(interval=0.5)
@@ -83,25 +84,25 @@ def parse_evolve(text: str) -> Evolve:
         case "cached" if duration:
             return Cached(parse_duration(duration).total_seconds())
     raise BadValueError(
-        f"{text!r} does not say when a filter evolves; write 'lazy', 'periodic 1 s' or 'cached 1 s'"
+        f"{text!r} is not an evolve mode; write 'lazy', 'periodic 1 s' or 'cached 1 s'"
     )
 
 
 def check_evolve(evolve: object) -> None:
-    """Refuse what does not say when a filter is evaluated."""
+    """Raise BadValueError unless ``evolve`` is an evolve mode or None."""
     if not isinstance(evolve, Evolve | None):
         raise BadValueError(
             f"evolve must be tidegate.Lazy(), Periodic(seconds) or Cached(seconds), not {evolve!r}"
         )
 
 
-_LAZY = -(2**63)
+_LAZY = -(2**63)  # no threshold is that long, so the number is free
 
 
-def number_of_evolve(evolve: Evolve | None) -> int:
-    """When a filter is evaluated as a number of 64 bits, for columns of them.
+def evolve_to_int(evolve: Evolve | None) -> int:
+    """An evolve mode as a 64-bit integer, for a column of a subscription table.
 
-    An interval is its microseconds, a threshold minus its microseconds; nothing said is 0.
+    `Periodic` is its interval in microseconds, `Cached` the negative of its threshold, None is 0.
     """
     match evolve:
         case None:
@@ -114,8 +115,8 @@ def number_of_evolve(evolve: Evolve | None) -> int:
             return -evolve.threshold_us
 
 
-def evolve_of_number(number: int) -> Evolve | None:
-    """What ``number_of_evolve`` gave a number for."""
+def evolve_from_int(number: int) -> Evolve | None:
+    """The evolve mode that ``evolve_to_int`` encoded as ``number``."""
     if number == _LAZY:
         return Lazy()
     if number == 0:

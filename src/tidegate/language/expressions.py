@@ -1,10 +1,11 @@
-"""Value expressions: what stands right of an operator, `-3 + t` or `:near * @load`.
+"""Value expressions: the right side of an operator, `-3 + t` or `:near * @load`.
 
 Arithmetic is in 64-bit floats; a bare constant or parameter stays exact. A timestamp plus or minus
-a number is the timestamp so many seconds later or earlier, and the difference of two timestamps is
-a number of seconds. Where a value is undefined (division by zero, a missing parameter or variable,
-a wrong kind, the square root of a negative number) the result is None, and so is everything that
-is computed from it. Overflow is no error: it gives infinity, as floats do.
+a number is the timestamp that many seconds later or earlier, and the difference of two timestamps
+is a number of seconds. Where a value is undefined (division by zero, a missing parameter or
+variable, a wrong kind, the square root of a negative number) the result is None, and so is
+everything that is computed from it. Overflow is not an error: the result is infinity, as in IEEE
+754.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidegate.language.values import Value, format_value, from_us, to_us
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What expressions look up: the subscriber's parameters, the broker's variables, the time."""
+    """The values that expressions refer to: parameters, variables, `t` (seconds) and `now()`."""
 
     parameters: Mapping[str, Value] = field(default_factory=dict)
     variables: Mapping[str, Value] = field(default_factory=dict)
@@ -29,7 +30,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value written in the text. `1`, `1.0` and `true` are three different constants."""
+    """A value written in the text.
+
+    `1`, `1.0` and `true` are three different constants, although Python finds them equal: texts
+    that print differently must not share a cached tree, shape or predicate.
+    """
 
     value: Value
 
@@ -53,7 +58,7 @@ class ParameterRef:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`@name`, a value that the broker knows: its mode, its load."""
+    """`@name`, a value of the broker that judges the event: its mode, its load."""
 
     name: str
 
@@ -70,14 +75,14 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """`?`, the place of the row's n-th value in a shape."""
+    """`?`, the slot of a shape that the row's n-th value fills."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """`-x`, of anything but a number in the text."""
+    """`-x`, where `x` is not a number literal: `-3` is a `Constant`."""
 
     operand: Expression
 
@@ -131,7 +136,7 @@ def evaluate(expression: Expression, environment: Environment) -> Value | None:
 
 
 def as_float(value: Value | None) -> float | None:
-    """A number as arithmetic sees it; None for anything else."""
+    """A number as a 64-bit float, the only type arithmetic is done in; None for other kinds."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     return None
@@ -147,23 +152,25 @@ def _combine(operator: str, left: Value | None, right: Value | None) -> Value | 
 
 
 def combine_floats(operator: str, a: float, b: float) -> float:
-    """One arithmetic operation as 64-bit floats do it; NaN where it is undefined."""
+    """One arithmetic operation on 64-bit floats; NaN where it is undefined."""
     if operator == "+":
         return a + b
     if operator == "-":
         return a - b
     if operator == "*":
         return a * b
-    if b == 0.0:
+    if b == 0.0:  # Python would raise ZeroDivisionError
         return math.nan
     if operator == "/":
         return a / b
+    # fmod, not Python's %: the result has the sign of `a`, as in SQL, C and the compiled kernels.
     return math.nan if math.isinf(a) else math.fmod(a, b)
 
 
 def _combine_times(operator: str, left: Value | None, right: Value | None) -> Value | None:
     if isinstance(left, datetime) and isinstance(right, datetime):
         return (to_us(left) - to_us(right)) / 1e6 if operator == "-" else None
+    # One timestamp and something else: `time + s`, `s + time` and `time - s` are defined.
     time, other = (left, right) if isinstance(left, datetime) else (right, left)
     seconds = as_float(other)
     if seconds is None or not isinstance(time, datetime):
@@ -172,12 +179,18 @@ def _combine_times(operator: str, left: Value | None, right: Value | None) -> Va
         seconds = -seconds
     elif operator != "+":
         return None
-    time_us = seconds * 1e6
-    return from_us(to_us(time) + round(time_us)) if math.isfinite(time_us) else None
+    shift_us = seconds * 1e6
+    return from_us(to_us(time) + round(shift_us)) if math.isfinite(shift_us) else None
 
 
 def _defined(number: float) -> float | None:
+    """None for NaN, which marks an undefined result among floats."""
     return None if number != number else number
+
+
+# Python raises where IEEE 754 and the compiled kernels return infinity or NaN: math.exp on
+# overflow, math.floor of infinity, math.sin of infinity, math.sqrt and math.log outside of their
+# domains. The functions below return what floats define.
 
 
 def _exp(x: float) -> float:
@@ -201,7 +214,7 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
     "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
 }
-"""Functions of one number; NaN stands for undefined."""
+"""Functions of one number; NaN marks an undefined result."""
 
 CHOICES: dict[str, Callable[[list[float]], float]] = {"min": min, "max": max}
 """Functions of two or more numbers."""
@@ -220,7 +233,7 @@ def _call(function: str, arguments: list[Value | None]) -> float | None:
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions that an expression is made of."""
+    """The direct operands of an expression."""
     match expression:
         case Negated(operand):
             return (operand,)
@@ -241,17 +254,17 @@ def leaves(expression: Expression) -> Iterator[Expression]:
         yield from leaves(part)
 
 
-def rebuild(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
-    """The same expression with every leaf replaced by ``leaf(it)``."""
+def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The same expression with every leaf replaced by ``change(leaf)``."""
     match expression:
         case Negated(operand):
-            return Negated(rebuild(operand, leaf))
+            return Negated(rebuild(operand, change))
         case Arithmetic(operator, left, right):
-            return Arithmetic(operator, rebuild(left, leaf), rebuild(right, leaf))
+            return Arithmetic(operator, rebuild(left, change), rebuild(right, change))
         case Call(function, arguments):
-            return Call(function, tuple(rebuild(each, leaf) for each in arguments))
+            return Call(function, tuple(rebuild(each, change) for each in arguments))
         case _:
-            return leaf(expression)
+            return change(expression)
 
 
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
@@ -278,6 +291,7 @@ def format_expression(expression: Expression) -> str:
         case Slot():
             return "?"
         case Negated(operand):
+            # `-(3)` keeps its parentheses: without them it would be read as the constant -3.
             text = format_expression(operand)
             number = isinstance(operand, Constant) and not text.startswith("-")
             return f"-({text})" if number or isinstance(operand, Arithmetic) else f"-{text}"

@@ -1,6 +1,6 @@
-"""Filters: what a subscriber wants, and everything that can be asked of it.
+"""Filters: the predicate tree of a subscriber, with all its operations.
 
-This is the face of the language: the other modules of this package do the work.
+This is the public face of the language: the other modules of this package do the work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 from tidegate.errors import BadValueError, NeverMatchesWarning, UnresolvedError
 from tidegate.language.algebra import evolution, relations
-from tidegate.language.algebra.normal_form import Conjunction, NormalForm, disjuncts, plainly
+from tidegate.language.algebra.normal_form import Conjunction, NormalForm, desugared, disjuncts
 from tidegate.language.algebra.ranges import ElapsedRange
 from tidegate.language.algebra.value_sets import ValueSet
 from tidegate.language.events import Event
@@ -47,11 +47,11 @@ from tidegate.language.syntax import (
 from tidegate.language.values import Value, format_value, to_value
 
 _NUMBER_CHARS_MAX = 26
-"""Of any number, in parentheses."""
+"""No number is longer as text: 24 characters, as -1.7976931348623157e+308, and parentheses."""
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
-    """Read a filter; raises FilterError, warns if no event can ever match.
+    """Parse a filter; raises FilterError, warns if no event can ever match.
 
     >>> parse("symbol = 'IBM' and price < 10").matches({"symbol": "IBM", "price": 9.5})
     True
@@ -64,17 +64,23 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Filter:
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """A filter. Two filters are `==` if they are written alike; ``equals`` compares meanings.
+    """A filter. Two filters are `==` if they have the same text; ``equals`` compares meanings.
 
-    Where a filter has parameters, functions of `t`, or variables, the relations need their values
-    first: ``bind`` sets parameters, ``at`` all of them.
+    Relations such as ``covers`` need a filter of constants. If it has parameters, `t`, `now()` or
+    variables, ``bind`` replaces the parameters by values, and ``at`` replaces all of them.
+
+    A filter has a tree (``node``) or, made by ``of_shape``, a shape and a row; either is computed
+    from the other when it is first used. A table of a million subscriptions is made of shapes and
+    rows, and most of its trees are never looked at.
     """
 
     node: Node
 
     @classmethod
     def of_shape(cls, shape: Shape, row: Row) -> Filter:
-        """The filter with this shape and row; its tree is made when it is first asked for."""
+        """The filter with this shape and row; its tree is built when it is first used."""
+        # Past __init__, which wants the tree. `shape_and_row` is a cached_property, whose value is
+        # an entry of __dict__; with `node` missing there, __getattr__ builds it on first use.
         filter = cls.__new__(cls)
         filter.__dict__["shape_and_row"] = (shape, row)
         return filter
@@ -82,6 +88,7 @@ class Filter:
     def __getattr__(self, name: str) -> Node:
         if name != "node" or "shape_and_row" not in self.__dict__:
             raise AttributeError(f"a filter has no {name!r}")
+        # Only once: with the entry in __dict__, Python does not call __getattr__ again.
         shape, row = self.shape_and_row
         node = self.__dict__["node"] = shape.fill(row)
         return node
@@ -89,9 +96,9 @@ class Filter:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Filter):
             return NotImplemented
-        known, others = self.__dict__.get("shape_and_row"), other.__dict__.get("shape_and_row")
-        if known is not None and others is not None and known[1] != others[1]:
-            return False  # seen without trees
+        own, others = self.__dict__.get("shape_and_row"), other.__dict__.get("shape_and_row")
+        if own is not None and others is not None and own[1] != others[1]:
+            return False  # different rows; most filters of a table differ here, without trees
         return self.node == other.node
 
     def __hash__(self) -> int:
@@ -100,72 +107,80 @@ class Filter:
     def __str__(self) -> str:
         return str(self.node)
 
-    # -- what is in it ------------------------------------------------------------------------
+    # -- its parts ----------------------------------------------------------------------------
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that it constrains, in the order of the text."""
+        """The names of the attributes it constrains, in the order of the text."""
         return tuple(dict.fromkeys(each.attribute for each in predicates(self.node)))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of its parameters, in the order of the text."""
-        found = [leaf.name for leaf in self._leaves if isinstance(leaf, ParameterRef)]
-        return tuple(dict.fromkeys(found))
+        names = [leaf.name for leaf in self._leaves if isinstance(leaf, ParameterRef)]
+        return tuple(dict.fromkeys(names))
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
-        """The names of the broker's variables that it uses, in the order of the text."""
-        found = [leaf.name for leaf in self._leaves if isinstance(leaf, Variable)]
-        return tuple(dict.fromkeys(found))
+        """The names of the broker's variables it uses, in the order of the text."""
+        names = [leaf.name for leaf in self._leaves if isinstance(leaf, Variable)]
+        return tuple(dict.fromkeys(names))
 
     @cached_property
     def evolves(self) -> bool:
-        """Whether it changes by itself: with time, or with the broker's variables."""
+        """Whether it is an evolving filter: its values depend on `t`, `now()` or variables."""
         return any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in self._leaves)
 
     @cached_property
     def _leaves(self) -> list[Expression]:
-        found: list[Expression] = []
+        collected: list[Expression] = []
         for predicate in predicates(self.node):
             for operand in predicate.operands:
-                if isinstance(operand, Constant):
-                    found.append(operand)
+                if isinstance(operand, Constant):  # nearly all are; saves the generator
+                    collected.append(operand)
                 else:
-                    found += leaves(operand)
-        return found
+                    collected += leaves(operand)
+        return collected
 
     @cached_property
     def shape_and_row(self) -> tuple[Shape, Row]:
-        """The filter split into what it asks and the values it asks with."""
+        """The filter split into its shape and the row of its values."""
         shape, filled = split(self.node)
         return shape, row_of(filled)
 
     @cached_property
     def normal_form(self) -> NormalForm:
-        """A disjunction of conjunctions, each attribute's constraints made one."""
+        """A disjunction of conjunctions, with one value set for each attribute."""
         return NormalForm.of(self.node)
 
     @cached_property
     def never_matches(self) -> bool:
-        """Whether surely no event can match it, whatever its parameters are."""
+        """Whether surely no event can match it, for any values of its parameters.
+
+        Disjunct by disjunct, without the normal form: joining disjuncts costs more, and cannot make
+        one of them empty.
+        """
         return all(Conjunction.of(each).is_empty for each in disjuncts(self.node))
 
     @cached_property
     def size(self) -> Size:
-        """How large it is, as limits count it."""
+        """Its size, as `Limits` counts it."""
         return size_of(self.node)
 
     @cached_property
     def length_chars(self) -> int:
-        """How long its text is."""
+        """The length of its text, in characters."""
         return len(str(self))
 
     def is_longer(self, chars_max: int) -> bool:
-        """Whether its text is longer than that; mostly this is seen without writing it."""
+        """Whether its text is longer than ``chars_max`` characters.
+
+        Of a filter without a tree, an upper bound on the length mostly answers that: the text of
+        the shape, which filters share, and the longest text that each cell can have.
+        """
         if "node" not in self.__dict__:
             shape, row = self.shape_and_row
-            if shape.length_chars + sum(map(_longest, row)) <= chars_max:
+            if shape.length_chars + sum(map(_cell_chars_max, row)) <= chars_max:
                 return False
         return self.length_chars > chars_max
 
@@ -182,33 +197,33 @@ class Filter:
     ) -> bool:
         """Whether an event matches, with these values for parameters, variables and time.
 
-        >>> moving = parse("x between -3 + t and 3 + t")
-        >>> moving.matches({"x": 4}), moving.matches({"x": 4}, t=1.0)
+        >>> window = parse("x between -3 + t and 3 + t")
+        >>> window.matches({"x": 4}), window.matches({"x": 4}, t=1.0)
         (False, True)
         """
         environment = environment_of(parameters, variables, t, now)
         return holds(self.node, Event.of(event).attributes, environment)
 
-    # -- values for what is open --------------------------------------------------------------
+    # -- values for parameters, variables and time --------------------------------------------
 
     def bind(self, /, **parameters: object) -> Filter:
-        """The filter with values in place of parameters; those not named stay.
+        """The filter with values in place of the named parameters; the others stay.
 
         >>> print(parse("price < :limit").bind(limit=10))
         price < 10
         """
         unknown = [name for name in parameters if name not in self.parameters]
         if unknown:
-            there = ", ".join(f":{name}" for name in self.parameters) or "none"
-            raise UnresolvedError(f"the filter has no parameter :{unknown[0]}; it has {there}")
+            names = ", ".join(f":{name}" for name in self.parameters) or "none"
+            raise UnresolvedError(f"the filter has no parameter :{unknown[0]}; it has {names}")
         values = _values("parameter :", parameters)
 
-        def known(leaf: Expression) -> Expression:
+        def bound(leaf: Expression) -> Expression:
             if isinstance(leaf, ParameterRef) and leaf.name in values:
                 return Constant(values[leaf.name])
             return leaf
 
-        return Filter(map_leaves(self.node, known))
+        return Filter(map_leaves(self.node, bound))
 
     def at(
         self,
@@ -218,7 +233,7 @@ class Filter:
         t: float = 0.0,
         now: datetime | None = None,
     ) -> Filter:
-        """The filter as it stands at one moment: constants only.
+        """The filter of constants that this one is at one time, with these values.
 
         >>> print(parse("x between -3 + t and 3 + t").at(t=1.5))
         x between -1.5 and 4.5
@@ -231,7 +246,10 @@ class Filter:
         return Filter(map_predicates(self.node, fixed))
 
     def relaxed(self, *, keep_parameters: bool = False) -> Filter:
-        """A filter that matches whatever this one does, whatever parameters and variables may be.
+        """An over-estimate: matches whatever this filter matches with any parameters and variables.
+
+        A predicate that depends on them is replaced by a test for presence. With
+        ``keep_parameters`` only variables count as unknown.
 
         >>> print(parse("x between :a and 9 and y < @limit").relaxed())
         x is not null and x <= 9 and y is not null
@@ -240,7 +258,9 @@ class Filter:
         return Filter(evolution.relaxed(self.node, unknown))
 
     def with_cells(self, cells: Mapping[int, Value]) -> Filter:
-        """The filter with other values in some cells of its row; what else is known of it stays.
+        """The filter with other values in some cells of its row.
+
+        Properties that do not depend on the values are carried over instead of computed again.
 
         >>> print(parse("symbol = 'IBM' and price < 10").with_cells({0: 30}))
         price < 30 and symbol = 'IBM'
@@ -250,10 +270,11 @@ class Filter:
         for index, value in cells.items():
             changed[index] = value
         filter = Filter.of_shape(shape, tuple(changed))
-        known = filter.__dict__
-        known["size"] = shape.size
+        cached = filter.__dict__
+        # A shape of comparisons has no `t` and no variables, only values and parameters.
+        cached["size"] = shape.size
         if shape.comparisons is not None and not self.parameters:
-            known |= {"parameters": (), "variables": (), "evolves": False}
+            cached |= {"parameters": (), "variables": (), "evolves": False}
         return filter
 
     def resolved_form(self) -> NormalForm:
@@ -291,7 +312,7 @@ class Filter:
 
     def intersect(self, other: Filter) -> Filter:
         """The filter that matches what both match, in normal form."""
-        return _of(relations.intersect(self.resolved_form(), other.resolved_form()))
+        return _from_normal_form(relations.intersect(self.resolved_form(), other.resolved_form()))
 
     def merge(self, other: Filter) -> Merged:
         """The smallest conjunction that covers both filters, and whether it is exact.
@@ -300,14 +321,15 @@ class Filter:
         price <= 9 (exact)
         """
         form, exact = relations.merge(self.resolved_form(), other.resolved_form())
-        return Merged(_of(form), exact)
+        return Merged(_from_normal_form(form), exact)
 
-    # -- over a stretch of time ---------------------------------------------------------------
+    # -- over an elapsed range ----------------------------------------------------------------
 
     def covers_during(self, other: Filter, start: float, end: float, *, lead: float = 0.0) -> bool:
         """Whether this filter covers ``other`` at every `t` from ``start`` to ``end`` seconds.
 
-        The times are this filter's own; the clock of ``other`` is ``lead`` seconds ahead.
+        `t` is that of this filter. The `t` of ``other`` is ``lead`` seconds ahead of it: positive
+        if ``other`` began earlier, negative if later.
 
         >>> wide, narrow = parse("x < 3 + t"), parse("x < 2 + t")
         >>> wide.covers_during(narrow, 0, 60), narrow.covers_during(wide, 0, 60)
@@ -319,11 +341,11 @@ class Filter:
                     f"`{filter}` depends on :{filter.parameters[0]}: "
                     "bind its parameters with .bind(...)"
                 )
-        stretch = ElapsedRange(float(start), float(end))
-        return evolution.covers_during(self.node, other.node, stretch, lead)
+        elapsed = ElapsedRange(float(start), float(end))
+        return evolution.covers_during(self.node, other.node, elapsed, lead)
 
     def over_estimate(self, start: float, end: float) -> Filter:
-        """A filter of constants that matches whatever this one matches during the stretch.
+        """A static filter that matches whatever this one matches at some `t` of the range.
 
         >>> print(parse("x between -3 + t and 3 + t").over_estimate(0, 10))
         x >= -3.0 and x <= 13.0
@@ -331,13 +353,13 @@ class Filter:
         return Filter(evolution.over_estimate(self.node, ElapsedRange(float(start), float(end))))
 
     def under_estimate(self, start: float, end: float) -> Filter:
-        """A filter of constants that matches only what this one matches all through it."""
+        """A static filter that matches only what this one matches at every `t` of the range."""
         return Filter(evolution.under_estimate(self.node, ElapsedRange(float(start), float(end))))
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What ``merge`` gives: a filter, and whether it matches only what one of the two did."""
+    """The result of ``merge``; exact, if it matches only what one of the two filters matches."""
 
     filter: Filter
     exact: bool
@@ -362,7 +384,7 @@ def environment_of(
     t: float = 0.0,
     now: datetime | None = None,
 ) -> Environment:
-    """Check what a user gives for parameters, variables and time."""
+    """The environment of these values, checked; raises BadValueError."""
     time = to_value(now)
     if time is not None and not isinstance(time, datetime):
         raise BadValueError(f"now must be a datetime, not {type(now).__name__}")
@@ -374,8 +396,8 @@ def environment_of(
     )
 
 
-def _longest(cell: Value | ParameterRef) -> int:
-    """How long the text of a cell is, at most."""
+def _cell_chars_max(cell: Value | ParameterRef) -> int:
+    """An upper bound on the length of a cell's text."""
     if type(cell) is float or type(cell) is int:
         return _NUMBER_CHARS_MAX
     return len(format_value(cell)) if not isinstance(cell, ParameterRef) else 1 + len(cell.name)
@@ -392,7 +414,10 @@ def _seconds(t: float) -> float:
 
 
 def check_values(what: str, raw: Mapping[str, object]) -> dict[str, Value | None]:
-    """What a user gives for named things, as values; None for what counts as absent."""
+    """Convert objects by name to values; None for one that counts as absent.
+
+    ``what`` precedes the name in the message of a BadValueError.
+    """
     values: dict[str, Value | None] = {}
     for name, each in raw.items():
         try:
@@ -408,17 +433,19 @@ def _values(what: str, raw: Mapping[str, object]) -> dict[str, Value]:
 
 
 def _fixed(predicate: Predicate, environment: Environment) -> Node:
-    """A predicate with the values that its operands have; false where it cannot hold."""
+    """A predicate with the values of its operands; `false` where an undefined one decides it."""
     values = [evaluate(operand, environment) for operand in predicate.operands]
     constants = tuple(Constant(value) for value in values if value is not None)
     if predicate.operator in STRING_OPERATORS and ValueSet.of(predicate.operator, values).is_empty:
-        return Truth(False)  # no string, or no pattern
+        return Truth(False)  # not a string, or not a well-formed pattern
+    # An undefined operand equals nothing, so `in` goes on without it; of `not between` the other
+    # half is left; every other predicate is false.
     if len(constants) == len(values) or (predicate.operator is Operator.IN and constants):
         return Predicate(predicate.attribute, predicate.operator, constants)
     if predicate.operator is Operator.NOT_BETWEEN:
-        return map_predicates(plainly(predicate), lambda each: _fixed(each, environment))
+        return map_predicates(desugared(predicate), lambda each: _fixed(each, environment))
     return Truth(False)
 
 
-def _of(form: NormalForm) -> Filter:
+def _from_normal_form(form: NormalForm) -> Filter:
     return Filter(form.to_node())

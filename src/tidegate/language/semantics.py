@@ -1,7 +1,8 @@
 """When an event matches a filter: the meaning of the language, evaluated as it is written.
 
 Everything else in Tidegate that decides a match (indexes, covering, Spark) has to agree with this
-module, which is kept simple enough to be checked by reading.
+module, which is kept simple enough to be checked by reading. It is the oracle of the tests; speed
+is the business of the indexes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ def holds(node: Node, attributes: Mapping[str, Value], environment: Environment)
 
 
 def satisfies(value: Value, operator: Operator, operands: list[Value | None]) -> bool:
-    """Whether a value that is present satisfies `operator operands`; None is undefined."""
+    """Whether the value of a present attribute satisfies `operator operands`.
+
+    An operand that is None is undefined and satisfies nothing.
+    """
     match operator:
         case Operator.PRESENT:
             return True
@@ -56,6 +60,8 @@ def compares(value: Value, operator: Operator, operand: Value | None) -> bool:
     """Whether a value satisfies an operator with one operand; false for different kinds."""
     if operand is None or kind_of(value) is not kind_of(operand):
         return False
+    # Python compares ints with floats by their mathematical value, also beyond 2**53, and strings
+    # by code point: exactly what the language promises.
     match operator:
         case Operator.EQUAL:
             return value == operand
@@ -73,11 +79,11 @@ def compares(value: Value, operator: Operator, operand: Value | None) -> bool:
             return (
                 isinstance(value, str)
                 and isinstance(operand, str)
-                and _reads_like(value, operator, operand)
+                and _satisfies_string_operator(value, operator, operand)
             )
 
 
-def _reads_like(value: str, operator: Operator, operand: str) -> bool:
+def _satisfies_string_operator(value: str, operator: Operator, operand: str) -> bool:
     match operator:
         case Operator.STARTS_WITH:
             return value.startswith(operand)
@@ -92,7 +98,7 @@ def _reads_like(value: str, operator: Operator, operand: str) -> bool:
         case Operator.NOT_CONTAINS:
             return operand not in value
     try:
-        found = Glob.parse(operand).matches(value)
-    except GlobError:
+        matches = Glob.parse(operand).matches(value)
+    except GlobError:  # from a parameter; neither `like` nor `not like` holds then
         return False
-    return found if operator is Operator.LIKE else not found
+    return matches if operator is Operator.LIKE else not matches

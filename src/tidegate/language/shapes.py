@@ -1,10 +1,15 @@
-"""Shapes and rows: a filter split into what it asks and the values it asks with.
+"""Shapes and rows: a filter split into its structure and its values.
 
     symbol = 'IBM' and price < :limit and x >= -3 + t
 
 has the shape `price < ? and symbol = ? and x >= ? + t` and the row `(:limit, 'IBM', -3)`. A million
-subscriptions have a few hundred shapes; each is a row in the table of its shape, and a change of a
-parameter or of a constant is a write to one cell.
+subscriptions have a few hundred shapes; each is a row in the table of its shape, and an update of a
+parameter or of a constant writes one cell.
+
+Rule. Neither the shape nor the order of the slots depends on the values. Otherwise an update could
+change the shape of a subscription, and a template (parsing/templates.py) learned from one text
+would be wrong for another that differs only in its literals. So nothing is simplified:
+`x in (1, 1)` has two slots, and so has `x > 1 and x > 3`.
 """
 
 from __future__ import annotations
@@ -32,14 +37,14 @@ Row = tuple[Value | ParameterRef, ...]
 
 
 Comparisons = tuple[tuple[str, tuple[tuple[Operator, int], ...]], ...]
-"""What is asked of each attribute: how it compares with the values of which slots."""
+"""For each attribute, the operators and the slots of the values it is compared with."""
 
 
 @dataclass(frozen=True)
 class Shape:
     """A filter without its values: a disjunction of conjunctions of predicates with slots.
 
-    Predicates stand in a fixed order, so that `a = 1 and b < 2` and `b < 3 and a = 4` have one
+    Predicates are in a fixed order, so that `a = 1 and b < 2` and `b < 3 and a = 4` have one
     shape.
     """
 
@@ -47,7 +52,7 @@ class Shape:
 
     @property
     def width(self) -> int:
-        """How many values a row of this shape has."""
+        """The number of values in a row of this shape."""
         return sum(
             isinstance(leaf, Slot)
             for conjunction in self.disjuncts
@@ -57,36 +62,39 @@ class Shape:
 
     @cached_property
     def length_chars(self) -> int:
-        """How long its text is."""
+        """The length of its text, in characters."""
         return len(str(self))
 
     @cached_property
     def size(self) -> Size:
-        """How large a filter of this shape is, as limits count it."""
+        """The size of a filter of this shape, as `Limits` counts it."""
         return size_of(self.to_node())
 
     @cached_property
     def comparisons(self) -> Comparisons | None:
-        """What is asked of each attribute, if that is to compare with bare values; else None.
+        """The comparisons of each attribute, if the shape is a conjunction of nothing else.
+
+        None for every other shape. Such plain shapes, which most are, can be stored and compared
+        column by column, without building a tree for each row.
 
         >>> from tidegate.language.filters import parse
         >>> shape, row = parse("x between 1 and 2 and a = 'b'").shape_and_row
-        >>> for name, asked in shape.comparisons:
-        ...     print(name, [(operator.value, row[slot]) for operator, slot in asked])
+        >>> for name, compared in shape.comparisons:
+        ...     print(name, [(operator.value, row[slot]) for operator, slot in compared])
         a [('=', 'b')]
         x [('<=', 2), ('>=', 1)]
         """
         if len(self.disjuncts) != 1:
             return None
-        found: dict[str, tuple[tuple[Operator, int], ...]] = {}
+        by_name: dict[str, tuple[tuple[Operator, int], ...]] = {}
         for predicate in self.disjuncts[0]:
             operators = _BOUNDS.get(predicate.operator, (predicate.operator,))
             slots = [each.index for each in predicate.operands if isinstance(each, Slot)]
             if not len(operators) == len(slots) == len(predicate.operands):
                 return None
-            asked = tuple(zip(operators, slots, strict=True))
-            found[predicate.attribute] = found.get(predicate.attribute, ()) + asked
-        return tuple(found.items())
+            compared = tuple(zip(operators, slots, strict=True))
+            by_name[predicate.attribute] = by_name.get(predicate.attribute, ()) + compared
+        return tuple(by_name.items())
 
     def fill(self, row: Row) -> Node:
         """The filter that has this shape and row."""
@@ -94,8 +102,8 @@ class Shape:
         def value(leaf: Expression) -> Expression:
             if not isinstance(leaf, Slot):
                 return leaf
-            held = row[leaf.index]
-            return held if isinstance(held, ParameterRef) else Constant(held)
+            cell = row[leaf.index]
+            return cell if isinstance(cell, ParameterRef) else Constant(cell)
 
         return map_leaves(self.to_node(), value)
 
@@ -115,12 +123,12 @@ def _leaves(predicate: Predicate) -> list[Expression]:
 
 
 def split(node: Node) -> tuple[Shape, list[Constant | ParameterRef]]:
-    """The shape of a filter's tree, and the leaves of the tree that fill its slots.
+    """The shape of a filter's tree, and the leaves of the tree that fill its slots, in their order.
 
-    Neither the shape nor the order of the leaves depends on the values.
+    A leaf is the very object of the tree: templates find the literal that made it by identity.
     """
     keyed = [
-        sorted(((order(each), each) for each in conjunction), key=itemgetter(0))
+        sorted(((sort_key(each), each) for each in conjunction), key=itemgetter(0))
         for conjunction in disjuncts(node)
     ]
     keyed.sort(key=lambda conjunction: [key for key, _ in conjunction])
@@ -142,30 +150,30 @@ def split(node: Node) -> tuple[Shape, list[Constant | ParameterRef]]:
 
 @lru_cache(maxsize=16_384)
 def _shared(attribute: str, operator: Operator, operands: tuple[Expression, ...]) -> Predicate:
-    """One object for equal predicates, because many shapes are made of the same few of them."""
+    """One object for equal predicates: a workload with many shapes has few different predicates."""
     return Predicate(attribute, operator, operands)
 
 
-def shifted(predicate: Predicate, by: int) -> Predicate:
-    """A predicate of a shape with its slots so many places further back."""
+def shift_slots(predicate: Predicate, by: int) -> Predicate:
+    """A predicate of a shape with ``by`` added to the index of each slot."""
 
-    def further(leaf: Expression) -> Expression:
+    def shifted(leaf: Expression) -> Expression:
         return Slot(leaf.index + by) if isinstance(leaf, Slot) else leaf
 
-    operands = tuple(rebuild(operand, further) for operand in predicate.operands)
+    operands = tuple(rebuild(operand, shifted) for operand in predicate.operands)
     return _shared(predicate.attribute, predicate.operator, operands)
 
 
 def row_of(filled: list[Constant | ParameterRef]) -> Row:
-    """The row that a list of leaves makes."""
+    """The row of a list of leaves: the values of constants, and parameters as they are."""
     return tuple(leaf.value if isinstance(leaf, Constant) else leaf for leaf in filled)
 
 
-def order(predicate: Predicate) -> tuple[str, str, list[str]]:
-    """What the predicates of a shape are ordered by: all but their values."""
-    operands = [format_expression(rebuild(operand, _hidden)) for operand in predicate.operands]
+def sort_key(predicate: Predicate) -> tuple[str, str, list[str]]:
+    """The key that orders the predicates of a shape: everything but their values."""
+    operands = [format_expression(rebuild(operand, _as_slot)) for operand in predicate.operands]
     return predicate.attribute, predicate.operator.value, operands
 
 
-def _hidden(leaf: Expression) -> Expression:
+def _as_slot(leaf: Expression) -> Expression:
     return Slot(0) if isinstance(leaf, (Constant, ParameterRef)) else leaf

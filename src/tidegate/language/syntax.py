@@ -1,7 +1,9 @@
 """The tree of a filter: predicates on attributes, joined by `and` and `or`.
 
-There is no node for `not`: the parser gives each predicate below it its complement. So every
-predicate says for itself when it holds, and an attribute that is absent satisfies none.
+There is no node for `not`: the parser replaces each predicate below a `not` by its complement, and
+swaps `and` and `or` (De Morgan). A tree with a `not` node would have to distinguish "does not hold"
+from "holds for no absent attribute" at every level; without one, an absent attribute satisfies no
+predicate, and every node can be judged by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from tidegate.language.expressions import Expression, format_expression, leaves,
 
 
 class Operator(Enum):
-    """What a predicate asks of an attribute, spelled as in a filter."""
+    """How a predicate compares an attribute with its operands, spelled as in a filter."""
 
     EQUAL = "="
     NOT_EQUAL = "!="
@@ -115,7 +117,7 @@ Node = Predicate | And | Or | Truth
 
 
 def all_of(parts: Iterable[Node]) -> Node:
-    """The conjunction of parts, flat, without parts that change nothing.
+    """The conjunction of parts, flattened; `true` is dropped, and one `false` makes it `false`.
 
     >>> print(all_of([Truth(True), Predicate("price", Operator.PRESENT)]))
     price is not null
@@ -135,7 +137,7 @@ def all_of(parts: Iterable[Node]) -> Node:
 
 
 def any_of(parts: Iterable[Node]) -> Node:
-    """The disjunction of parts, flat, without parts that change nothing."""
+    """The disjunction of parts, flattened; `false` is dropped, and one `true` makes it `true`."""
     flat: list[Node] = []
     for part in parts:
         if isinstance(part, Truth):
@@ -167,7 +169,7 @@ def expression_leaves(node: Node) -> Iterator[Expression]:
 
 
 def map_predicates(node: Node, change: Callable[[Predicate], Node]) -> Node:
-    """The tree with each predicate replaced by what ``change`` makes of it."""
+    """The tree with each predicate replaced by ``change(predicate)``."""
     match node:
         case Predicate():
             return change(node)
@@ -179,20 +181,20 @@ def map_predicates(node: Node, change: Callable[[Predicate], Node]) -> Node:
             return node
 
 
-def map_leaves(node: Node, leaf: Callable[[Expression], Expression]) -> Node:
-    """The tree with each leaf of its value expressions replaced by ``leaf(it)``."""
+def map_leaves(node: Node, change: Callable[[Expression], Expression]) -> Node:
+    """The tree with each leaf of its value expressions replaced by ``change(leaf)``."""
 
-    def change(predicate: Predicate) -> Node:
-        operands = tuple(rebuild(operand, leaf) for operand in predicate.operands)
+    def with_changed_leaves(predicate: Predicate) -> Node:
+        operands = tuple(rebuild(operand, change) for operand in predicate.operands)
         return Predicate(predicate.attribute, predicate.operator, operands)
 
-    return map_predicates(node, change)
+    return map_predicates(node, with_changed_leaves)
 
 
 _CONNECTIVES = {"and", "or", "not", "then", "within"}
 _OPERATOR_WORDS = {"between", "in", "like", "is", "null", "starts", "ends", "with", "contains"}
 RESERVED = frozenset(_CONNECTIVES | _OPERATOR_WORDS | {"true", "false"})
-"""Words that name an attribute only in backticks."""
+"""Words that can be the name of an attribute only in backticks."""
 
 PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 

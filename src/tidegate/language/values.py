@@ -1,8 +1,8 @@
-"""Values: what an attribute of an event may hold, and how two of them compare.
+"""Values: what an attribute of an event may hold, and how two values compare.
 
 A value is a boolean, an integer of 64 bits, a float, a string, or a timestamp (UTC, microseconds).
 Integers and floats are one kind, number, and compare exactly; values of two different kinds are
-never equal and never ordered. Null and NaN are no values: they count as absent.
+never equal and never ordered. Null and NaN are not values: they count as absent.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Value = bool | int | float | str | datetime
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
-_YEARS = "a timestamp must lie in the years 1 to 9999 in UTC"
+_YEARS_MESSAGE = "a timestamp must lie in the years 1 to 9999 in UTC"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class Kind(Enum):
-    """The kinds of values; only values of one kind can be compared."""
+    """The kinds of values; only values of the same kind can be compared."""
 
     BOOLEAN = "boolean"
     NUMBER = "number"
@@ -53,13 +53,16 @@ def kind_of(value: Value) -> Kind:
 
 
 def to_value(raw: object) -> Value | None:
-    """Take anything that Python code may hand over as a value; None if it counts as absent.
+    """Convert an object of Python, NumPy or pandas to a value; None if it counts as absent.
+
+    Raises BadValueError for anything that is not a value.
 
     >>> to_value(float("nan")) is None
     True
     >>> to_value(datetime(2026, 1, 2))
     datetime.datetime(2026, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)
     """
+    # The exact types first: nearly every value is one, and isinstance costs more than all the rest.
     kind = type(raw)
     if kind is str:
         return _string(raw)  # type: ignore[arg-type]
@@ -73,7 +76,7 @@ def to_value(raw: object) -> Value | None:
 
 
 def to_time(raw: object, what: str) -> datetime:
-    """Take what Python code hands over as a time; ``what`` it is goes into the error."""
+    """Convert an object to a timestamp; ``what`` names the argument in the error."""
     time = to_value(raw)
     if not isinstance(time, datetime):
         raise BadValueError(f"{what} is a datetime, not {type(raw).__name__}")
@@ -81,16 +84,16 @@ def to_time(raw: object, what: str) -> datetime:
 
 
 def _from_foreign(raw: object) -> Value | None:
-    """Subclasses of our types, and scalars of NumPy and pandas."""
+    """As ``to_value``, for subclasses of the value types and scalars of NumPy and pandas."""
     if isinstance(raw, datetime):
-        return None if raw != raw else _timestamp(raw)
+        return None if raw != raw else _timestamp(raw)  # pandas.NaT is unequal to itself
     if isinstance(raw, str):
-        return _string(str.__str__(raw))  # str(...) of an enumeration would be its name
+        return _string(str.__str__(raw))  # str(raw) would be the name of a (str, Enum) member
     if isinstance(raw, (float, np.floating)):
         return to_value(float(raw))
     if isinstance(raw, np.bool_):
         return bool(raw)
-    if isinstance(raw, np.timedelta64):  # to NumPy an integer
+    if isinstance(raw, np.timedelta64):  # NumPy makes it a subclass of np.integer
         raise _refusal(raw)
     if isinstance(raw, (int, np.integer)):
         return _integer(int(raw))
@@ -98,7 +101,7 @@ def _from_foreign(raw: object) -> Value | None:
         return _from_datetime64(raw)
     if isinstance(raw, np.ndarray) and raw.ndim == 0:
         return to_value(raw[()])
-    if type(raw).__name__ == "NAType":  # pandas.NA, without needing pandas
+    if type(raw).__name__ == "NAType":  # pandas.NA, without importing pandas
         return None
     raise _refusal(raw)
 
@@ -128,6 +131,8 @@ def _string(raw: str) -> str:
 
 
 def _timestamp(raw: datetime) -> datetime:
+    # A new datetime from the fields: a subclass such as pandas.Timestamp has nanoseconds and an
+    # arithmetic of its own, and a naive time counts as UTC.
     try:
         plain = datetime(
             raw.year,
@@ -141,14 +146,14 @@ def _timestamp(raw: datetime) -> datetime:
             fold=raw.fold,
         )
         return plain.astimezone(UTC)
-    except (OverflowError, ValueError):  # pandas has later years
-        raise BadValueError(_YEARS) from None
+    except (OverflowError, ValueError):  # pandas has later years, and an offset can leave them
+        raise BadValueError(_YEARS_MESSAGE) from None
 
 
 def _from_datetime64(raw: np.datetime64) -> datetime | None:
     time = raw.astype("datetime64[us]").item()
-    if isinstance(time, int):  # what datetime cannot hold
-        raise BadValueError(_YEARS)
+    if isinstance(time, int):  # NumPy returns an int where datetime has no such year
+        raise BadValueError(_YEARS_MESSAGE)
     return None if time is None else _timestamp(time)
 
 
@@ -172,7 +177,7 @@ def to_us(time: datetime) -> int:
 
 
 def from_us(time_us: int) -> datetime | None:
-    """The timestamp at so many microseconds since 1970; None outside the years 1 to 9999."""
+    """The timestamp of ``time_us`` microseconds since 1970; None outside the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(microseconds=time_us)
     except OverflowError:

@@ -1,10 +1,10 @@
-"""Variables: what filters see as `@name`, set by an operator or told by a provider.
+"""Variables: what filters see as `@name`, set by an operator or computed by a provider.
 
-A value that is set holds until it is set anew. A provider is a function that is asked at the moment
-of an event, as late as that and only if a filter uses its variable; so a change takes effect
-without touching any subscription. What is set goes before what is provided.
+A value that is set holds until it is set again. A provider is a function that is called when an
+event is matched, and only if a filter uses its variable; so a change takes effect without touching
+any subscription. A set value takes precedence over a provider.
 
-One provider is always there: `@time_of_day`, the seconds since midnight, UTC.
+One provider is built in: `@time_of_day`, the seconds since midnight, UTC.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidegate.language.values import Value, from_us, to_value
 DAY_US = 86_400_000_000
 
 Provider = Callable[[datetime | None], object]
-"""Gives the value of a variable at a time, None where it has none. The time is that of an event,
-None where events have no times."""
+"""Returns the value of a variable at a time, None if it has none. The time is the publication time
+of an event, None where events have no times."""
 
 
 def _time_of_day(time_us: int | None) -> float | None:
@@ -30,7 +30,7 @@ def _time_of_day(time_us: int | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _CheckedProvider:
-    """A provider of a user, whose failures and odd values become errors that name the variable."""
+    """A user's provider; its failures and bad values become errors that name the variable."""
 
     name: str
     provider: Provider
@@ -48,56 +48,61 @@ class _CheckedProvider:
             raise VariableError(f"variable @{self.name}: {error}") from None
 
 
-Source = Callable[[int | None], Value | None]
-"""Gives the value of a variable at a time in microseconds."""
+ValueAt = Callable[[int | None], Value | None]
+"""Returns the checked value of a variable at a time in microseconds: what a `Provider` becomes."""
 
-BUILT_IN: Mapping[str, Source] = {"time_of_day": _time_of_day}
-"""The variables that are always there."""
+BUILT_IN: Mapping[str, ValueAt] = {"time_of_day": _time_of_day}
+"""The providers that every engine and broker has."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariableState:
-    """All variables as they stand: values, and where others come from.
+    """An immutable snapshot of all variables: the values that were set, and the providers.
 
-    >>> Known({"load": 0.5}).at(3_600_000_000)["time_of_day"]
+    >>> VariableState({"load": 0.5}).at(3_600_000_000)["time_of_day"]
     3600.0
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)
-    sources: Mapping[str, Source] = field(default_factory=lambda: BUILT_IN)
+    providers: Mapping[str, ValueAt] = field(default_factory=lambda: BUILT_IN)
 
     def is_provided(self, name: str) -> bool:
-        """Whether the value of a variable depends on when it is asked for."""
-        return name in self.sources and name not in self.values
+        """Whether the value of a variable comes from a provider, and so depends on the time."""
+        return name in self.providers and name not in self.values
 
     def at(self, time_us: int | None) -> Mapping[str, Value]:
-        """What filters see at a time; a provider is asked when its variable is looked up."""
+        """The variables at a time; a provider is called when its variable is looked up."""
         return _VariablesAt(self, time_us)
 
 
 class _VariablesAt(Mapping[str, Value]):
-    """The variables at one time. A provider is asked once."""
+    """The variables at one time. Each provider is called at most once.
 
-    __slots__ = ("_found", "_known", "_time_us")
+    Once, so that all filters judge an event by the same value, also if a provider is slow or
+    changes its answer while the event is matched.
+    """
 
-    def __init__(self, known: VariableState, time_us: int | None) -> None:
-        self._known = known
+    __slots__ = ("_provided", "_state", "_time_us")
+
+    def __init__(self, state: VariableState, time_us: int | None) -> None:
+        self._state = state
         self._time_us = time_us
-        self._found: dict[str, Value | None] = {}
+        self._provided: dict[str, Value | None] = {}
 
     def __getitem__(self, name: str) -> Value:
-        value = self._known.values.get(name)
+        value = self._state.values.get(name)
         if value is not None:
             return value
-        if name not in self._found:
-            self._found[name] = self._known.sources[name](self._time_us)
-        value = self._found[name]
+        if name not in self._provided:
+            self._provided[name] = self._state.providers[name](self._time_us)
+        value = self._provided[name]
         if value is None:
             raise KeyError(name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        names = dict.fromkeys([*self._known.values, *self._known.sources])
+        # A variable whose provider returns None is not there, so listing them calls the providers.
+        names = dict.fromkeys([*self._state.values, *self._state.providers])
         return (name for name in names if self.get(name) is not None)
 
     def __len__(self) -> int:
@@ -116,30 +121,30 @@ class Variables:
     """
 
     def __init__(self) -> None:
-        self._known = VariableState()
+        self._state = VariableState()
 
     @property
-    def known(self) -> VariableState:
-        """All of them as they stand; later changes leave what was given out alone."""
-        return self._known
+    def state(self) -> VariableState:
+        """The current variables; later changes do not affect the returned object."""
+        return self._state
 
     def set(self, **variables: object) -> None:
-        """Set values; None takes one away."""
-        values = {**self._known.values, **check_values("variable @", variables)}
+        """Set the values of some variables; None removes a value."""
+        values = {**self._state.values, **check_values("variable @", variables)}
         kept = {name: value for name, value in values.items() if value is not None}
-        self._known = VariableState(kept, self._known.sources)
+        self._state = VariableState(kept, self._state.providers)
 
     def provide(self, name: str, provider: Provider | None) -> None:
-        """Have a function asked for the value of a variable; None takes the function away."""
-        sources = {**self._known.sources}
+        """Set the provider of a variable; None removes it, and restores a built-in one."""
+        providers = {**self._state.providers}
         if provider is not None:
-            sources[name] = _CheckedProvider(name, provider)
+            providers[name] = _CheckedProvider(name, provider)
         elif name in BUILT_IN:
-            sources[name] = BUILT_IN[name]
+            providers[name] = BUILT_IN[name]
         else:
-            sources.pop(name, None)
-        self._known = VariableState(self._known.values, sources)
+            providers.pop(name, None)
+        self._state = VariableState(self._state.values, providers)
 
     def at(self, time_us: int | None) -> Mapping[str, Value]:
-        """What filters see at a time, in microseconds since 1970, or without one."""
-        return self._known.at(time_us)
+        """The variables at a time in microseconds since 1970; None where events have no times."""
+        return self._state.at(time_us)

@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, and how a time that is not known stands in an array of times."""
+"""Types of NumPy arrays, and the sentinel for an unknown time in an array of times."""
 
 from __future__ import annotations
 
@@ -17,5 +17,6 @@ Bools = npt.NDArray[np.bool_]
 Int = Any
 """An integer of Python or NumPy: Numba treats both alike, mypy does not."""
 
+# The least int64, 290,000 years before any real time; NumPy's NaT has the same bits.
 NO_TIME = np.int64(-(2**63))
-"""In an array of times in microseconds: this event has no time."""
+"""Sentinel in an array of times in microseconds: this event or subscription has no time."""

@@ -1,7 +1,12 @@
-"""Batches of events in columns, as Arrow has them, and the matches that come out.
+"""Batches of events in Arrow columns, and the matches that result from them.
 
-An Arrow table is a batch of events: each column an attribute, each null an absent value; structs
-flatten to dotted names. A batch of mappings becomes such columns where their kinds agree.
+An Arrow table is a batch of events: each column is an attribute, each null an absent value; structs
+flatten to dotted names. Events given one by one become such columns, one for each attribute and
+type.
+
+Columns are converted and checked once, when a batch is made: whatever a table has (small integers,
+large strings, timestamps of any unit and zone), behind `EventBatch` there are only the types that
+`as_value_array` returns, with values that the language allows. Matchers rely on it.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.subscription import Moment
 
 Column = Any
-"""An Arrow array of one of the types that ``as_value_array`` gives."""
+"""An Arrow array of one of the types that ``as_value_array`` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +38,22 @@ class Matches:
 
     events: npt.NDArray[np.int64]
     subscriptions: Column
+    """Strings, or a dictionary of strings where the same ids match many events."""
 
     @classmethod
-    def joined(cls, parts: Sequence[Matches]) -> Matches:
-        """The pairs of several parts of a batch, one after the other."""
-        if not parts:
+    def concatenated(cls, chunks: Sequence[Matches]) -> Matches:
+        """The pairs of several chunks of a batch, one after the other."""
+        if not chunks:
             return cls(np.zeros(0, np.int64), pa.array([], pa.string()))
-        if len(parts) == 1:
-            return parts[0]
-        ids: Column = pa.chunked_array([each.subscriptions for each in parts])
-        events = np.concatenate([each.events for each in parts])
+        if len(chunks) == 1:
+            return chunks[0]
+        ids: Column = pa.chunked_array([each.subscriptions for each in chunks])
+        events = np.concatenate([each.events for each in chunks])
+        # chunks may have dictionaries of their own, which combine_chunks refuses
         return cls(events, ids.unify_dictionaries().combine_chunks())
 
-    def moved(self, by: int) -> Matches:
-        """The same pairs, of events that stand so many places further back."""
+    def shifted(self, by: int) -> Matches:
+        """The same pairs with ``by`` added to the indexes of events."""
         return replace(self, events=self.events + by) if by else self
 
     def to_table(self) -> pa.Table:
@@ -56,12 +63,12 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class VersionColumns:
-    """What is known of versions, by number."""
+    """The versions of an index as columns; a row is the number of a version."""
 
     subscription: pa.StringArray
     subscriber: pa.StringArray
     since: Column
-    """From when on each holds; null where that is not known."""
+    """The time from which each version is in force; null where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +82,42 @@ class VersionMatches:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Events in columns. ``times_us`` has the time at which each is judged, or is None.
+    """Events in columns, with the times at which they are judged and the variables they see.
 
-    An attribute that changes its kind from event to event has a column for each kind, with nulls
-    where it is of another.
+    Invariants. All columns have ``length`` rows. An attribute whose values change their type from
+    event to event has a column for each type; in each row at most one of them is not null. NaN is
+    left in the columns and counts as absent, as null does.
     """
 
     length: int
     columns: Sequence[tuple[str, Column]]
     times_us: npt.NDArray[np.int64] | None = None
-    known: VariableState = field(default_factory=VariableState)
-    _seen: dict[int | None, Mapping[str, Value]] = field(default_factory=dict, init=False)
+    """The time of each event in microseconds, NO_TIME for one without; None if none has a time."""
+    variables: VariableState = field(default_factory=VariableState)
+    _variables_by_time: dict[int | None, Mapping[str, Value]] = field(
+        default_factory=dict, init=False
+    )
+    """So that a provider is called once for all events of a time. ``replace`` does not copy it: a
+    batch with other variables starts with an empty one."""
 
     @classmethod
     def of(cls, table: pa.Table | pa.RecordBatch) -> EventBatch:
-        """Take an Arrow table or record batch; raises EventError for a column of no value type."""
+        """The events of an Arrow table or record batch.
+
+        Raises EventError for a column of a type that has no values, and for two columns of one
+        name, as a struct `a` with a field `b` and a column `a.b` are.
+        """
         columns: dict[str, Column] = {}
         for name, column in zip(table.schema.names, table.columns, strict=True):
             for full_name, array in _flattened(name, column):
                 if full_name in columns:
-                    raise EventError(f"column {full_name!r} stands in the table twice")
+                    raise EventError(f"the table has two columns {full_name!r}")
                 columns[full_name] = array
         return cls(table.num_rows, list(columns.items()))
 
     @classmethod
     def of_events(cls, events: Sequence[Event]) -> EventBatch:
-        """Take events one by one; those that have a time are judged at it."""
+        """The attributes of events in columns; their times are not taken over."""
         columns: dict[tuple[str, type], list[Value | None]] = {}
         for index, event in enumerate(events):
             for name, value in event.attributes.items():
@@ -121,19 +138,19 @@ class EventBatch:
         """The same events, each judged at its time."""
         return replace(self, times_us=times_us)
 
-    def knowing(self, variables: Mapping[str, Value] | VariableState) -> EventBatch:
-        """The same events, with these variables of the broker."""
-        known = variables if isinstance(variables, VariableState) else VariableState(variables)
-        return replace(self, known=known)
+    def with_variables(self, variables: Mapping[str, Value] | VariableState) -> EventBatch:
+        """The same events, judged with these variables of the broker."""
+        state = variables if isinstance(variables, VariableState) else VariableState(variables)
+        return replace(self, variables=state)
 
-    def part(self, begin: int, end: int) -> EventBatch:
-        """The events from one place to before another."""
+    def chunk(self, begin: int, end: int) -> EventBatch:
+        """The events from index ``begin`` to before ``end``; copies no values."""
         columns = [(name, column.slice(begin, end - begin)) for name, column in self.columns]
         times_us = None if self.times_us is None else self.times_us[begin:end]
         return replace(self, length=end - begin, columns=columns, times_us=times_us)
 
     def column(self, name: str) -> Column | None:
-        """The column of an attribute that has just one."""
+        """The column of an attribute; None if it has none, or several of different types."""
         found = [column for column_name, column in self.columns if column_name == name]
         return found[0] if len(found) == 1 else None
 
@@ -143,19 +160,19 @@ class EventBatch:
         return Moment(time_us, self.variables_at(time_us))
 
     def variables_at(self, time_us: int | None) -> Mapping[str, Value]:
-        """What filters see as variables at a time; a provider is asked once for each."""
-        seen = self._seen.get(time_us)
-        if seen is None:
-            seen = self._seen[time_us] = self.known.at(time_us)
-        return seen
+        """The variables at a time; a provider is called once for each time."""
+        variables = self._variables_by_time.get(time_us)
+        if variables is None:
+            variables = self._variables_by_time[time_us] = self.variables.at(time_us)
+        return variables
 
     def time(self, index: int) -> int | None:
-        """The time at which an event is judged, if it has one."""
+        """The time at which an event is judged, in microseconds; None if it has none."""
         time_us = NO_TIME if self.times_us is None else self.times_us[index]
         return None if time_us == NO_TIME else int(time_us)
 
     def present(self, name: str) -> npt.NDArray[np.bool_]:
-        """Which events have an attribute."""
+        """A mask of the events that have an attribute."""
         found = np.zeros(self.length, np.bool_)
         for column_name, column in self.columns:
             if column_name == name:
@@ -173,7 +190,7 @@ class EventBatch:
 
 
 def presence(column: Column) -> npt.NDArray[np.bool_]:
-    """Which rows of a column have a value."""
+    """A mask of the rows of a column that have a value: neither null nor NaN."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), np.bool_)
     present: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
@@ -196,6 +213,7 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 
 
 def _flattened(name: str, column: Column) -> list[tuple[str, Column]]:
+    """A column as (name, value array) pairs: one, or for a struct one for each field in it."""
     array: Column = column
     if isinstance(column, pa.ChunkedArray):
         chunks = column.chunks
@@ -213,7 +231,11 @@ def _flattened(name: str, column: Column) -> list[tuple[str, Column]]:
 
 
 def as_value_array(name: str, array: Column) -> Column:
-    """A column as one of null, bool, int64, float64, string, dictionary of string, timestamp."""
+    """A column as null, bool, int64, float64, string, dictionary of strings, or timestamp.
+
+    Timestamps are in microseconds, UTC. Raises EventError for a type that is not a value type, and
+    for values out of range.
+    """
     kind = array.type
     types = pa.types
     if types.is_null(kind) or types.is_boolean(kind) or types.is_int64(kind):
@@ -230,6 +252,7 @@ def as_value_array(name: str, array: Column) -> Column:
         return array.cast(pa.string())
     if types.is_dictionary(kind):
         values = as_value_array(name, array.dictionary)
+        # strings stay encoded: a matcher looks up each distinct one once. Others are cheap decoded.
         if types.is_string(values.type):
             return pa.DictionaryArray.from_arrays(array.indices, values)
         return as_value_array(name, array.dictionary_decode())
@@ -244,10 +267,11 @@ def as_value_array(name: str, array: Column) -> Column:
 
 
 def _as_us(name: str, array: Column) -> Column:
-    """A column of timestamps in microseconds, UTC; those that Python's do not reach are refused."""
+    """A column of timestamps in microseconds, UTC, of years that Python's datetime has."""
     in_utc = pa.timestamp("us", "UTC")
     reason = "a timestamp must lie in the years 1 to 9999 in UTC"
     if array.type.unit == "ns":
+        # rounded down, before 1970 too, as an event's timestamp is; a cast would refuse to round
         whole = pc.floor_temporal(array, unit="microsecond")
         time_us = whole.cast(pa.timestamp("us", array.type.tz)).cast(in_utc)
     else:
@@ -259,6 +283,7 @@ def _as_us(name: str, array: Column) -> Column:
 
 
 def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:
+    """A column as another type; raises EventError with a reason if a value does not fit."""
     try:
         return array.cast(kind)
     except pa.ArrowInvalid:
@@ -266,7 +291,10 @@ def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:
 
 
 def times_us_of(array: Column, name: str) -> npt.NDArray[np.int64]:
-    """A column of timestamps as microseconds since 1970; every event must have one."""
+    """A column of timestamps as microseconds since 1970.
+
+    Raises EventError if the column has another type, or if an event has none.
+    """
     if not pa.types.is_timestamp(array.type):
         raise EventError(f"column {name!r} holds the time of events and must be of timestamps")
     if array.null_count:

@@ -1,4 +1,9 @@
-"""The engine: subscriptions and matching inside one process."""
+"""The engine: subscriptions and matching inside one process.
+
+An engine checks what users give it (filters, parameters, events) and turns it into the values that
+matchers work on; a matcher checks no more than ids and parameter names. Around the matcher that the
+user chose, `CachedMatcher` adds the one mode of evolution that depends on which events came before.
+"""
 
 from __future__ import annotations
 
@@ -28,39 +33,27 @@ from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, times_us_of, wall_clock
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.evolving.cached import CachedMatcher
-from tidegate.matching.evolving.lazy import LazyMatcher
-from tidegate.matching.evolving.periodic import PeriodicMatcher
 from tidegate.matching.explain import Explanation, explain
-from tidegate.matching.matcher import PinningMatcher
-from tidegate.matching.naive import NaiveMatcher
-from tidegate.matching.poset.matcher import PosetMatcher
+from tidegate.matching.matcher import PinningMatcher, SnapshotMatcher
 from tidegate.matching.records import (
     SubscriptionRecord,
     checked_parameters,
     records_of,
     subscription_of,
 )
-from tidegate.matching.rete.matcher import ReteMatcher
+from tidegate.matching.registry import matcher_entry
 from tidegate.matching.subscription import Moment, Subscription
-
-MATCHERS: dict[str, Callable[[], PinningMatcher]] = {
-    "columnar": ColumnarMatcher,
-    "naive": NaiveMatcher,
-    "poset": lambda: PeriodicMatcher(LazyMatcher(PosetMatcher())),
-    "rete": lambda: PeriodicMatcher(LazyMatcher(ReteMatcher(), only_cached=True)),
-}
-"""The matchers by name. Those that can only hold filters that stand still are wrapped."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSubscription:
-    """A subscription of an engine, to be changed and cancelled."""
+    """A handle to a subscription of an engine, to update and to cancel it."""
 
     id: str
     _engine: Engine
 
     def update(self, parameters: Mapping[str, object] | None = None, **more: object) -> None:
-        """Change parameters, all at once; in force when this returns."""
+        """Change parameters, all at once; the change is in force when this returns."""
         self._engine.update(self.id, parameters, **more)
 
     def cancel(self) -> None:
@@ -79,10 +72,10 @@ class Engine:
     >>> engine.match({"symbol": "IBM", "price": 9.5})
     []
 
-    ``matcher`` names what is inside: "columnar", "poset", the covering poset of Siena, "rete", a
-    Rete network, or "naive", the oracle. ``clock`` gives the time at which subscriptions begin and
-    events are judged that do not say; the default is the time of day. A clock that gives None stops
-    time: `t` is 0 and `now()` undefined.
+    ``matcher`` names the matcher inside: "columnar", "poset" (the covering poset of Siena), "rete"
+    (a Rete network) or "naive" (the oracle). ``clock`` returns the time of subscriptions and events
+    that have none of their own; the default is the time of day. With a clock that returns None
+    there is no time: `t` is 0 and `now()` undefined.
     """
 
     def __init__(
@@ -91,16 +84,16 @@ class Engine:
         matcher: str = "columnar",
         clock: Callable[[], datetime | None] = wall_clock,
     ) -> None:
-        if matcher not in MATCHERS:
-            raise SubscriptionError(
-                f"there is no matcher {matcher!r}; there are {', '.join(sorted(MATCHERS))}"
-            )
-        self._inner = MATCHERS[matcher]()
+        entry = matcher_entry(matcher)
+        self._parses_in_bulk = entry.parses_in_bulk
+        self._inner: PinningMatcher = entry.make()
         self._matcher = CachedMatcher(self._inner)
         self._clock = clock
         self._variables = Variables()
         self._lock = threading.Lock()
-        self._made = 0
+        """Held while subscriptions are added, so that an id that was made stays free until it is
+        used, and while a snapshot is written. Matching and updating do not need it."""
+        self._ids_made = 0
 
     def __len__(self) -> int:
         return len(self._matcher)
@@ -123,9 +116,10 @@ class Engine:
     ) -> EngineSubscription:
         """Add a subscription, with the values of its parameters by name.
 
-        A parameter may also stand in ``parameters``, which one named like an argument must. One
-        that has no value yet satisfies nothing. ``evolve`` says when a filter that moves with time
-        is evaluated: `Lazy()`, which is the default, `Periodic(interval)` or `Cached(threshold)`.
+        Parameters may also be given in ``parameters``; one named like an argument must be. A
+        parameter without a value satisfies nothing until it has one. ``evolve`` chooses when an
+        evolving filter is evaluated: `Lazy()`, the default, `Periodic(interval)` or
+        `Cached(threshold)`.
 
         >>> from datetime import UTC, datetime, timedelta
         >>> from tidegate import Periodic
@@ -150,13 +144,13 @@ class Engine:
         kept = {name: value for name, value in values.items() if value is not None}
         with self._lock:
             chosen = self._new_id() if id is None else id
-            begun = self._since(since)
-            new = Subscription(chosen, parsed, kept, begun, subscriber, evolve=evolve)
+            begin_us = self._begin_us(since)
+            new = Subscription(chosen, parsed, kept, begin_us, subscriber, evolve=evolve)
             self._matcher.add([new])
         return EngineSubscription(chosen, self)
 
     def subscribe_batch(self, table: pa.Table | pa.RecordBatch) -> list[str]:
-        """Add the subscriptions of an Arrow table, all or none; gives their ids.
+        """Add the subscriptions of an Arrow table, all or none; returns their ids.
 
         Columns are `id` and `filter` and, where wanted, `subscriber`, `params` (a struct or map of
         values, or a JSON object as a string), `evolve` (`lazy`, `periodic 1 s` or `cached 1 s`),
@@ -165,12 +159,8 @@ class Engine:
         return self.subscribe_records(records_of(table))
 
     def subscribe_records(self, records: Iterable[SubscriptionRecord]) -> list[str]:
-        """Add subscriptions, all or none; gives their ids.
-
-        Filters are read in bulk, which is quick where many have one shape; the oracle reads each
-        by itself.
-        """
-        parser = None if isinstance(self._inner, NaiveMatcher) else BulkParser()
+        """Add subscriptions, all or none; returns their ids."""
+        parser = BulkParser() if self._parses_in_bulk else None
         ids: list[str] = []
 
         def subscriptions() -> Iterator[Subscription]:
@@ -178,7 +168,7 @@ class Engine:
                 ids.append(record.id)
                 subscription = subscription_of(record, parser)
                 if subscription.since is None:
-                    subscription = replace(subscription, since=self._since(None))
+                    subscription = replace(subscription, since=self._begin_us(None))
                 yield subscription
 
         with self._lock:
@@ -186,17 +176,19 @@ class Engine:
         return ids
 
     def _new_id(self) -> str:
+        """An id that no subscription has; the caller holds the lock."""
         while True:
-            self._made += 1
-            if f"s{self._made}" not in self._matcher:
-                return f"s{self._made}"
+            self._ids_made += 1
+            if f"s{self._ids_made}" not in self._matcher:
+                return f"s{self._ids_made}"
 
-    def _since(self, since: datetime | None) -> int | None:
+    def _begin_us(self, since: datetime | None) -> int | None:
+        """When a subscription begins, in microseconds: as given, else now; None without time."""
         time = to_value(since) if since is not None else self._clock()
         return to_us(time) if isinstance(time, datetime) else None
 
     def get(self, id: str) -> Subscription:
-        """A subscription as it stands: its filter, parameters, beginning and subscriber."""
+        """A subscription with its filter, current parameters, beginning and subscriber."""
         try:
             return self._matcher.get(id)
         except KeyError:
@@ -205,7 +197,10 @@ class Engine:
     def update(
         self, id: str, parameters: Mapping[str, object] | None = None, **more: object
     ) -> None:
-        """Change parameters of a subscription, all at once; in force when this returns."""
+        """Change parameters of a subscription, all at once; in force when this returns.
+
+        None removes the value of a parameter.
+        """
         raw = {**parameters, **more} if parameters else more
         values = check_values("parameter :", raw)
         try:
@@ -214,7 +209,7 @@ class Engine:
             raise _unknown(id) from None
 
     def update_batch(self, updates: Mapping[str, Mapping[str, object]]) -> None:
-        """Change parameters of many subscriptions, by id: all or none, and quicker than one by one.
+        """Change parameters of many subscriptions, by id, all or none; faster than one by one.
 
         >>> engine = Engine()
         >>> for id in ("a", "b"):
@@ -225,14 +220,7 @@ class Engine:
         """
         checked = {id: check_values("parameter :", raw) for id, raw in updates.items()}
         try:
-            if isinstance(self._inner, ColumnarMatcher):
-                self._inner.update_many(checked)
-                self._matcher.drop_versions(checked)
-                return
-            for id, values in checked.items():
-                self._matcher.get(id).updated(values)  # before the first of them is changed
-            for id, values in checked.items():
-                self._matcher.update(id, values)
+            self._matcher.update_many(checked)
         except KeyError as error:
             raise _unknown(error.args[0]) from None
 
@@ -246,14 +234,14 @@ class Engine:
     # -- variables ----------------------------------------------------------------------------
 
     def set_variables(self, **variables: object) -> None:
-        """Set variables that filters see as `@name`; None takes one away."""
+        """Set variables that filters see as `@name`; None removes one."""
         self._variables.set(**variables)
 
     def provide(self, name: str, provider: Provider | None) -> None:
-        """Have a function asked for a variable at the moment of each event; None takes it away.
+        """Call a function for the value of a variable when an event is judged; None removes it.
 
-        It is given the time of the event, None where there is none, and is asked only if a filter
-        uses the variable. `@time_of_day`, the seconds since midnight UTC, is there already.
+        The function is called with the time of the event, None if it has none, and only if a filter
+        uses the variable. `@time_of_day`, the seconds since midnight UTC, is built in.
 
         >>> engine = Engine()
         >>> engine.provide("weekend", lambda time: time.weekday() >= 5)
@@ -264,8 +252,12 @@ class Engine:
     # -- snapshots ----------------------------------------------------------------------------
 
     def snapshot(self, path: str | Path) -> None:
-        """Write all subscriptions, indexed, to one Arrow file that can be memory-mapped."""
-        if not isinstance(self._inner, ColumnarMatcher):
+        """Write all subscriptions, indexed, to one Arrow file that can be memory-mapped.
+
+        The versions of `Cached` filters are saved with them; variables are not. A reader of the
+        path finds the old file or the new one, never half of one.
+        """
+        if not isinstance(self._inner, SnapshotMatcher):
             raise SnapshotError("only an engine with the columnar matcher can be written to a file")
         with self._lock:
             self._inner.save(path)
@@ -274,8 +266,9 @@ class Engine:
     def restore(
         cls, path: str | Path, *, clock: Callable[[], datetime | None] = wall_clock
     ) -> Engine:
-        """An engine with the subscriptions of a snapshot; changes to it leave the file alone."""
+        """An engine with the subscriptions of a snapshot; changes to it leave the file as it is."""
         engine = cls(clock=clock)
+        # of all matchers only the columnar one has a file format, so a snapshot is always of one
         loaded = engine._inner = ColumnarMatcher.load(path)
         engine._matcher = CachedMatcher(loaded)
         engine._matcher.resume(loaded.cached())
@@ -303,10 +296,10 @@ class Engine:
         *,
         event_time: str | None = None,
     ) -> pa.Table:
-        """Match many events: a table of pairs, `event` (its index) and `subscription` (an id).
+        """Match many events; returns a table of pairs `event` (its index), `subscription` (an id).
 
-        ``event_time`` names the column, of timestamps, that has the time at which each event is
-        judged. Without it they are judged now; events that carry their own time, at that.
+        ``event_time`` names a column of timestamps: the times at which the events are judged.
+        Without it, an `Event` that has a time is judged at it, and all others now.
         """
         if isinstance(events, (pa.Table, pa.RecordBatch)):
             batch = self._timed(EventBatch.of(events), event_time)
@@ -317,9 +310,10 @@ class Engine:
                 moments = [self.moment(each).time_us for each in taken]
                 known = [NO_TIME if each is None else each for each in moments]
                 batch = batch.judged_at(np.array(known, np.int64))
-        return self._matcher.match_batch(batch.knowing(self._variables.known)).to_table()
+        return self._matcher.match_batch(batch.with_variables(self._variables.state)).to_table()
 
     def _timed(self, batch: EventBatch, event_time: str | None) -> EventBatch:
+        """A batch judged at the times of a column, or now."""
         if event_time is None:
             return batch.at(self._clock())
         column = batch.column(event_time)
@@ -328,7 +322,7 @@ class Engine:
         return batch.judged_at(times_us_of(column, event_time))
 
     def moment(self, event: Event | None = None) -> Moment:
-        """When an event is judged, at its own time or now, with the variables as they are."""
+        """The moment at which an event is judged: its own time or now, and the variables."""
         time = (None if event is None else event.time) or self._clock()
         time_us = None if time is None else to_us(time)
         return Moment(time_us, self._variables.at(time_us))

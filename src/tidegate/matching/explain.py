@@ -1,4 +1,8 @@
-"""Why an event did or did not match: each predicate with the values at that moment."""
+"""Why an event did or did not match: each predicate with the values at that moment.
+
+It evaluates the filter as the oracle does, predicate by predicate, so it agrees with every matcher;
+it is for people who ask about one subscription, and never part of matching.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ from tidegate.matching.subscription import Moment, Subscription
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPredicate:
-    """A predicate, what it was compared with, and how it came out.
+    """A predicate, the values that it compared, and whether it holds.
 
-    ``off`` says by how much a number missed what was asked (seconds for a timestamp); it is 0
-    where the predicate holds, and None where there is no such distance.
+    ``off`` is the distance by which a number missed the predicate (seconds for a timestamp): 0 if
+    the predicate holds, None if there is no such distance.
     """
 
     text: str
@@ -30,12 +34,12 @@ class ExplainedPredicate:
 
     @property
     def reason(self) -> str:
-        """The outcome in words."""
+        """The values and the outcome in words."""
         if self.value is None:
             return "the event has no such attribute"
         undefined = [index for index, each in enumerate(self.operands) if each is None]
         if undefined and not self.holds:
-            return f"value {format_value(self.value)}; what it is compared with is undefined"
+            return f"value {format_value(self.value)}; the value to compare it with is undefined"
         shown = ", ".join("undefined" if o is None else format_value(o) for o in self.operands)
         against = f" against {shown}" if self.operands else ""
         kinds = {kind_of(each) for each in self.operands if each is not None}
@@ -50,7 +54,7 @@ class ExplainedPredicate:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedGroup:
-    """`and` or `or` over parts, and how it came out; ``true`` and ``false`` have no parts."""
+    """`and` or `or` over parts, and whether it holds; ``true`` and ``false`` have no parts."""
 
     joined_by: str
     holds: bool
@@ -61,7 +65,7 @@ class ExplainedGroup:
 class Explanation:
     """Why a subscription did or did not match an event.
 
-    ``in_force`` is whether the subscription was there at that moment at all.
+    ``in_force`` is whether the subscription had begun and not ended at that moment.
     """
 
     subscription: str
@@ -121,15 +125,15 @@ def _explain(
         case Predicate():
             found = attributes.get(node.attribute)
             operands = tuple(evaluate(operand, environment) for operand in node.operands)
-            good = found is not None and satisfies(found, node.operator, list(operands))
-            off = 0.0 if good else _distance(node.operator, found, operands)
-            return ExplainedPredicate(str(node), good, found, operands, off)
+            is_met = found is not None and satisfies(found, node.operator, list(operands))
+            off = 0.0 if is_met else _distance(node.operator, found, operands)
+            return ExplainedPredicate(str(node), is_met, found, operands, off)
 
 
 def _distance(
     operator: Operator, value: Value | None, operands: tuple[Value | None, ...]
 ) -> float | None:
-    """How far a value is from satisfying an operator, where that is a number."""
+    """The distance of a value from satisfying an operator; None if there is no such number."""
     if value is None or kind_of(value) not in (Kind.NUMBER, Kind.TIME):
         return None
     gaps = [_gap(value, each) for each in operands if each is not None]
@@ -143,12 +147,13 @@ def _distance(
                 return _gap(value, low)
             return _gap(value, high)
         case Operator.NOT_EQUAL | Operator.NOT_IN:
-            return None
+            return None  # the value is equal; any other one would do
         case _:
             return min(distances)
 
 
 def _gap(value: Value, operand: Value | None) -> float | None:
+    """The distance between two numbers, or two timestamps in seconds; None for other kinds."""
     if isinstance(value, datetime) and isinstance(operand, datetime):
         return abs((value - operand).total_seconds())
     if isinstance(value, (bool, str, datetime)) or isinstance(operand, (bool, str, datetime)):

@@ -1,4 +1,4 @@
-"""JSON Lines: the lines of a file, and the object that each of them holds."""
+"""JSON Lines: the non-blank lines of a file, and the JSON object in a line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tidegate.matching.records import decode_object
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def filled_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, each with its number, counted from 1.
+def non_blank_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, stripped, each with its number, counted from 1.
 
-    >>> list(filled_lines([b'{"x": 1}\\n', b"\\n", b'{"x": 2}\\n']))
+    >>> list(non_blank_lines([b'{"x": 1}\\n', b"\\n", b'{"x": 2}\\n']))
     [(1, b'{"x": 1}'), (3, b'{"x": 2}')]
     """
     for number, line in enumerate(lines, 1):
@@ -25,7 +25,7 @@ def filled_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def decode_line(line: bytes) -> dict[str, object]:
-    """The JSON object that a line holds; raises BadValueError."""
+    """The JSON object in a line; raises BadValueError."""
     try:
         text = line.decode()
     except UnicodeDecodeError:

@@ -1,9 +1,15 @@
-"""What every matcher can do. The conformance tests hold each of them to `naive`."""
+"""The protocols of matchers, and what those share that match or update one by one.
+
+`Matcher` is what every matcher can do; the conformance tests compare each with `naive`. The other
+protocols are optional: an engine asks a matcher for them once, when it is made, and never for its
+class, so that a new matcher is an entry in `registry.py` and nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -13,28 +19,34 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.subscription import Moment, Subscription
 
+Updates = Mapping[str, Mapping[str, Value | None]]
+"""New parameter values by the id of the subscription; None removes a value."""
+
 
 class Matcher(Protocol):
     """A set of subscriptions that finds those which match an event.
 
-    Adding what is there already is a SubscriptionError; removing, changing or getting what is not
-    there is a KeyError.
+    Adding an id that exists raises SubscriptionError. Removing, updating or getting one that does
+    not exist raises KeyError with the id.
     """
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        """Take subscriptions in, all or none."""
+        """Add subscriptions, all or none."""
         ...
 
     def remove(self, id: str) -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         ...
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
-        """Change parameters of a subscription, all at once; None takes a value away."""
+        """Change parameters of a subscription, all at once; None removes a value.
+
+        Raises UnresolvedError for a parameter that the filter does not name.
+        """
         ...
 
     def get(self, id: str) -> Subscription:
-        """A subscription as it stands."""
+        """A subscription with its current parameters."""
         ...
 
     def match(self, event: Event, moment: Moment) -> list[str]:
@@ -50,6 +62,35 @@ class Matcher(Protocol):
     def __contains__(self, id: str) -> bool: ...
 
 
+class PinningMatcher(Matcher, Protocol):
+    """A matcher that can evaluate `Cached` filters as of another time than that of the event."""
+
+    def pin(self, ids: Sequence[str], time_us: int | None) -> None:
+        """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them.
+
+        An event of an earlier time is judged at its own time. Raises KeyError for an unknown id.
+        """
+        ...
+
+
+@runtime_checkable
+class BulkUpdatingMatcher(Matcher, Protocol):
+    """A matcher that updates many subscriptions faster than one by one."""
+
+    def update_many(self, updates: Updates) -> None:
+        """Update many subscriptions, all or none."""
+        ...
+
+
+@runtime_checkable
+class SnapshotMatcher(Matcher, Protocol):
+    """A matcher that can be written to a file as it is, indexed."""
+
+    def save(self, path: str | Path) -> None:
+        """Write all subscriptions to one file; a reader sees it as a whole or not at all."""
+        ...
+
+
 def match_each(match: Callable[[Event, Moment], list[str]], batch: EventBatch) -> Matches:
     """The matches of a batch for a matcher that takes one event at a time."""
     events: list[int] = []
@@ -61,12 +102,9 @@ def match_each(match: Callable[[Event, Moment], list[str]], batch: EventBatch) -
     return Matches(np.array(events, np.int64), pa.array(ids, pa.string()))
 
 
-class PinningMatcher(Matcher, Protocol):
-    """A matcher that filters may ask to be judged as of another time than that of the event."""
-
-    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
-        """Have filters that are `Cached` go by their version of a time; None if they have none.
-
-        An event of an earlier time is judged at its own. Raises KeyError for one that is not there.
-        """
-        ...
+def update_each(matcher: Matcher, updates: Updates) -> None:
+    """Update many subscriptions of a matcher one by one, all or none."""
+    for id, parameters in updates.items():
+        matcher.get(id).updated(parameters)  # raises before the first of them is changed
+    for id, parameters in updates.items():
+        matcher.update(id, parameters)

@@ -1,6 +1,7 @@
-"""The oracle: every event against every subscription, by the meaning of the language.
+"""The oracle: every event is compared with every subscription, by the semantics of the language.
 
-Nothing is clever in here. Every other matcher, routing, runtime and pipeline is tested against it.
+It is slow and simple on purpose: all other matchers, routing and the Spark pipeline are tested
+against it, so a reader must see that it is right.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidegate.matching.subscription import Moment, Subscription
 
 
 class NaiveMatcher:
-    """Asks each subscription in turn."""
+    """Evaluates each filter for each event."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, Subscription] = {}
@@ -37,10 +38,10 @@ class NaiveMatcher:
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         self._subscriptions[id] = self._subscriptions[id].updated(parameters)
 
-    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
-        """Have filters that are `Cached` go by their version of a time; None if they have none."""
+    def pin(self, ids: Sequence[str], time_us: int | None) -> None:
+        """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them."""
         for id in ids:
-            self._subscriptions[id] = replace(self._subscriptions[id], held=time_us)
+            self._subscriptions[id] = replace(self._subscriptions[id], pinned_at_us=time_us)
 
     def get(self, id: str) -> Subscription:
         return self._subscriptions[id]

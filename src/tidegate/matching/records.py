@@ -1,4 +1,10 @@
-"""Subscriptions as they stand in files and tables: an id, a filter, and what else is wanted."""
+"""Subscriptions as rows of files and tables: an id, a filter, and optional fields.
+
+A row is checked in two steps. `SubscriptionRecord.of` checks the fields: names, types, timestamps.
+`subscription_of` parses the filter and checks the parameters against it. They are apart because the
+filter is parsed where the subscription is used (a Spark worker, a fold of changes) and with the
+parser of that place; a bad field is reported with its row, a bad filter with its subscription.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +25,17 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import INT_MAX, Value, parse_timestamp, to_us, to_value
 from tidegate.matching.subscription import Subscription
 
-ROWS_AT_A_TIME = 4_096
+CHUNK_ROWS = 4_096
+"""The rows of a table that are Python objects at once, which take far more memory than Arrow's."""
 FIELDS = ("id", "filter", "subscriber", "params", "evolve", "since", "until")
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRecord:
-    """A subscription as a row of a file or table has it; the filter is still a text.
+    """A row whose fields are checked; the filter is not parsed yet.
 
-    ``origin`` is the time from which `t` counts, where that is not ``since``.
+    ``origin`` is the time from which `t` counts, if that is not ``since``. It is no field of a row:
+    only a version of a subscription that was updated has another origin.
     """
 
     id: str
@@ -55,7 +63,7 @@ class SubscriptionRecord:
 
 
 def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Subscription:
-    """The subscription that a record says; filters are read in bulk if there is a parser for that.
+    """The subscription of a record, with its filter parsed, in bulk if there is a parser for that.
 
     Raises SubscriptionError that names the subscription.
     """
@@ -82,11 +90,15 @@ def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Su
 
 
 def checked_parameters(names: Sequence[str], raw: Mapping[str, object]) -> dict[str, Value | None]:
-    """Values for the parameters of a filter, which has those names and no others."""
+    """Parameter values as values of the language.
+
+    Raises SubscriptionError for a parameter that is not among the ``names`` of the filter, and
+    BadValueError for an object that is not a value.
+    """
     unknown = [name for name in raw if name not in names]
     if unknown:
-        there = ", ".join(f":{name}" for name in dict.fromkeys(names)) or "none"
-        raise SubscriptionError(f"the filter has no parameter :{unknown[0]}; it has {there}")
+        known = ", ".join(f":{name}" for name in dict.fromkeys(names)) or "none"
+        raise SubscriptionError(f"the filter has no parameter :{unknown[0]}; it has {known}")
     return check_values("parameter :", raw)
 
 
@@ -103,14 +115,14 @@ def records_of(table: pa.Table | pa.RecordBatch) -> Iterator[SubscriptionRecord]
 
 
 def check_fields(row: Mapping[str, object], known: tuple[str, ...], what: str) -> None:
-    """Refuse a row that has a field of another name than those ``what`` has."""
+    """Raise SubscriptionError if a row has a field that is not known; ``what`` names the row."""
     for name in row:
         if name not in known:
             raise SubscriptionError(f"there is no field {name!r}; {what} has {', '.join(known)}")
 
 
 def text_of(row: Mapping[str, object], name: str) -> str | None:
-    """A field that is a string, not empty, if it is there."""
+    """A field that must be a non-empty string; None if it is absent."""
     value = row.get(name)
     if value is None:
         return None
@@ -126,7 +138,7 @@ def text_of(row: Mapping[str, object], name: str) -> str | None:
 
 
 def required_text(row: Mapping[str, object], name: str) -> str:
-    """A field that is a string and must be there."""
+    """A field that must be present and a non-empty string."""
     value = text_of(row, name)
     if value is None:
         raise SubscriptionError(f"{name}: is missing")
@@ -134,7 +146,7 @@ def required_text(row: Mapping[str, object], name: str) -> str:
 
 
 def time_of(row: Mapping[str, object], name: str) -> datetime | None:
-    """A field that is a timestamp, or a string that says one, if it is there."""
+    """A field that must be a timestamp, or a string with one; None if it is absent."""
     value = row.get(name)
     if value is None:
         return None
@@ -148,7 +160,7 @@ def time_of(row: Mapping[str, object], name: str) -> datetime | None:
 
 
 def evolve_of(row: Mapping[str, object]) -> Evolve | None:
-    """When the filter of a row is evaluated, if the row says so: `periodic 1 s`."""
+    """The evolve mode of a row, as `periodic 1 s`; None if it is absent."""
     text = text_of(row, "evolve")
     try:
         return None if text is None else parse_evolve(text)
@@ -157,9 +169,9 @@ def evolve_of(row: Mapping[str, object]) -> Evolve | None:
 
 
 def params_of(row: Mapping[str, object]) -> dict[str, object] | None:
-    """The parameters of a row by name, if it has the field.
+    """The parameters of a row by name; None if the field is absent.
 
-    In a table they may also be a map, which Arrow gives as a list of pairs, or JSON in a string.
+    In a table they may also be a map, which Arrow returns as a list of pairs, or JSON in a string.
     """
     raw = row.get("params")
     if raw is None:
@@ -171,7 +183,7 @@ def params_of(row: Mapping[str, object]) -> dict[str, object] | None:
             raise SubscriptionError(f"params: {error}") from None
     if isinstance(raw, list) and all(isinstance(each, tuple) for each in raw):
         if len(dict(raw)) < len(raw):
-            raise SubscriptionError("params: a name stands there twice")
+            raise SubscriptionError("params: a name occurs twice")
         raw = dict(raw)
     if not isinstance(raw, Mapping):
         raise SubscriptionError("params: must be an object of names and values")
@@ -182,13 +194,12 @@ def params_of(row: Mapping[str, object]) -> dict[str, object] | None:
 
 
 def rows_of(table: pa.Table | pa.RecordBatch) -> Iterator[dict[str, object]]:
-    """The rows of an Arrow table as plain objects.
+    """The rows of an Arrow table as Python objects, a chunk of them at a time.
 
-    A null in a struct counts as not there: a table has no other way to leave a field out. Only
-    some rows at a time are Python objects.
+    A null in a struct counts as absent: a table has no other way to leave a field out.
     """
-    for begin in range(0, table.num_rows, ROWS_AT_A_TIME):
-        yield from _plain_rows(table.slice(begin, ROWS_AT_A_TIME))
+    for begin in range(0, table.num_rows, CHUNK_ROWS):
+        yield from _plain_rows(table.slice(begin, CHUNK_ROWS))
 
 
 def _plain_rows(table: pa.Table | pa.RecordBatch) -> Iterator[dict[str, object]]:
@@ -214,7 +225,7 @@ def _without_nulls(value: object) -> object:
 
 
 def _without_nanoseconds(kind: pa.DataType) -> pa.DataType:
-    """The type with microseconds in their place, which is what Python can hold."""
+    """The type with timestamps in microseconds: Arrow refuses to make nanoseconds a datetime."""
     if isinstance(kind, pa.TimestampType):
         return pa.timestamp("us", kind.tz) if kind.unit == "ns" else kind
     if isinstance(kind, pa.StructType):
@@ -233,32 +244,36 @@ def decode_object(text: str) -> dict[str, object]:
     """
     try:
         try:
-            made = _DECODER.decode(text)
+            decoded = _DECODER.decode(text)
         except json.JSONDecodeError:
             raise
-        except ValueError:  # Python reads no integer of thousands of digits
-            made = _SHORTENING_DECODER.decode(text)
+        except ValueError:  # Python refuses to read an integer of thousands of digits
+            decoded = _SHORTENING_DECODER.decode(text)
     except json.JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         raise BadValueError(f"not valid JSON: {reason} at column {error.colno}") from None
     except RecursionError:
         raise BadValueError("is nested too deeply") from None
-    if not isinstance(made, dict):
-        raise BadValueError(f"must be a JSON object, not {_json_kind(made)}")
-    return made
+    if not isinstance(decoded, dict):
+        raise BadValueError(f"must be a JSON object, not {_json_kind(decoded)}")
+    return decoded
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    """An object; raises BadValueError if a name is in it twice, where json keeps the last."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadValueError(f"the name {twice!r} stands twice in one object")
-    return made
+        raise BadValueError(f"the name {twice!r} occurs twice in one object")
+    return fields
 
 
 def _shortened_integer(digits: str) -> int:
-    """Where an integer does not fit in 64 bits, another one that does not either."""
+    """An integer, or if it is very long another one that does not fit in 64 bits either.
+
+    So it is refused later like any integer that is too large, with the name of its attribute.
+    """
     return int(digits) if len(digits) < 30 else INT_MAX + 1
 
 

@@ -1,16 +1,17 @@
 """Which of many string patterns a text satisfies.
 
-Every pattern has an anchor: a literal that stands at the start, at the end or anywhere in each text
-that satisfies the pattern, or that is the whole text. For most patterns the converse holds too, and
-finding the anchor is all there is to do. Another one (`like 'a%b'`) is anchored by the longest of
-its literals, and where that is found the rest of the pattern is checked: first that its literals
-follow one another, then, if it has a `_`, the meaning of the language. A pattern without literals
-is anchored by the empty one, which stands at the start of every text.
+Theory of operation. Every pattern has an anchor: a literal at the start, at the end or anywhere in
+each text that satisfies the pattern, or the whole text. For most patterns the converse holds too,
+and finding the anchor is all there is to do. Another one (`like 'a%b'`) is anchored by the longest
+of its literals, and where that is found the rest of the pattern is checked: first that its literals
+follow one another, then, if it has a `_`, by the meaning of the language. A pattern without
+literals is anchored by the empty one, at the start of every text.
 
 Anchors at the start and at the end are looked up by each length that some anchor has; those
 anywhere are found all at once by automata (Aho and Corasick, "Efficient string matching", CACM
-18(6), 1975). An automaton cannot be added to without being linked anew, so there are several, each
-much larger than the next, and a few recent literals in none of them.
+18(6), 1975). An automaton cannot be extended without being built again, so there are several of
+roughly geometric sizes, as the parts of the columnar index are, and a few recent literals in none
+of them that are searched one by one.
 """
 
 from __future__ import annotations
@@ -30,18 +31,22 @@ from tidegate.language.syntax import Operator
 from tidegate.matching.arrays import I32
 
 ANCHOR_CHARS_MAX = 256
-"""A longer literal is anchored by a part of it. The automaton frees its states recursively: one
-literal of a million characters would overflow the stack of the process."""
+"""Default length of an anchor; a longer literal is cut. The automaton frees its states recursively:
+one literal of a million characters would overflow the stack of the process."""
 
 RECENT_MAX = 64
+"""Default number of literals that are in no automaton."""
+
 MERGE_RATIO = 4
+"""New literals are merged with the last automaton unless that has more than this many times as
+many literals."""
 
 LAST = -1
-"""Stands behind the last pattern of an anchor."""
+"""In place of the next pattern of an anchor: there is none."""
 
 
 class AnchorPlace(Enum):
-    """Where in a text an anchor stands."""
+    """Where in a text an anchor is."""
 
     START = auto()
     END = auto()
@@ -51,9 +56,9 @@ class AnchorPlace(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A literal that stands in its place in every text that satisfies a pattern.
+    """A literal that every text which satisfies a pattern has in a certain place.
 
-    If it is ``exact``, every text in which it does satisfies the pattern.
+    If it is ``exact``, the converse holds: every text with the literal there satisfies the pattern.
     """
 
     place: AnchorPlace
@@ -63,10 +68,10 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The literals of a pattern, from the start of a text to its end; some may be empty.
+    """The literals of a pattern: the first at the start, the last at the end of a text.
 
-    If there is only one, it is the whole text. If the outline is ``complete``, every text that it
-    fits satisfies the pattern.
+    Some may be empty. If there is only one, it is the whole text. If the outline is ``complete``,
+    every text that it fits satisfies the pattern; one with a `_` is not.
     """
 
     literals: tuple[str, ...]
@@ -88,7 +93,10 @@ class Outline:
         raise ValueError(f"{operator.value!r} is no pattern, or the complement of one")
 
     def fits(self, text: str) -> bool:
-        """Whether the literals, two or more, stand in a text one after the other."""
+        """Whether a text has the literals, two or more, one after the other.
+
+        Taking the first occurrence of each is enough: a later one leaves less for the rest.
+        """
         first, last = self.literals[0], self.literals[-1]
         if not (text.startswith(first) and text.endswith(last)):
             return False
@@ -100,27 +108,27 @@ class Outline:
             position = found + len(literal)
         return position <= end
 
-    def anchor(self) -> Anchor:
-        """The longest literal, or as much of it as an anchor may have.
+    def anchor(self, chars_max: int = ANCHOR_CHARS_MAX) -> Anchor:
+        """The longest literal, cut to ``chars_max``.
 
         >>> Outline.of(Operator.LIKE, "a%long%b").anchor()
-        Anchor(place=<Place.ANYWHERE: 3>, literal='long', exact=False)
+        Anchor(place=<AnchorPlace.ANYWHERE: 3>, literal='long', exact=False)
         """
         if len(self.literals) == 1:
             return Anchor(AnchorPlace.WHOLE, self.literals[0], exact=True)
         options = [
-            (AnchorPlace.START, self.literals[0][:ANCHOR_CHARS_MAX]),
-            (AnchorPlace.END, self.literals[-1][-ANCHOR_CHARS_MAX:]),
+            (AnchorPlace.START, self.literals[0][:chars_max]),
+            (AnchorPlace.END, self.literals[-1][-chars_max:]),
         ]
-        options += [(AnchorPlace.ANYWHERE, each[:ANCHOR_CHARS_MAX]) for each in self.literals[1:-1]]
-        # the first of the longest: a literal with a fixed place is preferred
+        options += [(AnchorPlace.ANYWHERE, each[:chars_max]) for each in self.literals[1:-1]]
+        # Of equally long ones the first, because a literal with a fixed place is cheaper to find.
         place, literal = max(options, key=lambda option: len(option[1]))
         is_all = sum(map(len, self.literals)) == len(literal)
         return Anchor(place, literal, exact=self.complete and is_all)
 
 
 def _runs(tokens: tuple[GlobToken, ...]) -> tuple[str, ...]:
-    """The literals before, between and behind the wildcards of a glob."""
+    """The literals before, between and after the wildcards of a glob."""
     runs: list[list[str]] = [[]]
     for token in tokens:
         if token in (ANY_CHAR, ANY_RUN):
@@ -131,19 +139,26 @@ def _runs(tokens: tuple[GlobToken, ...]) -> tuple[str, ...]:
 
 
 class StringPatterns:
-    """The string patterns that the filters on one attribute use, and which of them hold for a text.
+    """The string patterns of the filters on one attribute, by number.
 
-    Any number of threads may ask at once while none adds patterns.
+    Any number of threads may call ``satisfied`` at once while none adds patterns or flushes.
 
-    >>> patterns = TextPatterns()
+    >>> patterns = StringPatterns()
     >>> patterns.number(Operator.STARTS_WITH, "tide"), patterns.number(Operator.LIKE, "%g_te%")
     (0, 1)
     >>> patterns.satisfied("tidegate").tolist(), patterns.satisfied("gate").tolist()
     ([0, 1], [1])
     """
 
-    def __init__(self) -> None:
-        self._substrings = Substrings()
+    def __init__(
+        self,
+        *,
+        anchor_chars_max: int = ANCHOR_CHARS_MAX,
+        recent_max: int = RECENT_MAX,
+        merge_ratio: int = MERGE_RATIO,
+    ) -> None:
+        self._anchor_chars_max = anchor_chars_max
+        self._substrings = Substrings(recent_max=recent_max, merge_ratio=merge_ratio)
         self._literals: dict[AnchorPlace, _Literals] = {
             AnchorPlace.START: _Affixes(at_end=False),
             AnchorPlace.END: _Affixes(at_end=True),
@@ -153,21 +168,25 @@ class StringPatterns:
         self._numbers: dict[tuple[Operator, str], int] = {}
         self._patterns: list[tuple[Operator, str]] = []
         self._outlines: dict[int, Outline] = {}  # of patterns whose anchor is not exact
-        self._next: list[int] = []  # the patterns of an anchor are a chain, from its first one on
+        # The patterns of an anchor are a linked list: its literal has the number of the first, and
+        # this list for each pattern the next one. So an automaton needs one number for a literal,
+        # which stays the same when patterns are added.
+        self._next: list[int] = []
 
     def __len__(self) -> int:
         return len(self._patterns)
 
     def number(self, operator: Operator, text: str) -> int:
-        """The number of `like`, `starts with`, `ends with` or `contains` a text, taken in if new.
+        """The number of a pattern (`like`, `starts with` and so on), which is added if it is new.
 
-        Raises GlobError for a bad `like` pattern, which neither `like` nor `not like` can satisfy.
+        Raises GlobError for a malformed `like` pattern, which no string satisfies, nor its
+        complement.
         """
         pattern = (operator, text)
         number = self._numbers.get(pattern)
         if number is None:
             outline = Outline.of(operator, text)
-            anchor = outline.anchor()
+            anchor = outline.anchor(self._anchor_chars_max)
             number = self._numbers[pattern] = len(self._patterns)
             self._patterns.append(pattern)
             self._chain(anchor, number)
@@ -176,7 +195,7 @@ class StringPatterns:
         return number
 
     def _chain(self, anchor: Anchor, number: int) -> None:
-        """Put a pattern behind the first one of its anchor, or make it the first one."""
+        """Insert a pattern after the first one of its anchor, or make it the first one."""
         literals = self._literals[anchor.place]
         first = literals.get(anchor.literal)
         if first is None:
@@ -186,45 +205,45 @@ class StringPatterns:
             self._next.append(self._next[first])
             self._next[first] = number
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make searches fast again after patterns were added; without it they are right but slow.
 
         Cheap enough to be called after each pattern, and best called once after many.
         """
-        self._substrings.settle()
+        self._substrings.flush()
 
     def satisfied(self, text: str) -> I32:
         """The numbers of the patterns that a text satisfies, in ascending order."""
-        found: list[int] = []
+        numbers: list[int] = []
         for literals in self._literals.values():
             for first in literals.within(text):
                 number = first
                 while number != LAST:
                     outline = self._outlines.get(number)
                     if outline is None or (outline.fits(text) and self._holds(number, text)):
-                        found.append(number)
+                        numbers.append(number)
                     number = self._next[number]
-        found.sort()
-        return np.array(found, np.int32)
+        numbers.sort()
+        return np.array(numbers, np.int32)
 
     def _holds(self, number: int, text: str) -> bool:
         """Whether a text that the outline of a pattern fits satisfies it."""
         return self._outlines[number].complete or compares(text, *self._patterns[number])
 
     def patterns(self) -> list[tuple[Operator, str]]:
-        """All patterns, in the order of their numbers; numbered again in it, they keep them."""
+        """All patterns, in the order of their numbers."""
         return list(self._patterns)
 
 
 class _Literals(Protocol):
-    """Literals for one place, each with the number of the first pattern that it anchors."""
+    """Anchors of one place, each with the number of the first pattern that it anchors."""
 
     def get(self, literal: str) -> int | None: ...
 
     def add(self, literal: str, number: int) -> None: ...
 
     def within(self, text: str) -> Iterable[int]:
-        """The numbers of the literals that stand in their place in a text, each once."""
+        """The numbers of the literals that a text has in this place, each once."""
         ...
 
 
@@ -246,7 +265,7 @@ class _Wholes:
 
 
 class _Affixes:
-    """Literals at one end of a text, looked up by each length that some of them have."""
+    """Literals at the start or at the end of a text, looked up by each length that some have."""
 
     def __init__(self, *, at_end: bool) -> None:
         self._at_end = at_end
@@ -274,20 +293,21 @@ class _Affixes:
 
 @dataclass(frozen=True, slots=True)
 class SubstringPart:
-    """Literals that are found by one automaton."""
+    """An automaton and the literals that it finds."""
 
     literals: list[str]
     automaton: Any
 
 
 class Substrings:
-    """Literals anywhere in a text.
+    """Literals anywhere in a text, in automata that are merged as they grow.
 
-    A literal goes into a new automaton only as often as the number of literals grows by some
-    factor, as the entries of the index do; see index.py.
+    A literal is put into another automaton only when the number of literals has grown by a factor.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, recent_max: int = RECENT_MAX, merge_ratio: int = MERGE_RATIO) -> None:
+        self._recent_max = recent_max
+        self._merge_ratio = merge_ratio
         self.parts: list[SubstringPart] = []  # the largest first
         self._recent: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -296,16 +316,16 @@ class Substrings:
         return self._numbers.get(literal)
 
     def add(self, literal: str, number: int) -> None:
-        """Take in a literal that is not empty; an automaton would ignore an empty one."""
+        """Add a literal that is not empty; an automaton would ignore an empty one."""
         self._numbers[literal] = number
         self._recent.append(literal)
 
-    def settle(self) -> None:
-        """Put the recent literals into an automaton if they are many."""
-        if len(self._recent) <= RECENT_MAX:
+    def flush(self) -> None:
+        """Build an automaton of the recent literals if they are many."""
+        if len(self._recent) <= self._recent_max:
             return
         literals, self._recent = self._recent, []
-        while self.parts and len(literals) * MERGE_RATIO >= len(self.parts[-1].literals):
+        while self.parts and len(literals) * self._merge_ratio >= len(self.parts[-1].literals):
             literals += self.parts.pop().literals
         automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
         for literal in literals:
@@ -314,7 +334,7 @@ class Substrings:
         self.parts.append(SubstringPart(literals, automaton))
 
     def within(self, text: str) -> set[int]:
-        # the state of a search is in its iterator, so that threads can share an automaton
+        # The state of a search is in its iterator, so threads can share an automaton.
         found = {self._numbers[literal] for literal in self._recent if literal in text}
         for part in self.parts:
             found.update([number for _, number in part.automaton.iter(text)])

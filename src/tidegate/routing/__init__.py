@@ -1,1 +1,1 @@
-"""Brokers as state machines: what each does with a message, and to whom it sends what."""
+"""Brokers as pure state machines: messages come in and go out, without I/O and without a clock."""

@@ -1,37 +1,48 @@
-"""What a broker holds for others and sends on: filters, or advertisements (Siena, 4.2).
+"""Forwarding: the filters or advertisements a broker holds, and to which neighbours it sends them.
 
-Rules. (1) Something is sent to a neighbour down the spanning trees of those who asked for it, less
-those neighbours to which something that covers it is sent: with `wanted` for the first part,
+Rules (Siena, 4.2).
 
-    forwards(f) = wanted(f) - union of forwards(g) over all g that cover f.
+(1) A filter is sent down the spanning trees of those who asked for it, except to neighbours to
+    which a filter that covers it is sent. With `destinations` for the first part,
 
-(2) What a neighbour holds from this broker is exactly what was sent and not taken back. (3) All
-that changes for a neighbour because of one message goes to it in one message.
+        forwards(f) = destinations(f) - union of forwards(g) over all g that cover f.
 
-Theory of operation. A node of the poset has in `subscribers` who asked for it and in `forwards`
-where it was sent. A change marks nodes; `settle` computes rule (1) for them and, where that changes
-what reaches the nodes below, for those too, and gives what to send. Adding, removing, a new
-neighbour, one that left and another shape of the trees all come down to marking nodes. So what was
-hidden by something that goes is sent in the same message in which that is taken back.
+(2) What a neighbour holds from this broker is exactly what was sent to it and not removed since.
+(3) All that changes for a neighbour because of one message goes to it in one message.
 
-Somebody who asks for something else in its place keeps the node, if it shares it with nobody
-("Parametric Subscriptions", figure 6: UPDATE). What takes the place of something at a neighbour
-keeps its name there if both have the same structure, and is sent as an update (PROPAGATE).
+Theory of operation. A node of the poset has its askers in `subscribers` and its destinations after
+rule (1) in `forwards`. A change marks nodes; `settle` then computes rule (1) for the marked nodes
+and, where that changes what reaches the nodes below, for those too, and returns what to send. New
+and removed filters, new and lost neighbours and other spanning trees all come down to marking
+nodes. So a filter that was hidden by a wider one is sent in the very message that removes the
+wider one, and no event falls between the two.
 
-A label is a neighbour and a tree. Where every source has a tree of its own, what covers something
-hides it only on the same tree: on another one it may not get to all the same brokers.
+An asker that replaces its filter keeps the node, if no one else asks for it ("Parametric
+Subscriptions", figure 6: UPDATE). At a neighbour, a filter that takes the place of one with the
+same structure keeps its key and is sent as an update of cells (PROPAGATE; see `outbox`).
+
+A destination is a neighbour and a spanning tree. Where every broker has a tree of its own, a filter
+hides a narrower one only on the same tree: on another tree it may not reach the same brokers.
+
+Nothing here depends on hashes: nodes and destinations are kept in dictionaries as ordered sets, so
+the same requests lead to the same messages, in the same order, in every run.
+
+What was tried and dropped: to let the neighbour remove whatever an unsubscription covers, as a
+broker does for its clients. The narrow filters that come to light had to be sent after it, and
+events in between were lost.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from tidegate.matching.poset.coverage import Coverage
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
-from tidegate.routing.messages import Client, Key, Peer
+from tidegate.routing.askers import Asker, LocalAsker, NamedAsker, NeighbourAsker
+from tidegate.routing.messages import Key, Peer
 from tidegate.routing.outbox import (
     Destination,
     DestinationChange,
@@ -43,224 +54,217 @@ from tidegate.routing.outbox import (
 
 T = TypeVar("T")
 
-
-class NeighbourAsker(NamedTuple):
-    """A neighbour as the one who asked, and by which name."""
-
-    peer: Peer
-    key: Key
-
-
-class MonitorAsker(NamedTuple):
-    """A monitor of this broker that asks for events like a client."""
-
-    number: int
-
-
-class NamedAsker(NamedTuple):
-    """A subscription that a client has given a name, to change it later."""
-
-    client: Client
-    name: str
-
-
-Local = Client | MonitorAsker | NamedAsker
-Asker = Local | NeighbourAsker
-
-
-Wanted = Callable[[PosetNode[T]], Iterable[Destination]]
-"""Where something should be sent, were nothing covering it."""
+DestinationsOf = Callable[[PosetNode[T]], Iterable[Destination]]
+"""The destinations of a node if nothing covered it: the first part of rule (1)."""
 
 _NOWHERE: frozenset[Destination] = frozenset()
 
 
 class NodeListener(Protocol[T]):
-    """Is told which nodes there are."""
+    """Is called for every change of the nodes of a table; a matcher of events is one."""
 
     def add(self, node: PosetNode[T]) -> None:
-        """Take a node in."""
+        """Called after a node was added."""
         ...
 
     def remove(self, node: PosetNode[T]) -> None:
-        """Forget a node."""
+        """Called after a node was removed."""
         ...
 
     def change(self, node: PosetNode[T]) -> None:
-        """Take note that a node has another item."""
+        """Called after the item of a node was replaced."""
         ...
 
 
 class Forwarding(Generic[T]):
-    """Filters or advertisements, who asked for them, and where they were sent."""
+    """A table of filters or advertisements: who asked for each, and where it is sent.
+
+    Filters and advertisements are called items here. Methods about clients take any local asker.
+    """
 
     def __init__(
         self,
         order: Coverage[T],
-        wanted: Wanted[T],
-        packing: Callable[[], WireForm[T]] = OneFilterEach,
+        destinations: DestinationsOf[T],
+        wire_form: Callable[[], WireForm[T]] = OneFilterEach,
         *,
         structure: Callable[[T], Hashable] = id,
         by_item: bool = True,
     ) -> None:
+        """``structure`` says which items differ in cells only; by default none do.
+
+        ``by_item`` says whether the destinations of a node depend on its item too, and not only on
+        its askers.
+        """
         self.poset: Poset[T] = Poset(order)
         self.listener: NodeListener[T] | None = None
         self._covers = order.covers
-        self.wanted = wanted
+        self.destinations = destinations
         self._by_item = by_item
-        """Whether it depends on what something is where it is wanted, not only on who asks."""
-        self._of_client: dict[Local, dict[PosetNode[T], T]] = {}
-        """The nodes of what a client asks for, and how it has said it."""
-        self._of_peer: dict[Peer, dict[Key, tuple[PosetNode[T], T]]] = {}
-        """The node of what a neighbour asks for, and how it has said it."""
+        # Equal items share a node, whose item is that of the first asker. What each asker wrote is
+        # kept beside it, because the cells of a neighbour's update count in the neighbour's row.
+        self._by_client: dict[LocalAsker, dict[PosetNode[T], T]] = {}
+        """The nodes of each client, with the item as the client wrote it."""
+        self._by_peer: dict[Peer, dict[Key, tuple[PosetNode[T], T]]] = {}
+        """The node of each key of a neighbour, with the item as the neighbour sent it."""
         self._reach: dict[PosetNode[T], frozenset[Destination]] = {}
-        """Where a node or one that covers it was sent."""
+        """The destinations to which a node, or a node that covers it, is sent."""
+        # What has happened since the last `settle`:
         self._marked: dict[PosetNode[T], None] = {}
-        self._gone: list[PosetNode[T]] = []
-        self._altered: dict[PosetNode[T], None] = {}
-        """The nodes that have another item since things were settled."""
-        self._outbox = Outbox(packing, structure)
+        """Nodes for which rule (1) must be computed again."""
+        self._removed: list[PosetNode[T]] = []
+        """Nodes that are no longer in the poset; their `forwards` say who still holds them."""
+        self._updated: dict[PosetNode[T], None] = {}
+        """Nodes whose item was replaced."""
+        self._outbox = Outbox(wire_form, structure)
 
     # -- clients ------------------------------------------------------------------------------
 
-    def held(self, client: Local) -> list[PosetNode[T]]:
-        """What a client has asked for."""
-        return list(self._of_client.get(client, ()))
+    def nodes_of(self, client: LocalAsker) -> list[PosetNode[T]]:
+        """The nodes of the items that a client has asked for."""
+        return list(self._by_client.get(client, ()))
 
-    def asked(self, client: Local) -> list[T]:
-        """What a client has asked for, as it has said it."""
-        return list(self._of_client.get(client, {}).values())
+    def items_of(self, client: LocalAsker) -> list[T]:
+        """The items that a client has asked for, as it wrote them."""
+        return list(self._by_client.get(client, {}).values())
 
-    def ask(self, client: Local, item: T) -> bool:
-        """Enter what a client asks for, in place of all it covers; False if it has it already."""
+    def ask(self, client: LocalAsker, item: T) -> bool:
+        """Add an item of a client, in place of all its items that this one covers.
+
+        Returns False, and changes nothing, if an item of the client covers this one.
+        """
         covers = self._covers
-        if any(covers(each, item) for each in self.asked(client)):
+        if any(covers(each, item) for each in self.items_of(client)):
             return False
         self.cancel(client, item)
-        self._hold(client, self._enter(client, item), item)
+        self._remember(client, self._add_asker(client, item), item)
         return True
 
-    def claim(self, claim: NamedAsker, item: T) -> None:
-        """Enter what a client asks for by a name, in place of what that was before.
+    def set_named(self, asker: NamedAsker, item: T) -> None:
+        """Add the item of a named subscription, or replace the one it had.
 
-        It is nobody else's business: nothing of the client replaces it, and it replaces nothing.
+        Unlike with `ask`, other items of the client are not touched, whatever covers what: each
+        name is updated and cancelled by itself.
         """
-        held = self._of_client.pop(claim, None)
+        held = self._by_client.pop(asker, None)
         if held is None:
-            self._hold(claim, self._enter(claim, item), item)
+            self._remember(asker, self._add_asker(asker, item), item)
         else:
-            self._hold(claim, self._shift(claim, next(iter(held)), item), item)
+            self._remember(asker, self._replace(asker, next(iter(held)), item), item)
 
-    def release(self, claim: NamedAsker) -> None:
-        """Cancel what a client has asked for by a name."""
-        for node in self.held(claim):
-            self._release(claim, node)
+    def cancel_named(self, asker: NamedAsker) -> None:
+        """Remove the item of a named subscription, if it has one."""
+        for node in self.nodes_of(asker):
+            self._cancel(asker, node)
 
-    def _hold(self, client: Local, node: PosetNode[T], item: T) -> None:
-        self._of_client.setdefault(client, {})[node] = item
+    def _remember(self, client: LocalAsker, node: PosetNode[T], item: T) -> None:
+        self._by_client.setdefault(client, {})[node] = item
 
-    def cancel(self, client: Local, item: T) -> int:
-        """Cancel all that a client has asked for and an item covers; gives how many those are."""
-        held = self._of_client.get(client, {})
-        covered = [node for node, said in held.items() if self._covers(item, said)]
+    def cancel(self, client: LocalAsker, item: T) -> int:
+        """Remove all items of a client that ``item`` covers; returns their number."""
+        held = self._by_client.get(client, {})
+        covered = [node for node, written in held.items() if self._covers(item, written)]
         for node in covered:
-            self._release(client, node)
+            self._cancel(client, node)
         return len(covered)
 
-    def _release(self, client: Local, node: PosetNode[T]) -> None:
-        held = self._of_client[client]
+    def _cancel(self, client: LocalAsker, node: PosetNode[T]) -> None:
+        held = self._by_client[client]
         del held[node]
         if not held:
-            del self._of_client[client]
-        self._let_go(client, node)
+            del self._by_client[client]
+        self._remove_asker(client, node)
 
     # -- neighbours ---------------------------------------------------------------------------
 
     def put(self, peer: Peer, key: Key, item: T) -> None:
-        """Enter what a neighbour asks for, in place of what it asked for by the same name."""
-        held = self._of_peer.setdefault(peer, {})
+        """Add an item that a neighbour has sent, or replace the one it sent under the same key."""
+        held = self._by_peer.setdefault(peer, {})
         if key in held:
-            node = self._shift(NeighbourAsker(peer, key), held[key][0], item)
+            node = self._replace(NeighbourAsker(peer, key), held[key][0], item)
         else:
-            node = self._enter(NeighbourAsker(peer, key), item)
+            node = self._add_asker(NeighbourAsker(peer, key), item)
         held[key] = node, item
 
-    def take_back(self, peer: Peer, keys: Iterable[Key]) -> None:
-        """Remove what a neighbour no longer asks for; what it did not ask for is not there."""
-        held = self._of_peer.get(peer, {})
+    def remove(self, peer: Peer, keys: Iterable[Key]) -> None:
+        """Remove items that a neighbour has sent, by their keys; unknown keys are ignored."""
+        held = self._by_peer.get(peer, {})
         for key in keys:
-            found = held.pop(key, None)
-            if found is not None:
-                self._let_go(NeighbourAsker(peer, key), found[0])
+            entry = held.pop(key, None)
+            if entry is not None:
+                self._remove_asker(NeighbourAsker(peer, key), entry[0])
 
-    def holds(self, peer: Peer, key: Key) -> bool:
-        """Whether a neighbour has asked for something by this name."""
-        return key in self._of_peer.get(peer, ())
+    def has_key(self, peer: Peer, key: Key) -> bool:
+        """Whether a neighbour has sent an item under this key."""
+        return key in self._by_peer.get(peer, ())
 
-    def held_by(self, peer: Peer) -> list[PosetNode[T]]:
-        """What a neighbour has asked for."""
-        return [node for node, _ in self._of_peer.get(peer, {}).values()]
+    def nodes_of_peer(self, peer: Peer) -> list[PosetNode[T]]:
+        """The nodes of the items that a neighbour has sent."""
+        return [node for node, _ in self._by_peer.get(peer, {}).values()]
 
-    def item(self, peer: Peer, key: Key) -> T:
-        """What a neighbour has asked for by this name."""
-        return self._of_peer[peer][key][1]
+    def item_of_peer(self, peer: Peer, key: Key) -> T:
+        """The item that a neighbour has sent under this key, as it sent it."""
+        return self._by_peer[peer][key][1]
 
     def forget(self, peer: Peer) -> None:
-        """Remove all that a neighbour has asked for, and that it was sent anything."""
-        self.take_back(peer, list(self._of_peer.get(peer, ())))
-        self._of_peer.pop(peer, None)
-        for node in [*self.poset, *self._gone]:
-            for label in [each for each in node.forwards if _label(each).peer == peer]:
-                node.forwards.discard(label)
+        """Remove all items of a neighbour, and the record of what was sent to it.
+
+        If it becomes a neighbour again, both ends begin with nothing (rule 2).
+        """
+        self.remove(peer, list(self._by_peer.get(peer, ())))
+        self._by_peer.pop(peer, None)
+        for node in [*self.poset, *self._removed]:
+            for destination in [each for each in node.forwards if _destination(each).peer == peer]:
+                node.forwards.discard(destination)
         self._outbox.forget(peer)
         self.mark_all()
 
     # -- what to send -------------------------------------------------------------------------
 
     def mark(self, node: PosetNode[T]) -> None:
-        """See where a node is to be sent when things settle."""
+        """Compute the destinations of a node again, at the next `settle`."""
         self._marked[node] = None
 
     def mark_all(self) -> None:
-        """See where everything is to be sent when things settle."""
+        """Compute the destinations of all nodes again, at the next `settle`."""
         self._marked.update(dict.fromkeys(self.poset))
 
     def settle(self) -> dict[Peer, NeighbourDelta[T]]:
-        """Bring what was sent up to date; gives what to send to each neighbour."""
-        if not self._marked and not self._gone and not self._altered:
+        """Apply rule (1) after some changes; returns what to send to each neighbour."""
+        if not self._marked and not self._removed and not self._updated:
             return {}
         changes: dict[Destination, DestinationChange[T]] = {}
-        looked_at = self._settle_nodes()
-        for node, before in looked_at.items():
-            here = node in self.poset
-            now = [_label(each) for each in node.forwards] if here else []
-            for label in before:
-                if label not in now:
-                    changes.setdefault(label, DestinationChange()).gone.append(node)
-            for label in now:
-                if label not in before:
-                    changes.setdefault(label, DestinationChange()).new.append(node)
-                elif node in self._altered:
-                    changes.setdefault(label, DestinationChange()).altered.append(node)
-        for node in self._altered:
-            if node not in looked_at:
+        settled = self._settle_nodes()
+        for node, before in settled.items():
+            now = [_destination(each) for each in node.forwards] if node in self.poset else []
+            for destination in before:
+                if destination not in now:
+                    changes.setdefault(destination, DestinationChange()).removed.append(node)
+            for destination in now:
+                if destination not in before:
+                    changes.setdefault(destination, DestinationChange()).added.append(node)
+                elif node in self._updated:
+                    changes.setdefault(destination, DestinationChange()).updated.append(node)
+        for node in self._updated:
+            if node not in settled:  # its destinations stay as they were
                 for each in node.forwards:
-                    changes.setdefault(_label(each), DestinationChange()).altered.append(node)
-        self._altered.clear()
+                    changes.setdefault(_destination(each), DestinationChange()).updated.append(node)
+        self._updated.clear()
         return self._outbox.change(changes)
 
     def sent(self, peer: Peer) -> Mapping[Key, T]:
-        """What a neighbour was sent and has, by name."""
+        """The items that a neighbour holds from this broker (rule 2), by key."""
         return self._outbox.sent(peer)
 
     def _settle_nodes(self) -> dict[PosetNode[T], list[Destination]]:
-        """Compute where the marked nodes, and those below that it matters for, are to be sent.
+        """Compute rule (1) for the marked nodes, and for nodes below them that are affected.
 
-        Gives where each that was looked at had been sent before.
+        Returns the destinations that each of these nodes, and each removed node, had before.
         """
         before: dict[PosetNode[T], list[Destination]] = {
-            node: [_label(each) for each in node.forwards] for node in self._gone
+            node: [_destination(each) for each in node.forwards] for node in self._removed
         }
-        self._gone.clear()
+        self._removed.clear()
         waiting, self._marked = deque(self._marked), {}
         queued = set(waiting)
         while waiting:
@@ -269,12 +273,13 @@ class Forwarding(Generic[T]):
                 continue
             parents = node.parents
             if any(each in queued for each in parents):
-                waiting.append(node)  # after its parents
+                waiting.append(node)  # what its parents reach is not known yet
                 continue
             queued.discard(node)
+            # The parents' reach has that of all nodes above them: no need to go further up.
             hidden = _NOWHERE.union(*(self._reach.get(each, _NOWHERE) for each in parents))
-            forwards = [each for each in self.wanted(node) if each not in hidden]
-            before.setdefault(node, [_label(each) for each in node.forwards])
+            forwards = [each for each in self.destinations(node) if each not in hidden]
+            before.setdefault(node, [_destination(each) for each in node.forwards])
             node.forwards.clear()
             node.forwards |= dict.fromkeys(forwards).keys()
             reach = hidden.union(forwards)
@@ -286,8 +291,8 @@ class Forwarding(Generic[T]):
                         waiting.append(child)
         return before
 
-    def _enter(self, asker: Asker, item: T) -> PosetNode[T]:
-        """Have somebody ask for something."""
+    def _add_asker(self, asker: Asker, item: T) -> PosetNode[T]:
+        """Add an asker to the node of an item, which may be new; returns the node."""
         node = self.poset.insert(item)
         if self.listener is not None and not node.subscribers:
             self.listener.add(node)
@@ -295,47 +300,50 @@ class Forwarding(Generic[T]):
         self.mark(node)
         return node
 
-    def _shift(self, asker: Asker, node: PosetNode[T], item: T) -> PosetNode[T]:
-        """Have somebody ask for something else than before; gives the node of that."""
-        if len(node.subscribers) > 1:
-            self._let_go(asker, node)
-            return self._enter(asker, item)
-        shifts, children = node.shifts, node.children
+    def _replace(self, asker: Asker, node: PosetNode[T], item: T) -> PosetNode[T]:
+        """Replace the item of an asker; returns the node of the new item."""
+        if len(node.subscribers) > 1:  # the others still want the old item
+            self._remove_asker(asker, node)
+            return self._add_asker(asker, item)
+        edge_changes, children = node.edge_changes, node.children
         placed = self.poset.rebind(node, item)
-        if placed is not node:
-            self._drop(node, children)
+        if placed is not node:  # another node has an equal item
+            self._node_removed(node, children)
             placed.subscribers.add(asker)
             self.mark(placed)
             return placed
-        self._altered[node] = None
-        if node.shifts != shifts:
+        self._updated[node] = None
+        if node.edge_changes != edge_changes:
+            # It hides other nodes than before: the former children may come to light.
             self._marked.update(dict.fromkeys([node, *children, *node.children]))
         elif self._by_item:
             self.mark(node)
+        # Else it keeps askers, parents and children, hence by rule (1) its destinations: most
+        # updates of parameters end here, at a cost that does not grow with the table.
         if self.listener is not None:
             self.listener.change(node)
         return node
 
-    def _let_go(self, asker: Asker, node: PosetNode[T]) -> None:
-        """Have somebody no longer ask for something."""
+    def _remove_asker(self, asker: Asker, node: PosetNode[T]) -> None:
+        """Remove an asker from a node, and the node with its last asker."""
         node.subscribers.discard(asker)
         if node.subscribers:
             self.mark(node)
             return
         children = node.children
         self.poset.remove(node)
-        self._drop(node, children)
+        self._node_removed(node, children)
 
-    def _drop(self, node: PosetNode[T], children: list[PosetNode[T]]) -> None:
-        """Forget a node that is no longer in the poset, and see to what was below it."""
+    def _node_removed(self, node: PosetNode[T], children: list[PosetNode[T]]) -> None:
+        """Note that a node is no longer in the poset, and that its children may come to light."""
         if self.listener is not None:
             self.listener.remove(node)
         self._marked.update(dict.fromkeys(children))
         self._marked.pop(node, None)
         self._reach.pop(node, None)
-        self._gone.append(node)
+        self._removed.append(node)
 
 
-def _label(each: Hashable) -> Destination:
+def _destination(each: Hashable) -> Destination:
     assert isinstance(each, Destination)
     return each

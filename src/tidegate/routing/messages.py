@@ -1,10 +1,17 @@
-"""What brokers and clients say to each other; each message is a small value.
+"""The messages between clients and brokers, and between brokers; each is a small frozen value.
 
-A client speaks for its identity: it publishes, subscribes and advertises (Siena, 3), and changes
-what it has given a name (`Update`, "Parametric Subscriptions", 4.3). Brokers tell each other what
-they want and what they can give (`Interests`, `Offers`), pass events on (`Notify`), and join and
-leave (`Connect`, `Disconnect`). A request that cannot be met is `Refused`, and nothing
-has changed.
+    client -> own broker    Publish, Subscribe, Unsubscribe, Advertise, Unadvertise   (Siena, 3)
+                            Update, Cancel            ("Parametric Subscriptions", figures 5 and 6)
+                            Suspend, Resume, Depart
+    broker -> own client    Deliver, DeliverSequence, InForce, Missed, Refused
+    broker -> neighbour     FilterDelta, AdvertisementDelta    what the neighbour's tables must hold
+                            Notify                             an event on its way
+                            Delegate, Undelegate, NotifyChain  parts of patterns (Siena, 4.2.4)
+                            Connect, Accept, Disconnect, Announce, Refused     links of the overlay
+                            Probe, Echo                        waves (see `waves`)
+                            Seek, SeekReply, Release, HandOver a client that moves (see `moves`)
+
+A broker that cannot accept a message answers with `Refused`, and its state has not changed.
 """
 
 from __future__ import annotations
@@ -26,13 +33,13 @@ from tidegate.routing.overlay.graph import Announcement
 
 
 class Client(NamedTuple):
-    """The identity of a client; where it can be reached is the runtime's business."""
+    """The identity of a client; only the runtime knows the address at which it can be reached."""
 
     identity: str
 
 
 Peer = str
-"""A broker, by its name."""
+"""The name of a broker, as the address of a neighbour."""
 Address = Client | Peer
 
 
@@ -41,9 +48,9 @@ Address = Client | Peer
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Have all events that match, from now on; or all sequences of events, for a pattern.
+    """A client asks its broker for all events that match a filter, or sequences for a pattern.
 
-    With a name it can be changed later, and its filter may have parameters and move.
+    A subscription with a name can be updated later; its filter may have parameters and evolve.
     """
 
     wanted: Filter | Pattern | str
@@ -51,17 +58,19 @@ class Subscribe:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     evolve: Evolve | None = None
     version: int = 0
-    """What deliveries are to name; each change has a higher one."""
+    """The version that deliveries name; each update must have a higher one."""
     origin_us: int | None = None
-    """When `t` begins to count; None for when the broker gets this."""
+    """The time at which `t` is 0; None for the time at which the broker handles this request."""
     confirm: bool = False
-    """Whether the client is to be told when this is in force everywhere."""
+    """Whether the broker sends `InForce` once all brokers have the subscription."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Change a subscription that has a name, as one: parameters (None takes a value away), or the
-    whole filter, for which parameters that are not named keep their values."""
+    """A client changes a named subscription at its broker, in one step.
+
+    Parameters that are not named keep their values, also with a new filter; None unsets one.
+    """
 
     name: str
     version: int
@@ -72,81 +81,83 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Cancel a subscription that has a name."""
+    """A client ends a named subscription at its broker."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """Cancel all subscriptions of this client that are covered."""
+    """A client ends, at its broker, all its subscriptions that a filter or pattern covers."""
 
     wanted: Filter | Pattern | str
 
 
 @dataclass(frozen=True, slots=True)
 class Advertise:
-    """Say which events will be published."""
+    """A client tells its broker which events it will publish."""
 
-    offered: Advertisement | str
+    advertisement: Advertisement | str
 
 
 @dataclass(frozen=True, slots=True)
 class Unadvertise:
-    """Cancel all advertisements of this client that are covered."""
+    """A client ends, at its broker, all its advertisements that an advertisement covers."""
 
-    offered: Advertisement | str
+    advertisement: Advertisement | str
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Give an event to all who want it."""
+    """A client gives its broker an event, which goes to every client that has subscribed to it."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """Keep what comes for this client until it resumes."""
+    """A client asks its broker to keep its deliveries until it resumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Go on, here; and fetch what another broker has kept, if the client was there before."""
+    """A client resumes; at another broker than before, that one fetches what its home has kept."""
 
     home: Peer | None = None
+    """The broker at which the client was before; None for the broker that gets this request."""
     moves: int = 0
-    """How often the client has moved, this one included; who counts may go back and forth at will,
-    and who does not must have arrived before it comes back."""
+    """How often the client has moved, this move included. A client that counts its moves may go
+    back and forth at will; one that leaves this 0 must have arrived before it comes back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Depart:
-    """Leave for good: cancel all subscriptions and advertisements of this client."""
+    """A client leaves for good; its broker cancels all its subscriptions and advertisements."""
 
 
 # -- to clients ---------------------------------------------------------------------------------
 
 
 class NamedSubscription(NamedTuple):
-    """A subscription that has a name, its id, as it stands."""
+    """A version of a named subscription; the id of the subscription is the name."""
 
     subscription: Subscription
     version: int
 
 
 class Stamp(NamedTuple):
-    """Tells an event from all others; those of one broker are in the order of publication."""
+    """Identifies a publication; stamps of one broker are in the order of publication."""
 
     broker: Peer
-    begun: int
-    """When the broker began, in microseconds: after a restart it counts anew."""
+    begun_us: int
+    """When the broker was started. After a restart numbers begin at 1 again, so stamps are
+    compared by this first."""
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """An event on its way, and who published it."""
+    """An event as the broker of its publisher has stamped it, with the publisher's identity."""
 
     event: Event
     stamp: Stamp
@@ -154,7 +165,7 @@ class Publication:
 
 
 class MatchedVersion(NamedTuple):
-    """A subscription that has a name, and which version of it an event matches."""
+    """A named subscription and the version of it that an event matches."""
 
     name: str
     version: int
@@ -162,18 +173,22 @@ class MatchedVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """An event for a client, which has a subscription that it matches."""
+    """A broker gives its client an event that matches at least one of the client's subscriptions.
+
+    The event is sent once, however many subscriptions of the client it matches.
+    """
 
     publication: Publication
     matches: tuple[MatchedVersion, ...] = ()
-    """Its subscriptions with a name that the event matches."""
+    """The client's named subscriptions that the event matches."""
     unnamed: bool = True
-    """Whether it has a subscription without a name that the event matches."""
+    """Whether the event matches a subscription of the client that has no name."""
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """All brokers go by this version of a subscription, or by a later one."""
+    """A broker tells its client that all brokers have this version of a subscription, or a later
+    one: events published from now on are matched by it wherever they are published."""
 
     name: str
     version: int
@@ -181,7 +196,7 @@ class InForce:
 
 @dataclass(frozen=True, slots=True)
 class DeliverSequence:
-    """Events that together match a pattern to which a client has subscribed."""
+    """A broker gives its client events that together match a pattern it has subscribed to."""
 
     pattern: Pattern
     publications: tuple[Publication, ...]
@@ -189,14 +204,14 @@ class DeliverSequence:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """So many deliveries could not be kept while a client was suspended."""
+    """A broker tells its client how many deliveries it dropped while the client was suspended."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that cannot be met, and why."""
+    """A broker answers a message that it cannot accept, and which has not changed its state."""
 
     request: Message
     reason: str
@@ -206,62 +221,73 @@ class Refused:
 
 
 class Key(NamedTuple):
-    """What a broker calls something that it has sent to a neighbour, and for which tree."""
+    """Identifies a filter or advertisement on one link, for as long as its sender has not removed
+    it. Together with the index of a cell it is a variable that both ends of the link share (the
+    broker variables of "Parametric Subscriptions", 4.3)."""
 
     number: int
     tree: Peer | None
-    """The broker at the root of the spanning tree that it follows; None where there is one tree."""
+    """The root of the spanning tree along which it spreads; None where there is only one tree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Interests:
-    """What a broker wants from now on, and no longer wants, from a neighbour; takes hold at once,
-    so that nothing is missed when something wide is replaced by something narrow."""
+class FilterDelta:
+    """A broker changes the filters that a neighbour holds for it.
 
-    wanted: tuple[tuple[Key, WantedFilter], ...] = ()
-    unwanted: tuple[Key, ...] = ()
-    altered: tuple[tuple[Key, tuple[Cell, ...]], ...] = ()
-    """What was sent before, and is the same but for some values."""
+    The neighbour applies the whole message before it handles the next one. So when a narrow filter
+    replaces a wide one, or one version the one before, no event falls between the two.
+    """
+
+    added: tuple[tuple[Key, WantedFilter], ...] = ()
+    """New filters, and filters that replace one of another structure under its key."""
+    removed: tuple[Key, ...] = ()
+    updated: tuple[tuple[Key, tuple[Cell, ...]], ...] = ()
+    """Cells that have another value, of filters whose structure stays as it was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
-    """What publishers behind a broker may publish from now on, and no longer publish."""
+class AdvertisementDelta:
+    """A broker changes the advertisements that a neighbour holds for it.
 
-    offered: tuple[tuple[Key, Advertisement], ...] = ()
-    withdrawn: tuple[Key, ...] = ()
+    They say which events may come to the neighbour over this link.
+    """
+
+    added: tuple[tuple[Key, Advertisement], ...] = ()
+    removed: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """An event on its way along a tree."""
+    """A broker passes an event on to a neighbour, along a spanning tree."""
 
     publication: Publication
     tree: Peer | None = None
-    destinations: frozenset[Peer] | None = None
-    """The brokers it is for, where the first one has found that out (match-first)."""
+    """The broker at which the event entered the domain; None where there is only one tree."""
+    targets: frozenset[Peer] | None = None
+    """The brokers the event must reach, if the first broker has determined them (match-first)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delegate:
-    """Find all chains of events for a pattern (see `chains`)."""
+    """A broker asks a neighbour to find all chains of events for a pattern (see `chains`)."""
 
     number: int
+    """Identifies the pattern in `NotifyChain` and `Undelegate`; chosen by the sender."""
     pattern: Pattern
     levels: int
-    """How often the receiver may delegate parts of it, in a row."""
+    """How many times in a row the pattern may still be delegated, from the receiver on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undelegate:
-    """Find them no longer."""
+    """A broker tells a neighbour that it no longer needs the chains of a delegated pattern."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class NotifyChain:
-    """Events that satisfy the steps of a pattern that was delegated."""
+    """A broker answers a neighbour's `Delegate` with one chain: an event for each step."""
 
     number: int
     publications: tuple[Publication, ...]
@@ -269,18 +295,18 @@ class NotifyChain:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Ask to be a neighbour in a domain."""
+    """A broker asks another one to become its neighbour in a domain."""
 
     domain: str
     cost_us: int
     master: bool = False
-    """Whether the broker that is asked becomes the master of the one that asks."""
+    """Whether the receiver becomes the master of the sender (hierarchical domains only)."""
     announcements: tuple[Announcement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """The answer to `Connect`: yes."""
+    """A broker accepts a `Connect`; from now on the two are neighbours."""
 
     domain: str
     cost_us: int
@@ -289,19 +315,20 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """The sender is no longer a neighbour."""
+    """A broker tells its neighbour that it gives up their link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """What is new of the links of a domain."""
+    """A broker tells a neighbour what it has newly learned of the links of their domain."""
 
     announcements: tuple[Announcement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Asks all brokers down a tree to answer when they have done all that came before."""
+    """A wave goes out: the neighbour passes the probe on down the tree, and answers with `Echo`
+    once all brokers further down have handled whatever came before the probe."""
 
     origin: Peer
     number: int
@@ -310,7 +337,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """All brokers down the tree from here have done what came before a probe."""
+    """A wave comes back: all brokers from the sender on down the tree have handled the probe."""
 
     origin: Peer
     number: int
@@ -318,7 +345,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Seek:
-    """Asks all brokers down a tree for a client that resumes at the origin."""
+    """The new broker of a client (``origin``) looks for the old one (``home``), down its tree."""
 
     origin: Peer
     number: int
@@ -326,24 +353,25 @@ class Seek:
     home: Peer
     tree: Peer | None = None
     moves: int = 0
-    """How often the client has moved."""
+    """How often the client has moved, as counted in `Resume`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeekReply:
-    """Whether a client was at this broker or further down, and what it had asked for."""
+    """A neighbour answers `Seek`: whether the old broker was found at it or further down the tree,
+    and what the client has subscribed to and advertised there."""
 
     origin: Peer
     number: int
-    is_here: bool
-    wanted: tuple[Filter | Pattern, ...] = ()
-    offered: tuple[Advertisement, ...] = ()
+    is_found: bool
+    subscriptions: tuple[Filter | Pattern, ...] = ()
+    advertisements: tuple[Advertisement, ...] = ()
     named: tuple[NamedSubscription, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is published from now on comes to the new broker of a client."""
+    """The new broker tells the old one that it gets all events published from now on."""
 
     origin: Peer
     number: int
@@ -351,15 +379,16 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """What was kept for a client at its old broker."""
+    """The old broker gives the new one the deliveries it has kept, and forgets the client."""
 
     origin: Peer
     number: int
     kept: tuple[Deliver | DeliverSequence, ...]
     missed: int = 0
-    """How many deliveries could not be kept."""
+    """How many deliveries the old broker has dropped because it kept too many."""
     seen: tuple[Stamp, ...] = ()
-    """The last event of each broker that has come there: the client had what is not in ``kept``."""
+    """The last event of each broker that has come to the old broker: the client has received
+    those up to here that are not in ``kept``."""
 
 
 ClientRequest = (
@@ -367,9 +396,9 @@ ClientRequest = (
     | Suspend | Resume | Depart
 )  # fmt: skip
 PeerMessage = (
-    Interests | Offers | Notify | Connect | Accept | Disconnect | Announce
+    FilterDelta | AdvertisementDelta | Notify | Connect | Accept | Disconnect | Announce
     | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | SeekReply | Release | HandOver
 )  # fmt: skip
 Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | InForce | Missed | Refused
 Outgoing = list[tuple[Address, Message]]
-"""Who gets what, in this order."""
+"""Receivers and messages, in the order in which they must be sent."""

@@ -1,9 +1,18 @@
-"""What was sent to which place, under which name, and what is to be sent when that changes.
+"""The outbox: what each neighbour was sent, under which key, and what to send when that changes.
 
-Rules. (1) A neighbour knows what it was sent by a name, and no two things have had one name at the
-same time. (2) What takes the place of something of the same structure takes its name too, and is
-sent as an update ("Parametric Subscriptions", figure 6, PROPAGATE); other structures are sent as a
-whole. (3) What did not change is not sent.
+Rules.
+
+(1) The outbox holds for each neighbour exactly what the neighbour holds from this broker: links
+    lose nothing while they are up, and when one goes down both ends forget.
+(2) A key means one item at a time. An item that takes the place of one with the same structure
+    takes its key too, and is sent as an update ("Parametric Subscriptions", figure 6: PROPAGATE);
+    an item of another structure is sent as a whole.
+(3) What has not changed is not sent.
+
+Theory of operation. `forwarding` says which nodes of its poset a destination gets and loses. A wire
+form turns the nodes of one destination into numbered items: each node by itself, or several merged
+(see `merging`). The outbox gives a number its key on the link and compares its item with what was
+sent under that key before. Such a table of what a neighbour has from us is BGP's Adj-RIB-Out.
 """
 
 from __future__ import annotations
@@ -18,147 +27,154 @@ T = TypeVar("T")
 
 
 class Destination(NamedTuple):
-    """Where something is sent: to a neighbour, down a tree."""
+    """Where an item is sent: a neighbour and, in general graphs, the root of a spanning tree."""
 
     peer: Peer
     tree: Peer | None
 
 
 class NeighbourDelta(Generic[T]):
-    """What is to be sent to a neighbour, and to be taken back."""
+    """What to send to one neighbour, so that it holds what it should."""
 
-    __slots__ = ("added", "altered", "dropped")
+    __slots__ = ("added", "removed", "updated")
 
     def __init__(self) -> None:
         self.added: list[tuple[Key, T]] = []
-        self.altered: list[tuple[Key, T, T]] = []
-        """What takes the place of something of the same structure: its name, the old, the new."""
-        self.dropped: list[Key] = []
+        """Items to be sent as a whole; the neighbour may hold another one under the same key."""
+        self.updated: list[tuple[Key, T, T]] = []
+        """Key, old item and new item, where both have the same structure."""
+        self.removed: list[Key] = []
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.altered or self.dropped)
+        return bool(self.added or self.updated or self.removed)
 
 
 class DestinationChange(Generic[T]):
-    """What is different for a place."""
+    """The nodes that one destination gets, loses, or keeps with another item."""
 
-    __slots__ = ("altered", "gone", "new")
+    __slots__ = ("added", "removed", "updated")
 
     def __init__(self) -> None:
-        self.gone: list[PosetNode[T]] = []
-        self.new: list[PosetNode[T]] = []
-        self.altered: list[PosetNode[T]] = []
+        self.removed: list[PosetNode[T]] = []
+        self.added: list[PosetNode[T]] = []
+        self.updated: list[PosetNode[T]] = []
 
 
 class WireForm(Protocol[T]):
-    """Decides as what the things are sent that go to one place."""
+    """Chooses the form in which the nodes of one destination are sent."""
 
     def change(
         self,
-        gone: Iterable[PosetNode[T]],
-        new: Iterable[PosetNode[T]],
-        altered: Iterable[PosetNode[T]],
+        removed: Iterable[PosetNode[T]],
+        added: Iterable[PosetNode[T]],
+        updated: Iterable[PosetNode[T]],
     ) -> tuple[list[int], list[tuple[int, T]]]:
-        """Take things out and in, and others again that are not what they were.
+        """Change the nodes of the destination.
 
-        Gives the numbers that are no more, and what is new or another under a number.
+        Returns the removed numbers, and the (number, item) pairs that are new or may have changed.
         """
         ...
 
 
 class OneFilterEach(Generic[T]):
-    """Sends each thing as it is."""
+    """Sends the item of each node by itself, under the number of the node."""
 
     def change(
         self,
-        gone: Iterable[PosetNode[T]],
-        new: Iterable[PosetNode[T]],
-        altered: Iterable[PosetNode[T]],
+        removed: Iterable[PosetNode[T]],
+        added: Iterable[PosetNode[T]],
+        updated: Iterable[PosetNode[T]],
     ) -> tuple[list[int], list[tuple[int, T]]]:
-        """What goes and comes, by the numbers of the nodes."""
-        there = [(node.number, node.item) for each in (altered, new) for node in each]
-        return [node.number for node in gone], there
+        current = [(node.number, node.item) for each in (updated, added) for node in each]
+        return [node.number for node in removed], current
 
 
 class _SentTo(Generic[T]):
-    """What was sent to a place: how it is packed, and which name each number of that has there."""
+    """The wire form of one destination, and the key number of each item that was sent to it."""
 
-    __slots__ = ("names", "packing")
+    __slots__ = ("key_numbers", "wire_form")
 
-    def __init__(self, packing: WireForm[T]) -> None:
-        self.packing = packing
-        self.names: dict[int, int] = {}
+    def __init__(self, wire_form: WireForm[T]) -> None:
+        self.wire_form = wire_form
+        self.key_numbers: dict[int, int] = {}
 
 
 class Outbox(Generic[T]):
     """What the neighbours of a broker were sent.
 
-    ``structure`` tells what may be sent as an update in place of what.
+    An item is sent as an update of another one where ``structure`` is equal for both.
     """
 
     def __init__(
-        self, packing: Callable[[], WireForm[T]], structure: Callable[[T], Hashable]
+        self, wire_form: Callable[[], WireForm[T]], structure: Callable[[T], Hashable]
     ) -> None:
-        self._packing = packing
+        self._new_wire_form = wire_form
         self._structure = structure
-        self._packed: dict[Destination, _SentTo[T]] = {}
+        self._sent_to: dict[Destination, _SentTo[T]] = {}
         self._sent: dict[Peer, dict[Key, T]] = {}
-        self._named = 0
+        self._last_key_number = 0
 
     def sent(self, peer: Peer) -> Mapping[Key, T]:
-        """What a neighbour was sent and has, by name."""
+        """The items that a neighbour was sent and still holds, by key."""
         return self._sent.get(peer, {})
 
     def forget(self, peer: Peer) -> None:
-        """Take it that a neighbour has nothing."""
+        """Forget what a neighbour was sent, because its link went down and it has forgotten too."""
         self._sent.pop(peer, None)
-        for label in [each for each in self._packed if each.peer == peer]:
-            del self._packed[label]
+        for destination in [each for each in self._sent_to if each.peer == peer]:
+            del self._sent_to[destination]
 
     def change(
         self, changes: Mapping[Destination, DestinationChange[T]]
     ) -> dict[Peer, NeighbourDelta[T]]:
-        """Gives what to send to each neighbour."""
-        sent: dict[Peer, NeighbourDelta[T]] = {}
-        for label, change in changes.items():
-            self._pack(label, change, sent.setdefault(label.peer, NeighbourDelta()))
-        return {peer: each for peer, each in sent.items() if each}
+        """Note changes of some destinations; returns what to send to each neighbour.
 
-    def _pack(
-        self, label: Destination, change: DestinationChange[T], sent: NeighbourDelta[T]
+        The destinations of one neighbour share a delta, so that it is sent in one message.
+        """
+        deltas: dict[Peer, NeighbourDelta[T]] = {}
+        for destination, change in changes.items():
+            delta = deltas.setdefault(destination.peer, NeighbourDelta())
+            self._change_destination(destination, change, delta)
+        return {peer: delta for peer, delta in deltas.items() if delta}
+
+    def _change_destination(
+        self, destination: Destination, change: DestinationChange[T], delta: NeighbourDelta[T]
     ) -> None:
-        """Say what changes for a place; what goes gives its name to what comes in its place."""
-        packed = self._packed.get(label)
-        if packed is None:
-            packed = self._packed[label] = _SentTo(self._packing())
-        known = self._sent.setdefault(label.peer, {})
-        dropped, there = packed.packing.change(change.gone, change.new, change.altered)
-        names = packed.names
+        sent_to = self._sent_to.get(destination)
+        if sent_to is None:
+            sent_to = self._sent_to[destination] = _SentTo(self._new_wire_form())
+        held = self._sent.setdefault(destination.peer, {})
+        removed, current = sent_to.wire_form.change(change.removed, change.added, change.updated)
+        keys = sent_to.key_numbers
+        # The numbers whose keys become free, by structure: a new item of the same structure takes
+        # over the first of them, so that it goes out as an update.
         free: dict[Hashable, list[int]] = {}
-        if dropped and there:
-            for number in dropped:
-                item = known[Key(names[number], label.tree)]
+        if removed and current:
+            for number in removed:
+                item = held[Key(keys[number], destination.tree)]
                 free.setdefault(self._structure(item), []).append(number)
-        for number, item in there:
-            likely = free.get(self._structure(item)) if number not in names and free else None
-            if likely:
-                names[number] = names.pop(likely.pop(0))
-            elif number not in names:
-                self._named += 1
-                names[number] = self._named
-            self._say(Key(names[number], label.tree), item, known, sent)
-        for number in dropped:
-            if number in names:
-                key = Key(names.pop(number), label.tree)
-                sent.dropped.append(key)
-                del known[key]
+        for number, item in current:
+            if number not in keys:
+                replaced = free.get(self._structure(item)) if free else None
+                if replaced:
+                    keys[number] = keys.pop(replaced.pop(0))
+                else:
+                    self._last_key_number += 1
+                    keys[number] = self._last_key_number
+            self._send(Key(keys[number], destination.tree), item, held, delta)
+        for number in removed:
+            if number in keys:  # else its key was taken over
+                key = Key(keys.pop(number), destination.tree)
+                delta.removed.append(key)
+                del held[key]
 
-    def _say(self, key: Key, item: T, known: dict[Key, T], sent: NeighbourDelta[T]) -> None:
-        old = known.get(key)
-        known[key] = item
+    def _send(self, key: Key, item: T, held: dict[Key, T], delta: NeighbourDelta[T]) -> None:
+        """Note an item under a key that the neighbour may hold already, and add the difference."""
+        old = held.get(key)
+        held[key] = item
         if old == item:
             return
         if old is None or self._structure(old) != self._structure(item):
-            sent.added.append((key, item))
+            delta.added.append((key, item))
         else:
-            sent.altered.append((key, old, item))
+            delta.updated.append((key, old, item))

@@ -1,208 +1,191 @@
-"""Routing strategies: where subscriptions and advertisements are sent, and where events go.
+"""Routing strategies: along which links subscriptions, advertisements and events are forwarded.
 
-All strategies work on the same tables. `flooding` sends events everywhere and subscriptions
-nowhere. `match-first` sends subscriptions everywhere; the first broker finds the destinations of an
-event, and the list travels with it (the baseline of Gryphon). `subscription` forwarding sends
-subscriptions everywhere, less what is covered, and events where a matching one came from (Siena,
-4.2.2). `advertisement` forwarding does that with advertisements, and sends subscriptions only to
-where an advertisement that overlaps came from (Siena, 4.2.3). In a hierarchy (Siena, 4.2.1) the
-last two send subscriptions to the master only, and events to the master in any case.
+All strategies work on the same tables (see `forwarding`).
+
+- `flooding`: events go to all brokers, subscriptions stay where they are.
+- `match-first`: subscriptions go to all brokers. The first broker matches an event against all of
+  them and sends a list of target brokers along with it (the baseline of Gryphon, "match first").
+- `subscription`: subscriptions go to all brokers, except where a wider one goes. Events follow the
+  reverse paths of the subscriptions they match (Siena, 4.2.2).
+- `advertisement`: advertisements go to all brokers, except where a wider one goes; subscriptions
+  only follow the reverse paths of advertisements they overlap, and events as before (Siena, 4.2.3).
+
+In a hierarchical domain the last two send subscriptions to the master only, and every event to the
+master in any case (Siena, 4.2.1).
+
+Why an event meets the subscriptions it matches. In an acyclic domain there is one path between two
+brokers. In a general graph a filter spreads along the tree of shortest paths from its own broker,
+and an event along the tree from its broker. Shortest paths are unique and the same in both
+directions (see `graph`), so both trees join the two brokers by the same path. A filter under a key
+with tree ``s`` concerns an event on tree ``p`` exactly at the brokers on the path from p to s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from tidegate.errors import RoutingError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.matching.poset.nodes import PosetNode
-from tidegate.matching.poset.wanted_filter import WantedFilter, widest
-from tidegate.routing.forwarding import Asker, Forwarding, MonitorAsker, NamedAsker, NeighbourAsker
-from tidegate.routing.messages import Client, Notify, Peer, Publication
+from tidegate.matching.poset.wanted_filter import WantedFilter, over_estimate_ever
+from tidegate.routing.askers import NeighbourAsker
+from tidegate.routing.forwarding import Forwarding
+from tidegate.routing.messages import Notify, Peer, Publication
 from tidegate.routing.outbox import Destination
-from tidegate.routing.overlay.domains import Domain
+from tidegate.routing.overlay.broker_domains import BrokerDomains
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerDomains:
-    """The domains of a broker, and which neighbour is in which."""
-
-    domains: dict[str, Domain] = field(default_factory=dict)
-    domain_of: dict[Peer, Domain] = field(default_factory=dict)
-
-    def ways(self, asker: Asker) -> Iterator[tuple[Domain, Peer | None, Peer | None]]:
-        """For each domain the tree, and the sender on it, for what someone asks for."""
-        if isinstance(asker, NeighbourAsker):
-            return self.ways_of(asker.peer, asker.key.tree)
-        return self.ways_of(None, None)
-
-    def ways_of(
-        self, peer: Peer | None, tree: Peer | None
-    ) -> Iterator[tuple[Domain, Peer | None, Peer | None]]:
-        """For each domain the tree, and the sender on it, for what came from a neighbour."""
-        inside = None if peer is None else self.domain_of.get(peer)
-        for domain in self.domains.values():
-            if domain is inside:
-                yield domain, tree, peer
-            else:
-                yield domain, domain.own_tree, None
-
-    def spread(self, asker: Asker) -> Iterator[Destination]:
-        """All neighbours away from someone who asks."""
-        for domain, tree, sender in self.ways(asker):
-            peers = domain.upward(sender) if domain.only_upward else domain.onward(tree, sender)
-            for peer in peers:
-                yield Destination(peer, tree)
-
-    def away_from(self, askers: Iterable[Hashable]) -> Iterable[Destination]:
-        """All neighbours away from any of those who ask."""
-        labels: dict[Destination, None] = {}
-        for asker in askers:
-            assert isinstance(asker, Client | MonitorAsker | NamedAsker | NeighbourAsker)
-            labels.update(dict.fromkeys(self.spread(asker)))
-        return labels
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """An event that is to be passed on, and how it came."""
+class IncomingEvent:
+    """An event that a broker must deliver and pass on, and how it came to the broker."""
 
     publication: Publication
-    peer: Peer | None
-    """The neighbour it came from; None for a client."""
+    sender: Peer | None
+    """The neighbour from which it came; None if a client has published it here."""
     tree: Peer | None
-    destinations: frozenset[Peer] | None
+    """The root of the tree along which it came; None for a client, or where there is one tree."""
+    targets: frozenset[Peer] | None
+    """The brokers that the event must reach, if the first broker has determined them."""
 
 
 AskersByDomain = Mapping[str, list[NeighbourAsker]]
-"""Which neighbours, by domain, have asked for something that an event matches."""
-Hops = Callable[[Arrival, AskersByDomain, BrokerDomains], list[tuple[Peer, Notify]]]
-"""To which neighbours an event goes on."""
+"""The neighbours that have asked for a filter that an event matches, by the name of the domain."""
+NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], list[tuple[Peer, Notify]]]
+"""Returns the neighbours to which an event is passed on, with the message for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Where subscriptions and events go."""
+    """How a broker forwards subscriptions and events."""
 
-    hops: Hops
+    next_hops: NextHops
     sends_subscriptions: bool = True
     tree_per_source: bool = False
+    """Whether each broker has a spanning tree of its own, also in domains that need only one."""
     needs_advertisements: bool = False
-    """Whether subscriptions go only to where an advertisement that overlaps came from."""
+    """Whether subscriptions are sent only towards advertisements that they overlap."""
 
-    def wanted(
+    def destinations(
         self,
         node: PosetNode[WantedFilter],
-        around: BrokerDomains,
-        offers: Forwarding[Advertisement],
+        domains: BrokerDomains,
+        advertisements: Forwarding[Advertisement],
     ) -> Iterable[Destination]:
-        """Where a filter should be sent, were nothing covering it."""
+        """The destinations of a filter if nothing covered it (rule 1 of `forwarding`)."""
         if not self.sends_subscriptions:
             return ()
-        labels = around.away_from(node.subscribers)
-        return (
-            _to_sources(node.item, labels, around, offers) if self.needs_advertisements else labels
-        )
+        destinations = domains.destinations_away_from(node.subscribers)
+        if not self.needs_advertisements:
+            return destinations
+        return _towards_publishers(node.item, destinations, domains, advertisements)
 
 
-def _to_sources(
+def _towards_publishers(
     wanted: WantedFilter,
-    labels: Iterable[Destination],
-    around: BrokerDomains,
-    offers: Forwarding[Advertisement],
+    destinations: Iterable[Destination],
+    domains: BrokerDomains,
+    advertisements: Forwarding[Advertisement],
 ) -> Iterator[Destination]:
-    """Those neighbours through which events can come that match."""
+    """The destinations from which events that match a filter can come."""
     sources: dict[Peer, list[NeighbourAsker]] = {}
-    still = widest(wanted)
-    for offer in offers.poset:
-        if offer.item.overlaps(still):
-            for asker in offer.subscribers:
+    # Advertisements do not evolve: what counts is whether the filter can ever overlap them.
+    static = over_estimate_ever(wanted)
+    for node in advertisements.poset:
+        if node.item.overlaps(static):
+            for asker in node.subscribers:
                 if isinstance(asker, NeighbourAsker):
                     sources.setdefault(asker.peer, []).append(asker)
-    for label in labels:
-        domain = around.domain_of[label.peer]
-        if domain.only_upward or any(
-            label.tree is None or domain.is_between(label.tree, str(each.key.tree))
-            for each in sources.get(label.peer, ())
+    for destination in destinations:
+        domain = domains.domain_of[destination.peer]
+        if domain.routes_to_master or any(
+            destination.tree is None or domain.is_on_path(destination.tree, str(each.key.tree))
+            for each in sources.get(destination.peer, ())
         ):
-            yield label
+            yield destination
 
 
-def asked_for(matched: Iterable[PosetNode[WantedFilter]], around: BrokerDomains) -> AskersByDomain:
-    """Which neighbours have asked for something that an event matches."""
-    found: dict[str, list[NeighbourAsker]] = {}
+def neighbours_asking(
+    matched: Iterable[PosetNode[WantedFilter]], domains: BrokerDomains
+) -> AskersByDomain:
+    """The neighbours among the askers of the nodes that an event matches, by domain."""
+    askers: dict[str, list[NeighbourAsker]] = {}
     for node in matched:
         for asker in node.subscribers:
             if isinstance(asker, NeighbourAsker):
-                found.setdefault(around.domain_of[asker.peer].name, []).append(asker)
-    return found
+                askers.setdefault(domains.domain_of[asker.peer].name, []).append(asker)
+    return askers
 
 
-def _everywhere(
-    arrival: Arrival, _asked: AskersByDomain, around: BrokerDomains
+def _flood(
+    incoming: IncomingEvent, _asking: AskersByDomain, domains: BrokerDomains
 ) -> list[tuple[Peer, Notify]]:
     return [
-        (peer, Notify(arrival.publication, tree))
-        for domain, tree, sender in around.ways_of(arrival.peer, arrival.tree)
-        for peer in domain.onward(tree, sender)
+        (peer, Notify(incoming.publication, tree))
+        for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree)
+        for peer in domain.downstream(tree, sender)
     ]
 
 
-def _to_destinations(
-    arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
+def _follow_targets(
+    incoming: IncomingEvent, asking: AskersByDomain, domains: BrokerDomains
 ) -> list[tuple[Peer, Notify]]:
-    """The first broker of a domain finds the destinations; the others divide them up."""
+    """The first broker of a domain determines the targets; each broker splits them by next hop.
+
+    Each broker has a tree of its own here, and a filter is hidden only by one on the same tree. So
+    the trees of the filters that an event matches are just the brokers with a matching subscriber.
+    """
     sent: list[tuple[Peer, Notify]] = []
-    for domain, tree, sender in around.ways_of(arrival.peer, arrival.tree):
+    for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree):
         if sender is None:
-            named = {each.key.tree for each in asked.get(domain.name, ())}
-            destinations = frozenset(each for each in named if each is not None)
+            roots = {each.key.tree for each in asking.get(domain.name, ())}
+            targets = frozenset(each for each in roots if each is not None)
         else:
-            destinations = arrival.destinations or frozenset()
-        groups: dict[Peer, set[Peer]] = {}
-        for target in sorted(destinations - {domain.me}):
+            targets = incoming.targets or frozenset()
+        by_hop: dict[Peer, set[Peer]] = {}
+        for target in sorted(targets - {domain.me}):
             hop = domain.next_hop(target)
             if hop is not None and hop != sender:
-                groups.setdefault(hop, set()).add(target)
+                by_hop.setdefault(hop, set()).add(target)
         sent += [
-            (hop, Notify(arrival.publication, tree, frozenset(targets)))
-            for hop, targets in groups.items()
+            (hop, Notify(incoming.publication, tree, frozenset(behind)))
+            for hop, behind in by_hop.items()
         ]
     return sent
 
 
-def _to_askers(
-    arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
+def _follow_subscriptions(
+    incoming: IncomingEvent, asking: AskersByDomain, domains: BrokerDomains
 ) -> list[tuple[Peer, Notify]]:
+    """To the neighbours that have asked for a matching filter, but never back or across trees."""
     sent: list[tuple[Peer, Notify]] = []
-    for domain, tree, sender in around.ways_of(arrival.peer, arrival.tree):
-        entries = asked.get(domain.name, ())
+    for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree):
+        askers = asking.get(domain.name, ())
         if tree is None:
-            peers = dict.fromkeys(each.peer for each in entries if each.peer != sender)
-            if domain.only_upward:
-                peers.update(dict.fromkeys(domain.upward(sender)))
+            peers = dict.fromkeys(each.peer for each in askers if each.peer != sender)
+            if domain.routes_to_master:
+                peers.update(dict.fromkeys(domain.towards_master(sender)))
         else:
-            below = set(domain.onward(tree, sender))
+            below = set(domain.downstream(tree, sender))
             peers = dict.fromkeys(
                 each.peer
-                for each in entries
-                if each.peer in below and domain.is_between(tree, str(each.key.tree))
+                for each in askers
+                if each.peer in below and domain.is_on_path(tree, str(each.key.tree))
             )
-        sent += [(peer, Notify(arrival.publication, tree)) for peer in peers]
+        sent += [(peer, Notify(incoming.publication, tree)) for peer in peers]
     return sent
 
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "flooding": Strategy(_everywhere, sends_subscriptions=False),
-    "match-first": Strategy(_to_destinations, tree_per_source=True),
-    "subscription": Strategy(_to_askers),
-    "advertisement": Strategy(_to_askers, needs_advertisements=True),
+    "flooding": Strategy(_flood, sends_subscriptions=False),
+    "match-first": Strategy(_follow_targets, tree_per_source=True),
+    "subscription": Strategy(_follow_subscriptions),
+    "advertisement": Strategy(_follow_subscriptions, needs_advertisements=True),
 }
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of a name."""
+    """The strategy with this name; raises RoutingError if there is none."""
     if name not in STRATEGIES:
         raise RoutingError(f"there is no routing {name!r}; there are {', '.join(STRATEGIES)}")
     return STRATEGIES[name]

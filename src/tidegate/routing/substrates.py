@@ -1,9 +1,14 @@
-"""What finds the filters that an event matches, in a broker.
+"""Substrates: the index in which a broker finds the filters that an event matches.
 
-Which filters cover which is always told by the poset. To match events there is a choice: the poset
-itself, as in Siena, which asks filters that move by their estimates; or any matcher, in which the
-values of a filter are parameters, so that an update writes them in place ("Parametric
-Subscriptions", 5.1: the poset of Siena, the Rete network of EventJava).
+Covering is always computed by the poset. Events are matched by one of two substrates, the choice
+that "Parametric Subscriptions", 5.1, has between Siena's poset and EventJava's Rete network:
+
+- `PosetSubstrate`: the poset itself, as in Siena, with an index of estimates for evolving filters.
+- `MatcherSubstrate`: any matcher. All values of a filter are parameters there, so an update writes
+  cells in place and does not remove and add a subscription.
+
+Both are listeners of the table of subscriptions (see `forwarding.NodeListener`), and hold exactly
+the nodes of its poset.
 """
 
 from __future__ import annotations
@@ -17,83 +22,95 @@ from tidegate.language.expressions import Call, Constant, Elapsed, Expression, P
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
-from tidegate.matching.engine import MATCHERS
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.poset.evolving_index import EvolvingIndex
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
-from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, event_us, filter_of
+from tidegate.matching.poset.wanted_filter import (
+    EvolvingFilter,
+    WantedFilter,
+    event_us,
+    underlying_filter,
+)
+from tidegate.matching.registry import MATCHERS
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing.cell_updates import differing_cells, structure
 
-StandingNode = PosetNode[WantedFilter]
+FilterNode = PosetNode[WantedFilter]
 
 
 class Substrate(Protocol):
-    """Finds the nodes that an event matches; is told which there are."""
+    """Finds the nodes of a table whose filters an event matches."""
 
-    def add(self, node: StandingNode) -> None:
-        """Take a node in."""
+    def add(self, node: FilterNode) -> None:
+        """Add a node that was added to the table."""
         ...
 
-    def remove(self, node: StandingNode) -> None:
-        """Forget a node."""
+    def remove(self, node: FilterNode) -> None:
+        """Remove a node that was removed from the table."""
         ...
 
-    def change(self, node: StandingNode) -> None:
-        """Take note that a node has another item."""
+    def change(self, node: FilterNode) -> None:
+        """Replace the filter of a node by its present item."""
         ...
 
-    def matching(self, event: Event) -> list[StandingNode]:
-        """All nodes that an event matches; those that move may be given when it does not."""
+    def matching(self, event: Event) -> list[FilterNode]:
+        """All nodes that an event matches, in an order that does not depend on hashes.
+
+        Nodes with an evolving filter may be returned although the event does not match them, if the
+        subscriber's evolve mode allows estimates; the subscriber's own broker evaluates exactly.
+        """
         ...
 
 
 class PosetSubstrate:
-    """The poset itself, and filters that move beside it."""
+    """The poset for static filters, and an index of estimates for evolving ones."""
 
     def __init__(self, poset: Poset[WantedFilter]) -> None:
         self._poset = poset
-        self._moving: EvolvingIndex[StandingNode] = EvolvingIndex()
+        self._evolving: EvolvingIndex[FilterNode] = EvolvingIndex()
 
-    def add(self, node: StandingNode) -> None:
+    def add(self, node: FilterNode) -> None:
         if isinstance(node.item, EvolvingFilter):
-            self._moving.add(node, node.item)
+            self._evolving.add(node, node.item)
 
-    def remove(self, node: StandingNode) -> None:
-        if node in self._moving:
-            self._moving.remove(node)
+    def remove(self, node: FilterNode) -> None:
+        if node in self._evolving:
+            self._evolving.remove(node)
 
-    def change(self, node: StandingNode) -> None:
+    def change(self, node: FilterNode) -> None:
         self.remove(node)
         self.add(node)
 
-    def matching(self, event: Event) -> list[StandingNode]:
-        found = self._poset.matching(event, moving=False)
-        return found + self._moving.matching(event) if len(self._moving) else found
+    def matching(self, event: Event) -> list[FilterNode]:
+        static = self._poset.matching(event, include_evolving=False)
+        return static + self._evolving.matching(event) if len(self._evolving) else static
 
 
 class MatcherSubstrate:
-    """A matcher, in which every value of a filter is a parameter."""
+    """A matcher with a subscription for each node, in which every value is a parameter.
+
+    The id of the subscription is the number of the node; cell 0 is the parameter `c0`, and so on.
+    """
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
-        self._nodes: dict[str, tuple[StandingNode, WantedFilter]] = {}
-        """The nodes by id, and what the matcher has of each."""
+        self._nodes: dict[str, tuple[FilterNode, WantedFilter]] = {}
+        """Nodes by id, with the filter that the matcher has: the item may have been replaced."""
 
-    def add(self, node: StandingNode) -> None:
+    def add(self, node: FilterNode) -> None:
         id = str(node.number)
         filter, values = _lifted(node.item)
         origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
         self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
         self._nodes[id] = node, node.item
 
-    def remove(self, node: StandingNode) -> None:
+    def remove(self, node: FilterNode) -> None:
         id = str(node.number)
         self._matcher.remove(id)
         del self._nodes[id]
 
-    def change(self, node: StandingNode) -> None:
+    def change(self, node: FilterNode) -> None:
         id = str(node.number)
         old = self._nodes[id][1]
         if structure(node.item) == structure(old):
@@ -104,23 +121,26 @@ class MatcherSubstrate:
             self.remove(node)
             self.add(node)
 
-    def matching(self, event: Event) -> list[StandingNode]:
+    def matching(self, event: Event) -> list[FilterNode]:
         ids = self._matcher.match(event, Moment(event_us(event)))
         return sorted((self._nodes[id][0] for id in ids), key=lambda node: node.number)
 
 
 def _lifted(item: WantedFilter) -> tuple[Filter, dict[str, Value]]:
-    """A filter with parameters for all its values, and these."""
-    shape, row = filter_of(item).shape_and_row
+    """A filter with a parameter in each cell, and the values of these parameters."""
+    shape, row = underlying_filter(item).shape_and_row
     values = {f"c{i}": each for i, each in enumerate(row) if not isinstance(each, ParameterRef)}
     filter = Filter.of_shape(shape, tuple(ParameterRef(name) for name in values))
     if isinstance(item, EvolvingFilter):
-        filter = Filter(map_leaves(filter.node, _since_it_began))
+        filter = Filter(map_leaves(filter.node, _not_before_origin))
     return filter, values
 
 
-def _since_it_began(leaf: Expression) -> Expression:
-    """`t`, but not before 0: for events on their way when it began, a filter is as it began."""
+def _not_before_origin(leaf: Expression) -> Expression:
+    """`max(t, 0)` for `t`: for events from before its origin a filter is as at its origin.
+
+    Such events may have been on their way when it began; `EvolvingFilter.matches` does the same.
+    """
     return Call("max", (leaf, Constant(0))) if isinstance(leaf, Elapsed) else leaf
 
 
@@ -128,9 +148,9 @@ SUBSTRATES = ("poset", *(name for name in MATCHERS if name != "poset"))
 
 
 def substrate(name: str) -> Callable[[Poset[WantedFilter]], Substrate]:
-    """What makes a substrate of a name, for a poset."""
+    """The factory of the substrate with this name; it takes the poset of the table."""
     if name == "poset":
         return PosetSubstrate
     if name not in MATCHERS:
         raise RoutingError(f"there is no substrate {name!r}; there are {', '.join(SUBSTRATES)}")
-    return lambda _poset: MatcherSubstrate(MATCHERS[name]())
+    return lambda _poset: MatcherSubstrate(MATCHERS[name].make())

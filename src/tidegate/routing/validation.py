@@ -1,4 +1,14 @@
-"""What a broker takes from others: things that it can use, and not too large."""
+"""Validation of what clients and neighbours send: it has the right type, can be used, and is not
+too large.
+
+Functions named ``check_...`` raise `RoutingError`; those named ``checked_...`` return what they
+have checked, parsed if it was a text. A broker validates a whole message before it changes any of
+its state, so that a message it refuses has no effect.
+
+A broker accepts from a client only what its neighbours will accept from it. Therefore limits count
+the text as brokers write it (`size_problem`), and a named subscription is checked in the form that
+is forwarded (`check_wanted_filter`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +23,7 @@ from tidegate.language.limits import Limits
 from tidegate.language.parsing.parser import over_limit, parse_filter, size_of
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.values import from_us
-from tidegate.matching.poset.wanted_filter import EvolvingFilter, filter_of
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, underlying_filter
 from tidegate.matching.records import checked_parameters
 from tidegate.matching.subscription import Subscription
 from tidegate.routing.messages import NamedSubscription, Publication, Subscribe, Update
@@ -21,8 +31,11 @@ from tidegate.routing.messages import NamedSubscription, Publication, Subscribe,
 NAME_CHARS_MAX = 200
 
 
+# -- without a name -----------------------------------------------------------------------------
+
+
 def checked_subscription(wanted: Filter | Pattern | str, limits: Limits) -> Filter | Pattern:
-    """What a client asks for; a pattern of one step is a filter."""
+    """The filter or pattern of a subscription without a name; a pattern of one step is a filter."""
     if isinstance(wanted, str):
         wanted = parse_pattern(wanted, limits)
     if isinstance(wanted, Pattern) and len(wanted.steps) == 1:
@@ -34,18 +47,18 @@ def checked_subscription(wanted: Filter | Pattern | str, limits: Limits) -> Filt
     return wanted
 
 
-def checked_advertisement(offered: object, limits: Limits) -> Advertisement:
-    """What a client will publish."""
-    if isinstance(offered, str):
-        offered = parse_advertisement(offered, limits)
-    if not isinstance(offered, Advertisement):
-        raise RoutingError(f"an advertisement is needed, not {type(offered).__name__}")
-    _check_size(offered, limits)
-    return offered
+def checked_advertisement(advertisement: object, limits: Limits) -> Advertisement:
+    """The advertisement of a client or neighbour."""
+    if isinstance(advertisement, str):
+        advertisement = parse_advertisement(advertisement, limits)
+    if not isinstance(advertisement, Advertisement):
+        raise RoutingError(f"an advertisement is needed, not {type(advertisement).__name__}")
+    _check_size(advertisement, limits)
+    return advertisement
 
 
 def check_pattern(pattern: Pattern, limits: Limits) -> None:
-    """See that a pattern has steps, few enough, that can be routed."""
+    """Raise unless a pattern has an allowed number of steps and each of them is a static filter."""
     steps_max = limits.pattern_steps_max
     if not 1 <= len(pattern.steps) <= steps_max:
         raise RoutingError(
@@ -56,28 +69,28 @@ def check_pattern(pattern: Pattern, limits: Limits) -> None:
 
 
 def check_filter(wanted: object, limits: Limits) -> None:
-    """See that something is a filter that stands still, and not too large."""
+    """Raise unless something is a static filter without parameters, and not too large."""
     if not isinstance(wanted, Filter):
-        raise RoutingError(f"a subscription has a filter, not {type(wanted).__name__}")
+        raise RoutingError(f"a subscription needs a filter, not {type(wanted).__name__}")
     if wanted.parameters or wanted.evolves:
         raise RoutingError(
-            f"`{wanted}` has values that change; a subscription with such a filter has a name, "
-            "and steps of patterns have none"
+            f"`{wanted}` has values that change; give the subscription a name, or write constants "
+            "(the steps of a pattern can only have constants)"
         )
     _check_size(wanted, limits)
 
 
 def _check_size(item: Filter | Advertisement, limits: Limits) -> None:
-    reason = too_large(item, limits)
-    if reason is not None:
-        raise RoutingError(reason)
+    problem = size_problem(item, limits)
+    if problem is not None:
+        raise RoutingError(problem)
 
 
-def too_large(item: Filter | Advertisement, limits: Limits) -> str | None:
-    """Why something is over the limits; None if it is not.
+def size_problem(item: Filter | Advertisement, limits: Limits) -> str | None:
+    """Which limit a filter or advertisement exceeds, as the text of an error; None if none.
 
-    Its text is as brokers write it, not as a client has: so what a broker takes from a client, its
-    neighbours take from it.
+    The length is that of the text as brokers write it, whatever a client wrote. Otherwise the
+    neighbours could refuse what this broker has accepted.
     """
     size = item.size if isinstance(item, Filter) else size_of(item.node)
     longest = limits.length_chars_max
@@ -86,36 +99,61 @@ def too_large(item: Filter | Advertisement, limits: Limits) -> str | None:
     return over_limit(size, limits)
 
 
-def check_standing(wanted: object, limits: Limits) -> None:
-    """See that something can stand in the tables of brokers: all but the time is known."""
+# -- from neighbours ----------------------------------------------------------------------------
+
+
+def check_wanted_filter(wanted: object, limits: Limits) -> None:
+    """Raise unless brokers can forward a filter: all its values are known, except for time."""
     if isinstance(wanted, EvolvingFilter) and isinstance(wanted.filter, Filter):
         if wanted.filter.parameters or wanted.filter.variables:
             raise RoutingError(
-                f"`{wanted.filter}` has parameters or variables, which no other broker knows"
+                f"`{wanted.filter}` has parameters or variables, which no other broker knows; "
+                "their values must be put in"
             )
         if not is_time_us(wanted.origin_us) or not isinstance(wanted.evolve, Evolve | None):
-            raise RoutingError(f"`{wanted.filter}` does not say since when and how it moves")
+            raise RoutingError(
+                f"`{wanted.filter}` evolves; it needs the time in microseconds at which `t` is 0, "
+                "and an evolve mode or None"
+            )
     elif not isinstance(wanted, Filter) or wanted.parameters or wanted.evolves:
         raise RoutingError(
-            f"a broker asks another for filters whose values are known, not for {wanted}"
+            f"a neighbour can ask only for filters whose values are known, not for {wanted}"
         )
-    _check_size(filter_of(wanted), limits)
+    _check_size(underlying_filter(wanted), limits)
 
 
-def checked_named(message: Subscribe, now_us: int, limits: Limits) -> NamedSubscription:
-    """A subscription that a client gives a name."""
+def check_publication_times(publications: Iterable[Publication]) -> None:
+    """Raise unless all events have a time of publication, which the first broker gives them."""
+    if any(each.event.time is None for each in publications):
+        raise RoutingError("an event from a neighbour must have its time of publication")
+
+
+# -- with a name --------------------------------------------------------------------------------
+
+
+def checked_named_subscription(
+    message: Subscribe, now_us: int, limits: Limits
+) -> NamedSubscription:
+    """The named subscription for which a client asks; `t` counts from now if it does not say."""
     name, wanted = message.name, message.wanted
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
-        raise RoutingError(f"a name has from 1 to {NAME_CHARS_MAX} characters")
+        raise RoutingError(f"the name of a subscription has 1 to {NAME_CHARS_MAX} characters")
     check_version(message.version)
     filter = checked_filter(wanted, limits)
     values = checked_parameters(filter.parameters, message.parameters)
     known = {name: value for name, value in values.items() if value is not None}
     if not isinstance(message.evolve, Evolve | None):
-        raise RoutingError(f"{message.evolve!r} does not say when a filter evolves")
+        raise RoutingError(
+            f"{message.evolve!r} is no evolve mode; there are Lazy(), Periodic(seconds) and "
+            "Cached(seconds)"
+        )
     origin_us = now_us if message.origin_us is None else message.origin_us
     if not is_time_us(origin_us):
-        raise RoutingError(f"{origin_us!r} is no time in microseconds")
+        raise RoutingError(
+            f"{origin_us!r} is no time in microseconds since 1970, in the years 1 to 9999"
+        )
+    # A static filter also matches events that were published before it and are still on their way;
+    # an evolving one is in force from the time at which its `t` is 0.
     since = origin_us if filter.evolves else None
     subscription = Subscription(
         name, filter, known, since=since, origin=origin_us, evolve=message.evolve
@@ -124,28 +162,33 @@ def checked_named(message: Subscribe, now_us: int, limits: Limits) -> NamedSubsc
 
 
 def is_time_us(time_us: object) -> bool:
-    """Whether something is a time in microseconds, in the years 1 to 9999."""
+    """Whether something is a time in microseconds since 1970, in the years 1 to 9999."""
     return isinstance(time_us, int) and from_us(time_us) is not None
 
 
 def check_version(version: object) -> None:
-    """See that something is a version, which another one can be later than."""
+    """Raise unless something is a version: an integer, so that versions have an order."""
     if not isinstance(version, int):
         raise RoutingError(f"{version!r} is no version; versions are integers")
 
 
 def checked_filter(wanted: object, limits: Limits) -> Filter:
-    """The filter of a subscription that has a name; it may have parameters, and move."""
+    """The filter of a named subscription; it may have parameters and evolve."""
     if isinstance(wanted, str):
         wanted = Filter(parse_filter(wanted, limits))
     if not isinstance(wanted, Filter):
-        raise RoutingError(f"a subscription with a name has a filter, not {type(wanted).__name__}")
+        raise RoutingError(f"a named subscription needs a filter, not {type(wanted).__name__}")
     _check_size(wanted, limits)
     return wanted
 
 
-def updated(subscription: Subscription, message: Update, limits: Limits) -> Subscription:
-    """A subscription after a change; raises where that cannot be made."""
+def updated_subscription(
+    subscription: Subscription, message: Update, limits: Limits
+) -> Subscription:
+    """A subscription after an update; raises if the update does not fit.
+
+    `t` keeps counting from the same origin, also with another filter.
+    """
     values = check_values("parameter :", message.parameters)
     if message.filter is None:
         return subscription.updated(values)
@@ -155,9 +198,3 @@ def updated(subscription: Subscription, message: Update, limits: Limits) -> Subs
     }
     since = subscription.origin if filter.evolves else None
     return replace(subscription, filter=filter, parameters=kept, since=since).updated(values)
-
-
-def check_times(publications: Iterable[Publication]) -> None:
-    """See that events say when they were published."""
-    if any(each.event.time is None for each in publications):
-        raise RoutingError("an event between brokers has its time of publication")

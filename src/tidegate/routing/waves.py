@@ -1,9 +1,19 @@
-"""Waves: a broker learns when all others have taken in what it sent before.
+"""Waves: how a broker learns that all other brokers have handled what it sent before.
 
-A probe goes down the broker's tree, behind all that was sent before on the same links. A broker
-that has had the echoes of all it passed a probe to, or has nobody to pass it to, sends an echo back
-(the echo algorithm). Links keep the order of messages, so when the wave is back, what was sent
-before it is in force everywhere, and what was on its way here before that has come.
+Rules (the echo algorithm; probe and echo as in Chang, 1982).
+
+(1) A broker passes a probe on down the tree, behind everything that it has sent on the same links.
+(2) It sends an echo back when all neighbours to which it has passed the probe have sent theirs; at
+    once, if there are none.
+
+Links keep the order of messages. So a probe comes to a broker after whatever was sent before it,
+and an echo comes back after whatever was on its way here before. When a wave is back at its origin:
+
+- what the origin sent before the wave is in force at all brokers (confirmations of an update);
+- events that were on their way to the origin before the wave reached their broker have arrived
+  (hand-over of a client that moves).
+
+A neighbour whose link goes down is not waited for: what it should have had is void anyway.
 """
 
 from __future__ import annotations
@@ -12,67 +22,77 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.routing.messages import Echo, Outgoing, Peer, Probe
-from tidegate.routing.strategies import BrokerDomains
+from tidegate.routing.overlay.broker_domains import BrokerDomains
 
 AfterWave = Callable[[], Outgoing]
-Result = tuple[Outgoing, list[AfterWave]]
-"""What to send, and what to do now that a wave is back."""
+"""What the origin of a wave does once it is back; returns what to send."""
+WaveResult = tuple[Outgoing, list[AfterWave]]
+"""What to send, and what to do for the waves that are back at this broker, their origin.
+
+The callbacks are returned and not called, because they may change the tables of the broker and
+start other waves.
+"""
 
 
 @dataclass(slots=True)
 class _Wave:
-    """A wave that has not come back from everywhere."""
+    """A wave that this broker has passed on and that has not come back from all neighbours."""
 
     sender: Peer | None
+    """The neighbour that gets the echo; None at the origin."""
     pending: set[Peer]
+    """The neighbours whose echo is missing."""
     done: AfterWave | None
+    """None unless this is the origin."""
 
 
 class Waves:
-    """The waves that pass a broker."""
+    """The waves that started at a broker or pass it."""
 
-    def __init__(self, me: Peer, around: BrokerDomains) -> None:
+    def __init__(self, me: Peer, domains: BrokerDomains) -> None:
         self._me = me
-        self._around = around
+        self._domains = domains
         self._started = 0
         self._waves: dict[tuple[Peer, int], _Wave] = {}
+        """By origin and number, which counts the waves of the origin."""
 
     def __len__(self) -> int:
         return len(self._waves)
 
-    def start(self, done: AfterWave) -> Result:
-        """Start a wave."""
+    def start(self, done: AfterWave) -> WaveResult:
+        """Start a wave, and call ``done`` when it is back."""
         self._started += 1
         return self._pass_on(Probe(self._me, self._started), None, done)
 
-    def probed(self, probe: Probe, peer: Peer) -> Result:
-        """Take part in the wave of another broker."""
+    def on_probe(self, probe: Probe, peer: Peer) -> WaveResult:
+        """Pass on the wave of another broker."""
         return self._pass_on(probe, peer, None)
 
-    def echoed(self, echo: Echo, peer: Peer) -> Result:
-        """Take note that a wave is back from a neighbour."""
-        return self._back(echo.origin, echo.number, peer)
+    def on_echo(self, echo: Echo, peer: Peer) -> WaveResult:
+        """Note that a wave is back from a neighbour."""
+        return self._echoed(echo.origin, echo.number, peer)
 
-    def lost(self, peer: Peer) -> Result:
-        """Wait no longer for a neighbour that is gone."""
+    def on_link_lost(self, peer: Peer) -> WaveResult:
+        """Stop waiting for a neighbour whose link is down, and forget the waves it has sent."""
         sent: Outgoing = []
         actions: list[AfterWave] = []
         for (origin, number), wave in list(self._waves.items()):
             if wave.sender == peer:
                 del self._waves[origin, number]
             elif peer in wave.pending:
-                more, done = self._back(origin, number, peer)
+                more, done = self._echoed(origin, number, peer)
                 sent += more
                 actions += done
         return sent, actions
 
-    def _pass_on(self, probe: Probe, sender: Peer | None, done: AfterWave | None) -> Result:
+    def _pass_on(self, probe: Probe, sender: Peer | None, done: AfterWave | None) -> WaveResult:
         if (probe.origin, probe.number) in self._waves and sender is not None:
-            return [(sender, Echo(probe.origin, probe.number))], []  # it came on another way too
+            # It has come along another path too, as can happen while links change.
+            return [(sender, Echo(probe.origin, probe.number))], []
         sent: Outgoing = []
         pending: set[Peer] = set()
-        for domain, tree, source in self._around.ways_of(sender, probe.tree):
-            for peer in domain.onward(tree, source):
+        for domain, tree, source in self._domains.trees_from(sender, probe.tree):
+            for peer in domain.downstream(tree, source):
                 pending.add(peer)
                 sent.append((peer, Probe(probe.origin, probe.number, tree)))
         self._waves[probe.origin, probe.number] = _Wave(sender, pending, done)
@@ -80,14 +100,14 @@ class Waves:
             return sent, []
         return self._finish(probe.origin, probe.number)
 
-    def _back(self, origin: Peer, number: int, peer: Peer) -> Result:
+    def _echoed(self, origin: Peer, number: int, peer: Peer) -> WaveResult:
         wave = self._waves.get((origin, number))
-        if wave is None:
+        if wave is None:  # forgotten, because its sender was lost
             return [], []
         wave.pending.discard(peer)
         return ([], []) if wave.pending else self._finish(origin, number)
 
-    def _finish(self, origin: Peer, number: int) -> Result:
+    def _finish(self, origin: Peer, number: int) -> WaveResult:
         wave = self._waves.pop((origin, number))
         if wave.done is not None:
             return [], [wave.done]

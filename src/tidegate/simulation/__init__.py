@@ -1,1 +1,1 @@
-"""A deterministic world around brokers: overlays to run them on, and what is measured there."""
+"""A deterministic simulated world around brokers: overlays, workloads, faults, traces, reports."""

@@ -1,4 +1,4 @@
-"""When things happen: at random times, evenly (Poisson) or in bursts (on and off)."""
+"""Random arrival times: a Poisson process, or one that is switched on and off (bursts)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from random import Random
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Stretches of activity with silence between them; both are exponential, of these means."""
+    """The mean lengths of active and silent periods, which are exponentially distributed."""
 
     on_s: float = 0.2
     off_s: float = 1.8
 
 
 def arrivals(random: Random, rate_per_s: float, bursts: Bursts | None = None) -> Iterator[int]:
-    """Times in microseconds from 0 on, without end; ``rate_per_s`` is the mean over all time.
+    """Arrival times in microseconds from 0 on, without end.
+
+    ``rate_per_s`` is the mean over active and silent periods.
 
     >>> from itertools import islice
     >>> list(islice(arrivals(Random(1), 100.0), 3))
@@ -38,13 +40,13 @@ def _poisson(random: Random, rate_per_s: float) -> Iterator[int]:
 
 
 def _on_and_off(random: Random, rate_per_s: float, bursts: Bursts) -> Iterator[int]:
-    """Poisson while on: time stands still while off, and is put back in where it belongs."""
-    while_on_per_s = rate_per_s * (bursts.on_s + bursts.off_s) / bursts.on_s
+    """A Poisson process in active time, to which the silent periods so far are added."""
+    active_rate_per_s = rate_per_s * (bursts.on_s + bursts.off_s) / bursts.on_s
     off_s = random.expovariate(1 / bursts.off_s)
     on_until_s = random.expovariate(1 / bursts.on_s)
     time_s = 0.0
     while True:
-        time_s += random.expovariate(while_on_per_s)
+        time_s += random.expovariate(active_rate_per_s)
         while time_s > on_until_s:
             off_s += random.expovariate(1 / bursts.off_s)
             on_until_s += random.expovariate(1 / bursts.on_s)

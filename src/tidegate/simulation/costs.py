@@ -1,4 +1,4 @@
-"""What messages cost: the processor of a broker, and bytes on a link."""
+"""The costs of messages: processor time at a broker, and bytes on a link."""
 
 from __future__ import annotations
 
@@ -6,44 +6,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tidegate.language.filters import Filter
-from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, filter_of
+from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, underlying_filter
 from tidegate.routing import messages as m
-from tidegate.routing.broker import Broker
 from tidegate.routing.messages import Message
 
+# Rough sizes on the wire. They matter for comparisons of routings, not as absolute numbers.
 HEADER_BYTES = 24
 VALUE_BYTES = 16
-"""A name and a value, roughly."""
+"""The size of a name and a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """How long a broker takes for a message, by its type, and for each filter it holds."""
+    """The processor time that a broker takes for a message."""
 
     base_us: int = 0
+    """For a message whose kind has no time of its own."""
     by_kind_us: Mapping[str, int] = field(default_factory=dict)
-    """By what `kind_of` says of a message."""
-    match_us_per_filter: float = 0.0
+    """By `kind_of` the message."""
 
-    def processor_us(self, message: Message, broker: Broker) -> int:
-        """How long a broker takes for a message."""
-        cost = self.base_us
+    def processor_us(self, message: Message) -> int:
+        """The processor time that a broker takes for a message."""
         if self.by_kind_us:
-            cost = self.by_kind_us.get(kind_of(message), cost)
-        if self.match_us_per_filter and isinstance(message, m.Notify | m.Publish):
-            cost += round(self.match_us_per_filter * len(broker.subscriptions.poset))
-        return cost
+            return self.by_kind_us.get(kind_of(message), self.base_us)
+        return self.base_us
 
     def bytes(self, message: Message) -> int:
-        """How long a message is on a link."""
+        """The size of a message on a link."""
         match message:
             case m.Notify(publication, _, destinations):
                 values = len(publication.event.attributes) + len(destinations or ())
                 return HEADER_BYTES + VALUE_BYTES * values
-            case m.Interests(wanted, unwanted, altered):
-                attributes = sum(len(each.attributes) for _, each in wanted)
-                cells = sum(len(each) for _, each in altered)
-                return HEADER_BYTES + VALUE_BYTES * (attributes + len(unwanted) + cells)
+            case m.FilterDelta(added, removed, updated):
+                attributes = sum(len(each.attributes) for _, each in added)
+                cells = sum(len(each) for _, each in updated)
+                return HEADER_BYTES + VALUE_BYTES * (attributes + len(removed) + cells)
             case m.Announce(announcements):
                 links = sum(len(each.costs_us) for each in announcements)
                 return HEADER_BYTES + VALUE_BYTES * links
@@ -51,32 +48,34 @@ class Costs:
 
 
 def kind_of(message: Message) -> str:
-    """The name of its type; of interests also whether some are new, gone or altered.
+    """The type of a message; for filters also whether some are added, removed or updated.
 
-    >>> kind_of(m.Interests(unwanted=(m.Key(1, None),)))
-    'Interests -'
+    Brokers take very different times for the three.
+
+    >>> kind_of(m.FilterDelta(removed=(m.Key(1, None),)))
+    'FilterDelta -'
     """
     name = type(message).__name__
-    if isinstance(message, m.Interests):
-        parts = (message.wanted, "+"), (message.unwanted, "-"), (message.altered, "~")
+    if isinstance(message, m.FilterDelta):
+        parts = (message.added, "+"), (message.removed, "-"), (message.updated, "~")
         return f"{name} {''.join(sign for part, sign in parts if part)}"
     return name
 
 
 def unshared(message: Message) -> Message:
-    """A message as it comes from a network: nothing is known of its filters but what they say.
+    """A copy of a message whose filters have no cached results, as if read from a network.
 
-    In the world messages are objects, and what one broker has worked out of a filter all others
-    would have for free.
+    In the world a message is an object that brokers share. What one of them computes and caches in
+    a filter (its normal form, for example) would cost the others nothing, and falsify their times.
     """
-    if not isinstance(message, m.Interests):
+    if not isinstance(message, m.FilterDelta):
         return message
-    return replace(message, wanted=tuple((key, _anew(each)) for key, each in message.wanted))
+    return replace(message, added=tuple((key, _uncached(each)) for key, each in message.added))
 
 
-def _anew(standing: WantedFilter) -> WantedFilter:
-    filter = Filter.of_shape(*filter_of(standing).shape_and_row)
-    return replace(standing, filter=filter) if isinstance(standing, EvolvingFilter) else filter
+def _uncached(wanted: WantedFilter) -> WantedFilter:
+    filter = Filter.of_shape(*underlying_filter(wanted).shape_and_row)
+    return replace(wanted, filter=filter) if isinstance(wanted, EvolvingFilter) else filter
 
 
 FREE = Costs()

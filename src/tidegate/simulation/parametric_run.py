@@ -1,17 +1,17 @@
-"""Subscribers whose wishes change all the time: by updates, or by subscribing anew.
+"""Subscribers that keep changing their filters, by updates or by new subscriptions.
 
-The two scenarios of "Parametric Subscriptions", 5: cars on a highway that ask for what happens near
-them, and traders whose limits follow the market. Each subscriber has one subscription and changes a
-value of it again and again. What is measured is what the paper measures:
+The two scenarios of Parametric Subscriptions, 5: cars on a highway that want events near them, and
+traders whose limits follow the market. Each subscriber has one subscription and changes its values
+again and again. Measured is what the paper measures:
 
-- *delay*: from a change until the first event comes that matches since the change, and did not
-  before it;
-- *spurious*: events that come after a change and match only what was asked for before it;
-- *delivered*: events that subscribers take, by second and subscriber;
+- *delay*: the time from a change until the first event arrives that matches the new filter and not
+  the old one;
+- *spurious*: events that arrive after a change and match only the old filter;
+- *delivered*: events that match the current filter, per second and subscriber;
 
-and besides: *missed*, events that do not come though they match all that was asked for around the
-time they were published, *twice*, events that come twice, or for two subscriptions of which one was
-to take the place of the other, and the messages it takes.
+and besides: *missed*, events that did not arrive although they match every filter that the
+subscriber had around the time of publication; *twice*, events that arrive twice, or once for two
+subscriptions of which one replaces the other; and the messages between brokers.
 """
 
 from __future__ import annotations
@@ -32,27 +32,31 @@ from tidegate.language.values import Value, from_us
 from tidegate.matching.poset.wanted_filter import event_us
 from tidegate.matching.subscription import Subscription
 from tidegate.routing import messages as m
-from tidegate.routing.clients.client_state import ClientState, wants
+from tidegate.routing.clients.client_state import ClientState, matches_now
 from tidegate.routing.messages import Address, Client, Message, Peer, Stamp
 from tidegate.simulation.arrivals import arrivals
 from tidegate.simulation.costs import FREE, Costs
 from tidegate.simulation.overlays.topology import Topology
-from tidegate.simulation.world import Stopwatch, World
+from tidegate.simulation.world import SilentClient, Stopwatch, World
 
 WARM_UP_S = 0.5
-"""What is published before this is not counted."""
-ACCESS_US = 10_000
-"""How long it takes from a client to its broker and back from there; a link takes as long."""
-AROUND_US = 2_000_000
-"""What was asked for so long before and after an event may be what it is judged by."""
+"""Nothing is counted before this, in simulated time."""
+ACCESS_DELAY_US = 10_000
+"""The time from a client to its broker, and back; as long as the delay of a link."""
+UNCERTAIN_US = 2_000_000
+"""How long before and after its publication an event may be matched with an older or newer filter.
+
+More than any change takes to reach all brokers. Within it, nobody can tell which one is right.
+"""
+_NEVER_US = 1 << 62
 
 
 class ChangeMethod(Enum):
-    """How a subscriber changes what it asks for.
+    """How a subscriber changes its filter.
 
-    It does not get to know when a new subscription has come to all brokers. So whoever subscribes
-    anew and does not want to miss anything keeps the old one until an event comes which that does
-    not match ("Parametric Subscriptions", 4.2).
+    It is not notified when a new subscription has reached all brokers. So with SUBSCRIBE_FIRST,
+    which must not miss events, it keeps the old one until an event arrives that matches only the
+    new one (Parametric Subscriptions, 4.2).
     """
 
     UPDATE = "update"
@@ -62,77 +66,78 @@ class ChangeMethod(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is published, asked for and changed.
+    """The events and filters of a scenario, and how filters change.
 
-    An event is about a topic, at a point; subscribers ask for a topic and what lies around a point
-    of their own. So of the predicates one part compares for equality, and equal parts are lower
-    and upper bounds.
+    An event has a topic and a point. A subscriber wants the events of one topic near a point of its
+    own, so its filter has an equality, and a lower and an upper bound on each axis.
     """
 
     axes: tuple[str, ...]
-    """The attributes that make a point."""
+    """The attributes that are the coordinates of a point."""
     topics: int
-    span: float
-    """Points are between 0 and this, on each axis."""
-    around: float
-    """How far from its point a subscriber asks, to each side."""
+    extent: float
+    """Coordinates are between 0 and this."""
+    reach: float
+    """The largest distance, on each axis, of wanted events from the point of a subscriber."""
     step: float
-    """How far a point goes in one change, at most, on each axis."""
+    """The largest change of a coordinate in one change of a filter."""
 
     def event(self, random: Random, now_us: int) -> Event:
-        """What a publisher publishes."""
+        """Draw an event."""
         topic = random.randrange(self.topics)
         point = zip(self.axes, self.point(random), strict=True)
         return Event({"topic": topic, **dict(point)}, from_us(now_us))
 
     def point(self, random: Random) -> tuple[float, ...]:
-        """Any point."""
-        return tuple(random.uniform(0.0, self.span) for _ in self.axes)
+        """Draw a point."""
+        return tuple(random.uniform(0.0, self.extent) for _ in self.axes)
 
     def moved(self, random: Random, point: tuple[float, ...]) -> tuple[float, ...]:
-        """A point after a change."""
+        """Draw the point to which a subscriber moves in one change."""
         steps = [random.uniform(-self.step, self.step) for _ in self.axes]
         return tuple(
-            max(0.0, min(self.span, value + step)) for value, step in zip(point, steps, strict=True)
+            max(0.0, min(self.extent, value + step))
+            for value, step in zip(point, steps, strict=True)
         )
 
     def filter(self) -> Filter:
-        """What subscribers ask for."""
+        """The filter of all subscribers, with their topic and bounds as parameters."""
         bounds = [f"{axis} between :{axis}_low and :{axis}_high" for axis in self.axes]
         return parse(" and ".join(["topic = :topic", *bounds]))
 
     def bounds(self, point: tuple[float, ...]) -> dict[str, Value]:
-        """The parameters of a subscriber at a point, but for the topic."""
+        """The values of a subscriber's parameters at a point, without the topic."""
         values: dict[str, Value] = {}
         for axis, value in zip(self.axes, point, strict=True):
-            values |= {f"{axis}_low": value - self.around, f"{axis}_high": value + self.around}
+            values |= {f"{axis}_low": value - self.reach, f"{axis}_high": value + self.reach}
         return values
 
-    def offered(self) -> str:
-        """What publishers advertise."""
+    def advertisement(self) -> str:
+        """The advertisement of all publishers."""
         return " and ".join(f"{name} is not null" for name in ("topic", *self.axes))
 
 
-HIGHWAY = Application(("x", "y"), topics=20, span=10.0, around=2.0, step=1.0)
-"""A topic is what sensors measure, a point is a place; cars ask for what is around them."""
-TRADING = Application(("price",), topics=200, span=100.0, around=20.0, step=10.0)
-"""A topic is a commodity; traders ask for prices around one that they follow."""
+HIGHWAY = Application(("x", "y"), topics=20, extent=10.0, reach=2.0, step=1.0)
+"""Cars want measurements near them: a topic is a kind of sensor, a point is a place."""
+TRADING = Application(("price",), topics=200, extent=100.0, reach=20.0, step=10.0)
+"""Traders want prices near one that they follow: a topic is a commodity."""
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptation:
-    """One run."""
+class ParametricScenario:
+    """The settings of a run."""
 
     application: Application
     topology: Topology
     publishers: tuple[Peer, ...]
-    """Where publishers are, one for each name."""
+    """The broker of each publisher."""
     subscribers: tuple[Peer, ...]
+    """The broker of each subscriber."""
     changes_per_s: float
-    """How many changes there are at each broker that has subscribers."""
+    """Changes at each broker that has subscribers, by all of them together."""
     events_per_s: float
-    """Of all publishers together."""
-    way: ChangeMethod = ChangeMethod.UPDATE
+    """Events of all publishers together."""
+    method: ChangeMethod = ChangeMethod.UPDATE
     routing: str = "subscription"
     substrate: str = "poset"
     duration_s: float = 5.0
@@ -142,7 +147,7 @@ class Adaptation:
 
 @dataclass(slots=True)
 class ParametricTally:
-    """What all subscribers have seen."""
+    """Counts over all subscribers."""
 
     changes: int = 0
     delivered: int = 0
@@ -154,50 +159,52 @@ class ParametricTally:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run went."""
+    """The figures of a run; the module's docstring explains them."""
 
     changes: int
     delay_ms: float | None
-    """The median; None if no event came because of a change."""
+    """The median; None if no event matched only after a change."""
     spurious_per_s: float
-    """By subscriber."""
+    """Per subscriber."""
     delivered_per_s: float
-    """By subscriber, of events that came before the end."""
+    """Per subscriber; only events that arrived before the end."""
     missed: int
     twice: int
     messages: int
-    """On links, for changes only."""
+    """Messages between brokers that change filters."""
     bytes: int
+    """The size of these messages."""
     busiest: float
-    """The share of its time that the busiest broker worked."""
+    """The share of time that the busiest broker worked."""
 
 
-class Changer:
-    """A subscriber that changes what it asks for."""
+class ChangingSubscriber:
+    """A subscriber that changes its filter."""
 
     def __init__(self, run: ParametricRun, number: int, broker: Peer) -> None:
-        adaptation = run.adaptation
+        scenario = run.scenario
         self._run = run
-        self._random = Random(f"changer {number} of {adaptation.seed}")
+        self._random = Random(f"changer {number} of {scenario.seed}")
         self._state = ClientState()
         self.client = Client(f"s{number}")
-        self._application = adaptation.application
+        self._application = scenario.application
         self._point = self._application.point(self._random)
         self._topic = self._random.randrange(self._application.topics)
         self._filter = run.filter
         self._name = "0"
         self._outdated: list[str] = []
-        """Subscriptions that are to be cancelled."""
+        """The names of subscriptions that are replaced and not yet cancelled."""
         self._before: Subscription | None = None
+        """The subscription before the last change, until its delay has been measured."""
         self._changed_us = 0
-        self._asked: list[tuple[int, Subscription]] = []
-        """All that it has asked for, and until when."""
+        self._past: list[tuple[int, Subscription]] = []
+        """All past subscriptions, with the time at which each ended."""
         self._seen: set[Stamp] = set()
         run.world.admit(self.client, self, broker)
 
     @property
-    def now(self) -> Subscription:
-        """What it asks for."""
+    def current(self) -> Subscription:
+        """The current subscription."""
         return self._state[self._name].subscription
 
     def begin(self) -> None:
@@ -205,20 +212,22 @@ class Changer:
         self._send(self._subscribe())
 
     def change(self) -> None:
-        """Ask for something else."""
-        self._before = self.now
+        """Move to another point and change the filter accordingly."""
+        self._before = self.current
         self._changed_us = self._run.world.now_us
-        self._asked.append((self._changed_us, self._before))
+        self._past.append((self._changed_us, self._before))
         self._point = self._application.moved(self._random, self._point)
-        self._run.tally.changes += self._run.counts(self._changed_us)
+        self._run.tally.changes += self._run.is_counted(self._changed_us)
         old = self._name
-        match self._run.adaptation.way:
+        match self._run.scenario.method:
             case ChangeMethod.UPDATE:
                 self._send(self._state.update(old, self._application.bounds(self._point)))
             case ChangeMethod.CANCEL_FIRST:
+                # In between no broker holds a filter, and events are missed.
                 self._send(self._state.cancel(old))
                 self._send(self._subscribe())
             case ChangeMethod.SUBSCRIBE_FIRST:
+                # A new name, because a second subscription of the same name would be refused.
                 self._name = str(int(old) + 1)
                 self._outdated.append(old)
                 self._send(self._subscribe())
@@ -231,14 +240,14 @@ class Changer:
 
     def _send(self, request: Message) -> None:
         world = self._run.world
-        world.at(world.now_us + ACCESS_US, partial(world.request, self.client, request))
+        world.at(world.now_us + ACCESS_DELAY_US, partial(world.request, self.client, request))
 
     def receive(self, message: Message, now_us: int) -> None:
-        """Get what comes from the broker, after a while."""
+        """Take a delivery after the delay from the broker to the client."""
         if isinstance(message, m.Deliver):
-            self._run.world.at(now_us + ACCESS_US, partial(self._take, message))
+            self._run.world.at(now_us + ACCESS_DELAY_US, partial(self._count, message))
 
-    def _take(self, message: m.Deliver) -> None:
+    def _count(self, message: m.Deliver) -> None:
         now_us = self._run.world.now_us
         tally, event = self._run.tally, message.publication.event
         stamp = message.publication.stamp
@@ -246,92 +255,90 @@ class Changer:
         self._seen.add(stamp)
         if self._outdated:
             self._cancel_outdated(event)
-        if not self._run.counts(now_us):
+        if not self._run.is_counted(now_us):
             return
-        if not wants(self.now, event):
+        if not matches_now(self.current, event):
             tally.spurious += 1
             return
         tally.delivered += 1
-        if self._before is not None and not wants(self._before, event):
+        if self._before is not None and not matches_now(self._before, event):
             tally.delays_us.append(now_us - self._changed_us)
             self._before = None
 
     def _cancel_outdated(self, event: Event) -> None:
-        """An event has come that some do not match, so another subscription is there by now."""
+        """Cancel replaced subscriptions that an event does not match.
+
+        It has arrived nevertheless, so the new subscription has reached its publisher's broker.
+        """
         for name in list(self._outdated):
-            if not wants(self._state[name].subscription, event):
+            if not matches_now(self._state[name].subscription, event):
                 self._outdated.remove(name)
                 self._send(self._state.cancel(name))
 
     def misses(self, publication: m.Publication) -> bool:
-        """Whether an event has not come that matches all that was asked for around its time."""
+        """Whether an event did not arrive that matches all filters around its time."""
         event = publication.event
         if event.attributes["topic"] != self._topic or publication.stamp in self._seen:
             return False
-        if not wants(self.now, event):
+        if not matches_now(self.current, event):
             return False
-        begin_us, end_us = event_us(event) - AROUND_US, event_us(event) + AROUND_US
-        ends = [until_us for until_us, _ in self._asked]
-        around = self._asked[bisect(ends, begin_us) : bisect(ends, end_us) + 1]
-        return all(wants(each, event) for _, each in around)
+        begin_us, end_us = event_us(event) - UNCERTAIN_US, event_us(event) + UNCERTAIN_US
+        ends = [until_us for until_us, _ in self._past]
+        around = self._past[bisect(ends, begin_us) : bisect(ends, end_us) + 1]
+        return all(matches_now(each, event) for _, each in around)
 
 
 class ParametricRun:
-    """Subscribers, publishers and brokers, and what is seen of them."""
+    """One run of a scenario."""
 
-    def __init__(self, adaptation: Adaptation, stopwatch: Stopwatch | None = None) -> None:
-        self.adaptation = adaptation
+    def __init__(self, scenario: ParametricScenario, stopwatch: Stopwatch | None = None) -> None:
+        self.scenario = scenario
         self.tally = ParametricTally()
-        self.filter = adaptation.application.filter()
+        self.filter = scenario.application.filter()
         self.world = World(
-            adaptation.topology,
-            adaptation.routing,
-            adaptation.seed,
-            costs=adaptation.costs,
-            substrate=adaptation.substrate,
+            scenario.topology,
+            scenario.routing,
+            scenario.seed,
+            costs=scenario.costs,
+            substrate=scenario.substrate,
             stopwatch=stopwatch,
-            watcher=self._watch,
+            observer=self._observe,
         )
         self._begin_us = 0
         self._end_us = 0
         self._published: dict[Stamp, m.Publication] = {}
         self._messages = self._bytes = 0
-        self._changers = [
-            Changer(self, number, broker) for number, broker in enumerate(adaptation.subscribers)
+        self._subscribers = [
+            ChangingSubscriber(self, number, broker)
+            for number, broker in enumerate(scenario.subscribers)
         ]
 
-    def counts(self, now_us: int) -> bool:
-        """Whether it is after the beginning and before the end."""
+    def is_counted(self, now_us: int) -> bool:
+        """Whether a time is after the warm-up and before the end."""
         return self._begin_us <= now_us < self._end_us
 
-    def _watch(
-        self,
-        now_us: int,
-        sender: Address,  # noqa: ARG002 - whoever sends it
-        receiver: Address,  # noqa: ARG002 - whoever gets it
-        message: Message,
-    ) -> None:
-        """Take note of what is published, and of what it takes to change what is asked for."""
-        if isinstance(message, m.Notify) and self.counts(event_us(message.publication.event)):
+    def _observe(self, now_us: int, _sender: Address, _receiver: Address, message: Message) -> None:
+        """Keep publications, and count the messages that change filters."""
+        if isinstance(message, m.Notify) and self.is_counted(event_us(message.publication.event)):
             self._published.setdefault(message.publication.stamp, message.publication)
-        elif isinstance(message, m.Interests) and self.counts(now_us):
+        elif isinstance(message, m.FilterDelta) and self.is_counted(now_us):
             self._messages += 1
             self._bytes += FREE.bytes(message)
 
     def outcome(self) -> Outcome:
-        """Run it."""
-        adaptation, world, tally = self.adaptation, self.world, self.tally
-        self._introduce()
+        """Run the scenario and return its figures."""
+        scenario, world, tally = self.scenario, self.world, self.tally
+        self._set_up()
         begun_us = world.now_us
         self._begin_us = begun_us + round(WARM_UP_S * 1e6)
-        self._end_us = self._begin_us + round(adaptation.duration_s * 1e6)
+        self._end_us = self._begin_us + round(scenario.duration_s * 1e6)
         self._schedule(begun_us)
         world.run(self._end_us)
         busiest = max(site.busy_us for site in world.sites.values()) / (self._end_us - begun_us)
-        seconds = len(self._changers) * adaptation.duration_s
+        seconds = len(self._subscribers) * scenario.duration_s
         delivered, spurious = tally.delivered / seconds, tally.spurious / seconds
         messages, size = self._messages, self._bytes
-        self._end_us = 1 << 62  # what is still on its way is not missed
+        self._end_us = _NEVER_US  # count also what arrives now, so that it is not missed
         world.run()
         return Outcome(
             tally.changes,
@@ -347,47 +354,47 @@ class ParametricRun:
 
     def _missed(self) -> int:
         return sum(
-            changer.misses(publication)
+            subscriber.misses(publication)
             for publication in self._published.values()
-            for changer in self._changers
+            for subscriber in self._subscribers
         )
 
-    def _introduce(self) -> None:
-        """Have all clients there, and what they ask for everywhere."""
-        offered = parse_advertisement(self.adaptation.application.offered())
-        for number, broker in enumerate(self.adaptation.publishers):
+    def _set_up(self) -> None:
+        """Advertise, then subscribe, until all brokers have all filters."""
+        advertisement = parse_advertisement(self.scenario.application.advertisement())
+        for number, broker in enumerate(self.scenario.publishers):
             client = Client(f"p{number}")
-            self.world.admit(client, _Nobody(), broker)
-            self.world.request(client, m.Advertise(offered))
+            self.world.admit(client, SilentClient(), broker)
+            self.world.request(client, m.Advertise(advertisement))
         self.world.run()
-        for changer in self._changers:
-            changer.begin()
+        for subscriber in self._subscribers:
+            subscriber.begin()
         self.world.run()
 
     def _schedule(self, begun_us: int) -> None:
-        adaptation = self.adaptation
-        edges = len(set(adaptation.subscribers))
-        per_changer = adaptation.changes_per_s * edges / max(1, len(self._changers))
-        for number, changer in enumerate(self._changers):
-            random = Random(f"changes {number} of {adaptation.seed}")
-            self._repeat(arrivals(random, per_changer), changer.change, begun_us)
-        for number in range(len(adaptation.publishers)):
-            random = Random(f"events {number} of {adaptation.seed}")
-            rate = adaptation.events_per_s / len(adaptation.publishers)
-            self._repeat(arrivals(random, rate), self._publishing(number, random), begun_us)
+        scenario = self.scenario
+        edges = len(set(scenario.subscribers))
+        rate = scenario.changes_per_s * edges / max(1, len(self._subscribers))
+        for number, subscriber in enumerate(self._subscribers):
+            random = Random(f"changes {number} of {scenario.seed}")
+            self._repeat(arrivals(random, rate), subscriber.change, begun_us)
+        for number in range(len(scenario.publishers)):
+            random = Random(f"events {number} of {scenario.seed}")
+            rate = scenario.events_per_s / len(scenario.publishers)
+            self._repeat(arrivals(random, rate), self._publish_action(number, random), begun_us)
 
-    def _publishing(self, number: int, random: Random) -> Callable[[], None]:
+    def _publish_action(self, number: int, random: Random) -> Callable[[], None]:
         client = Client(f"p{number}")
 
         def publish() -> None:
-            event = self.adaptation.application.event(random, self.world.now_us)
+            event = self.scenario.application.event(random, self.world.now_us)
             self.world.request(client, m.Publish(event))
 
         return publish
 
     def _repeat(self, times_us: Iterator[int], action: Callable[[], None], begun_us: int) -> None:
         def schedule() -> None:
-            time_us = begun_us + next(times_us, 1 << 62)
+            time_us = begun_us + next(times_us, _NEVER_US)
             if time_us < self._end_us:
                 self.world.at(time_us, tick)
 
@@ -396,10 +403,3 @@ class ParametricRun:
             schedule()
 
         schedule()
-
-
-class _Nobody:
-    """A publisher, which gets nothing."""
-
-    def receive(self, message: Message, now_us: int) -> None:
-        """Take what comes."""

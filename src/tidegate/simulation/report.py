@@ -1,4 +1,4 @@
-"""What came out of a simulation, for readers and for programs."""
+"""The report of a simulation, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tidegate.simulation.script import ScriptOutput
 from tidegate.simulation.world import World
 
 SHOWN = 5
-"""So many of the busiest links and brokers are named."""
+"""The number of links and brokers that are named as the busiest."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLoad:
-    """What went over a link, both ways."""
+    """The messages on a link, in both directions."""
 
     a: str
     b: str
@@ -26,18 +26,18 @@ class LinkLoad:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:
-    """What a broker had to do."""
+    """The work of a broker."""
 
     name: str
     handled: int
     queue_max: int
     busy_share: float
-    """The part of the simulated time in which its processor was busy."""
+    """The share of the simulated time in which its processor was busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """From publication to delivery, in milliseconds."""
+    """The times from publication to delivery."""
 
     median_ms: float
     p99_ms: float
@@ -46,7 +46,7 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The figures of one run; those of `Tally` are explained there."""
+    """The figures of one run; those that `Tally` has too are explained there."""
 
     topology: str
     brokers: int
@@ -62,12 +62,13 @@ class Report:
     delays: Delays | None
     backlog_max: int
     messages: int
-    """All that arrived, at brokers and clients."""
+    """Messages that arrived at brokers and clients."""
     kinds: Mapping[str, int]
+    """The same, by type."""
     link_messages: int
     link_bytes: int
     in_vain: int
-    """Events that a broker got from another one and had no use for."""
+    """Events that a broker received from a neighbour and neither delivered nor forwarded."""
     links: Sequence[LinkLoad]
     """Most messages first."""
     loads: Sequence[BrokerLoad]
@@ -75,25 +76,27 @@ class Report:
     simulated_s: float
     wall_s: float
     messages_per_s: float
-    """Of simulated messages in a second of the computer that simulates."""
+    """Simulated messages per second of real time."""
     is_scripted: bool = False
-    """Whether clients followed a script; what they want is not counted then."""
-    happenings: Sequence[ScriptOutput] = ()
-    """What clients of a script were told."""
+    """Whether clients followed a script; expected deliveries are not counted then."""
+    script_outputs: Sequence[ScriptOutput] = ()
+    """The messages that clients of a script received."""
 
     def lines(self) -> Iterator[str]:
-        """The figures for a reader, and before them what clients of a script were told."""
-        for each in self.happenings:
+        """The messages to clients of a script, then the figures, as lines of text."""
+        for each in self.script_outputs:
             yield each.line()
         for name, text in self._rows():
             yield f"{name:<14}{text}"
 
     def to_json(self) -> str:
-        """All of it, in one line."""
-        return json.dumps(asdict(self), default=str)
+        """The whole report as one line of JSON."""
+        record = asdict(self)
+        record["happenings"] = record.pop("script_outputs")  # the name that programs know
+        return json.dumps(record, default=str)
 
     def loads_json(self) -> str:
-        """Messages of links and brokers, as `tidegate topology --loads` reads them."""
+        """The messages of links and brokers, as `tidegate topology --loads` reads them."""
         links = {f"{each.a}-{each.b}": each.messages for each in self.links if each.messages}
         brokers = {each.name: each.handled for each in self.loads if each.handled}
         return json.dumps({"links": links, "brokers": brokers}, indent=1) + "\n"
@@ -145,10 +148,11 @@ def _broker_text(load: BrokerLoad) -> str:
 
 
 def delays_of(tally: Tally) -> Delays | None:
-    """The delays of all deliveries; None if there was none."""
+    """The delays of all deliveries; None if there were none."""
     ordered = sorted(tally.delays_us)
     if not ordered:
         return None
+    # The nearest rank, without interpolation: every figure is a delay that occurred.
     last = len(ordered) - 1
     median, p99 = ordered[last // 2], ordered[round(0.99 * last)]
     return Delays(median / 1000, p99 / 1000, ordered[-1] / 1000)
@@ -158,9 +162,9 @@ def link_loads(world: World) -> list[LinkLoad]:
     """The links of a world, most messages first."""
     loads = []
     for link in world.topology.links:
-        there, back = world.lines[link.a, link.b], world.lines[link.b, link.a]
+        one, other = world.directions[link.a, link.b], world.directions[link.b, link.a]
         loads.append(
-            LinkLoad(link.a, link.b, there.messages + back.messages, there.bytes + back.bytes)
+            LinkLoad(link.a, link.b, one.messages + other.messages, one.bytes + other.bytes)
         )
     return sorted(loads, key=lambda each: -each.messages)
 

@@ -1,9 +1,9 @@
-"""Runs a workload in a world: a scenario says all of it, and one scenario is one run.
+"""Scenarios and their simulation: a workload on an overlay, with faults; one scenario is one run.
 
-Publishers advertise, if the semantics asks for it; when that has settled, subscribers subscribe;
-when that has settled, events are published for as long as the scenario says, and faults happen.
-Times of events and faults count from then on. Clients of a broker that restarts say again what they
-want.
+A run has phases. First publishers advertise, if the semantics requires it. When all messages of
+that have been handled, subscribers subscribe. When that is done too, events are published for the
+duration of the scenario, and faults happen; their times count from the start of this phase. The
+clients of a broker that restarts advertise and subscribe again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from tidegate.errors import RoutingError
+from tidegate.errors import RoutingError, SimulationError
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.routing.strategies import STRATEGIES
-from tidegate.simulation.clients import Interest, SimulatedPublisher, SimulatedSubscriber, Tally
+from tidegate.simulation.clients import (
+    ExpectedDeliveries,
+    SimulatedPublisher,
+    SimulatedSubscriber,
+    Tally,
+)
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Fault, FaultStep
 from tidegate.simulation.overlays.topology import Topology
@@ -31,25 +36,26 @@ HIERARCHY = "hierarchy"
 ROUTINGS = (*STRATEGIES, HIERARCHY)
 BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS = "subscription", "advertisement"
 SEMANTICS = (BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS)
-"""What is delivered: all that is asked for, or of that what its publisher has advertised."""
-SLICES = 200
-"""Into so many parts the time of a run is divided to show progress."""
-YOUNG_OBJECTS = 200_000
+"""Which events are delivered: all that match, or only those that were also advertised."""
+PROGRESS_STEPS = 200
+"""The number of steps in which a run reports its progress."""
+YOUNG_OBJECTS_MAX = 200_000
+"""Allocations between two runs of Python's garbage collector."""
 
 OnAdvance = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Slowness:
-    """Subscribers that take a while for each delivery."""
+class SlowSubscribers:
+    """The first ``count`` subscribers need ``service_us`` for each delivery."""
 
-    subscribers: int
+    count: int
     service_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All that makes a run."""
+    """The settings of a run; raises SimulationError if they contradict each other."""
 
     topology: Topology
     routing: str = "subscription"
@@ -57,28 +63,35 @@ class Scenario:
     seed: int = 0
     demand: Demand = field(default_factory=Demand)
     processor_us: int = 0
-    """How long a broker takes for each message."""
+    """Processor time that a broker takes for each message."""
     merging: bool = False
-    """Whether brokers send filters merged where that is exact."""
+    """Whether brokers merge filters before sending them, where that is exact."""
     substrate: str = "poset"
-    """What finds the filters that an event matches, in brokers."""
+    """The matcher with which brokers find the filters that an event matches."""
     semantics: str | None = None
-    """One of SEMANTICS; None for the one that fits the routing."""
+    """One of SEMANTICS; None for the one that the routing needs."""
     weather: Weather = field(default_factory=Weather)
-    slow: Slowness | None = None
+    slow: SlowSubscribers | None = None
     faults: tuple[Fault, ...] = ()
     script: Script | None = None
-    """What further clients do."""
+    """Further clients, with scripted actions."""
+
+    def __post_init__(self) -> None:
+        subscribers = self.demand.subscribers
+        if self.slow is not None and self.slow.count > subscribers:
+            raise SimulationError(
+                f"{self.slow.count} slow subscribers, but there are only {subscribers} subscribers"
+            )
 
 
 def strategy_name(routing: str, topology: Topology) -> str:
-    """The strategy of a routing; `hierarchy` is subscription forwarding where all is hierarchical.
+    """The strategy of a routing; `hierarchy` is subscription forwarding in hierarchical domains.
 
-    Raises RoutingError where the overlay is no hierarchy.
+    Raises RoutingError for `hierarchy` if the overlay has other domains.
     """
     if routing != HIERARCHY:
         return routing
-    others = [kind for kind in topology.domains.values() if kind is not Architecture.HIERARCHICAL]
+    others = [each for each in topology.domains.values() if each is not Architecture.HIERARCHICAL]
     if others:
         raise RoutingError(
             f"the routing 'hierarchy' needs a hierarchical overlay; {topology.name!r} is "
@@ -89,16 +102,16 @@ def strategy_name(routing: str, topology: Topology) -> str:
 
 
 def only_advertised(scenario: Scenario) -> bool:
-    """Whether only what was advertised is delivered.
+    """Whether only advertised events are delivered.
 
-    Raises RoutingError where the routing does not go with the semantics.
+    Raises RoutingError if the routing does not support the semantics.
     """
     needed = STRATEGIES[strategy_name(scenario.routing, scenario.topology)].needs_advertisements
     if scenario.semantics is None:
         return needed
     if needed and scenario.semantics == BY_SUBSCRIPTIONS:
         raise RoutingError(
-            f"the routing {scenario.routing!r} delivers only what was advertised; take the "
+            f"the routing {scenario.routing!r} delivers only advertised events; take the "
             f"semantics {BY_ADVERTISEMENTS!r}, or another routing"
         )
     return scenario.semantics == BY_ADVERTISEMENTS
@@ -125,57 +138,61 @@ class Simulation:
             substrate=scenario.substrate,
             only_advertised=only_advertised(scenario),
             weather=scenario.weather,
-            watcher=trace,
+            observer=trace,
         )
         self.tally = Tally()
-        self._interest = Interest()
+        self._expected = ExpectedDeliveries()
         plan = ClientPlan(
             workload(scenario.workload), scenario.demand, scenario.topology, scenario.seed
         )
         self._publishers = [
             SimulatedPublisher(each, self.world, self.tally) for each in plan.publishers()
         ]
-        self.cast = ScriptClients(scenario.script or Script(()), self.world, self.tally, trace)
-        slow = scenario.slow or Slowness(0, 0)
+        self.script_clients = ScriptClients(
+            scenario.script or Script(()), self.world, self.tally, trace
+        )
+        slow = scenario.slow or SlowSubscribers(0, 0)
         self._subscribers = [
             SimulatedSubscriber(
-                each, self.world, self.tally, slow.service_us if number < slow.subscribers else 0
+                each, self.world, self.tally, slow.service_us if number < slow.count else 0
             )
             for number, each in enumerate(plan.subscribers())
         ]
 
     def run(self, advance: OnAdvance = id) -> Report:
-        """Run it all; ``advance`` is told of progress, `SLICES` steps in all."""
+        """Run all phases; ``advance`` is called with the number of progress steps made."""
         begun_s = perf_counter()
         with _rare_collections():
-            self._introduce(advance)
-            self._go_on(advance)
+            self._set_up(advance)
+            self._publish_and_change(advance)
         return self._report(perf_counter() - begun_s)
 
     # -- phases -------------------------------------------------------------------------------
 
-    def _introduce(self, advance: OnAdvance) -> None:
+    def _set_up(self, advance: OnAdvance) -> None:
+        """Add all clients; advertise, then subscribe."""
         world, trace = self.world, self._trace
         clients: list[SimulatedPublisher | SimulatedSubscriber] = [
             *self._publishers,
             *self._subscribers,
         ]
         for each in clients:
-            world.admit(each.plan.client, each, each.plan.broker)
+            world.admit(each.schedule.client, each, each.schedule.broker)
             if trace is not None:
-                trace.admitted(each.plan.client, each.plan.broker)
-        self.cast.enter()
+                trace.client_admitted(each.schedule.client, each.schedule.broker)
+        self.script_clients.admit()
         if self._needs_advertisements:
             for publisher in self._publishers:
-                publisher.introduce()
-            self._settle(advance)
+                publisher.advertise()
+            self._run_until_idle(advance)
         for subscriber in self._subscribers:
-            subscriber.enter(self._interest)
-            subscriber.introduce()
-        self._settle(advance)
+            subscriber.count_in(self._expected)
+            subscriber.subscribe()
+        # Only now do all brokers have all filters, and every expected delivery can be made.
+        self._run_until_idle(advance)
 
-    def _settle(self, advance: OnAdvance) -> None:
-        """Let everything come to rest; nobody knows how long that takes, only that it goes on."""
+    def _run_until_idle(self, advance: OnAdvance) -> None:
+        """Handle all messages. How many follow is not known, so progress is shown as 0 steps."""
         while (next_us := self.world.next_us) is not None:
             self.world.run(next_us)
             advance(0)
@@ -184,36 +201,40 @@ class Simulation:
     def _needs_advertisements(self) -> bool:
         return bool(self.world.only_advertised)
 
-    def _go_on(self, advance: OnAdvance) -> None:
-        """Publish, change subscriptions and let things fail, until the time is over."""
+    def _publish_and_change(self, advance: OnAdvance) -> None:
+        """Publish, change subscriptions and inject faults for the duration of the scenario."""
         world = self.world
         begin_us = world.now_us
         end_us = begin_us + round(self.scenario.demand.duration_s * 1e6)
         for publisher in self._publishers:
-            self._repeat(publisher.plan.times_us, publisher.publish, begin_us, end_us)
+            self._repeat(publisher.schedule.times_us, publisher.publish, begin_us, end_us)
         for subscriber in self._subscribers:
-            self._repeat(subscriber.plan.times_us, subscriber.change, begin_us, end_us)
-        self.cast.begin(begin_us)
+            self._repeat(subscriber.schedule.times_us, subscriber.change, begin_us, end_us)
+        self.script_clients.begin(begin_us)
         for fault in self.scenario.faults:
             for time_us, step, names in fault.steps(self.scenario.topology):
                 world.at(begin_us + time_us, self._fault(step, names))
-        for number in range(1, SLICES + 1):
-            world.run(begin_us + (end_us - begin_us) * number // SLICES)
+        for number in range(1, PROGRESS_STEPS + 1):
+            world.run(begin_us + (end_us - begin_us) * number // PROGRESS_STEPS)
             advance(1)
         world.run()
 
     def _repeat(
         self,
         times_us: Iterator[int],
-        action: Callable[[Interest], None],
+        action: Callable[[ExpectedDeliveries], None],
         begin_us: int,
         end_us: int,
     ) -> None:
-        """Do something at each of some times; the next is scheduled when one has come."""
+        """Call an action at some times before the end.
+
+        Each call schedules the next one, so that the heap of the world holds one action for each
+        client and not one for each event.
+        """
         world = self.world
 
         def tick() -> None:
-            action(self._interest)
+            action(self._expected)
             schedule()
 
         def schedule() -> None:
@@ -224,26 +245,27 @@ class Simulation:
         schedule()
 
     def _fault(self, step: FaultStep, names: tuple[str, ...]) -> Callable[[], None]:
-        def happen() -> None:
+        def inject() -> None:
             was_up = self.world.sites[names[0]].is_up
             if self._trace is not None:
-                self._trace.happened(self.world.now_us, step, names)
+                self._trace.fault_injected(self.world.now_us, step, names)
             step.apply(self.world, names)
             if step is FaultStep.RESTART and not was_up:
-                self._introduce_again(names[0])
+                self._subscribe_again(names[0])
 
-        return happen
+        return inject
 
-    def _introduce_again(self, broker: str) -> None:
+    def _subscribe_again(self, broker: str) -> None:
+        """Let the clients of a restarted broker, which has lost its state, set it up again."""
         if self._needs_advertisements:
             for publisher in self._publishers:
-                if publisher.plan.broker == broker:
-                    publisher.introduce()
+                if publisher.schedule.broker == broker:
+                    publisher.advertise()
         for subscriber in self._subscribers:
-            if subscriber.plan.broker == broker:
-                subscriber.introduce()
+            if subscriber.schedule.broker == broker:
+                subscriber.subscribe()
 
-    # -- figures ------------------------------------------------------------------------------
+    # -- report -------------------------------------------------------------------------------
 
     def _report(self, wall_s: float) -> Report:
         world, tally, scenario = self.world, self.tally, self.scenario
@@ -263,7 +285,7 @@ class Simulation:
             delays=delays_of(tally),
             backlog_max=tally.backlog_max,
             messages=world.arrived,
-            kinds={kind.__name__: count for kind, count in world.kinds.most_common()},
+            kinds={each.__name__: count for each, count in world.arrived_by_type.most_common()},
             link_messages=sum(each.messages for each in links),
             link_bytes=sum(each.bytes for each in links),
             in_vain=sum(site.in_vain for site in world.sites.values()),
@@ -273,18 +295,19 @@ class Simulation:
             wall_s=wall_s,
             messages_per_s=world.arrived / max(wall_s, 1e-9),
             is_scripted=scenario.script is not None,
-            happenings=tuple(self.cast.happenings),
+            script_outputs=tuple(self.script_clients.outputs),
         )
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for cycles of dead objects rarely: a world has many objects, and hardly any such cycle.
+    """Run the garbage collector rarely.
 
-    With Python's own setting that takes about as long as all the rest.
+    A world has many objects and hardly any dead cycles. With Python's default threshold the
+    collector takes about as long as the simulation itself.
     """
     before = gc.get_threshold()
-    gc.set_threshold(YOUNG_OBJECTS, 50, 100)
+    gc.set_threshold(YOUNG_OBJECTS_MAX, 50, 100)
     try:
         yield
     finally:

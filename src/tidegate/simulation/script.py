@@ -1,23 +1,23 @@
-"""Clients that do what a script says: JSON lines, each what a client asks of its broker at a time.
+"""Scripts: JSON lines, each a request that a client sends to its broker at a given time.
 
     {"at": "0s", "client": "ann", "broker": "b0", "do": "subscribe", "filter": "price < 10"}
     {"at": "1s", "client": "bob", "broker": "b2", "do": "publish", "event": {"price": 9}}
     {"at": "2s", "client": "ann", "do": "suspend"}
     {"at": "5s", "client": "ann", "broker": "b1", "do": "resume"}
 
-What can be done: subscribe and unsubscribe with a filter or a pattern, advertise and unadvertise,
-publish an event, suspend, resume, depart. The first line of a client says at which broker it is;
-who resumes at another broker has moved there. Lines are in any order; those of one time happen in
-the order of the file.
+Requests are: subscribe and unsubscribe, with a filter or a pattern; advertise and unadvertise;
+publish an event; suspend, resume, depart. The earliest line of a client names its broker. A client
+that resumes at another broker moves there. Lines may be in any order; those of one time are
+carried out in the order of the file.
 
-A subscription with a name may have parameters and move, can be changed as one and cancelled:
+A subscription with a name may have parameters and evolve, and can be updated and cancelled:
 
     {"client": "ann", "broker": "b0", "do": "subscribe", "name": "cheap",
      "filter": "price < :limit", "params": {"limit": 10}}
     {"at": "3s", "client": "ann", "do": "update", "name": "cheap", "params": {"limit": 30}}
     {"at": "4s", "client": "ann", "do": "cancel", "name": "cheap"}
 
-When it or a change of it is in force everywhere, its client is told.
+When it, or an update of it, is in force at all brokers, the client receives a confirmation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Message, Peer
 from tidegate.simulation.clients import Tally
 from tidegate.simulation.overlays.topology import Topology
-from tidegate.simulation.trace import Trace, request_of
+from tidegate.simulation.request_json import request_from_json
+from tidegate.simulation.trace import Trace
 from tidegate.simulation.world import World
 
 FIELDS = {
@@ -44,14 +45,13 @@ FIELDS = {
     "update": "name", "cancel": "name",
     "publish": "event", "suspend": None, "resume": None, "depart": None,
 }  # fmt: skip
-"""What can be done, and what has to be said for it."""
-_MORE_FIELDS = {"subscribe": {"name", "params", "evolve"}, "update": {"params", "filter"}}
-"""What can be said besides."""
+"""The requests, each with the field it requires besides ``client``."""
+_OPTIONAL_FIELDS = {"subscribe": {"name", "params", "evolve"}, "update": {"params", "filter"}}
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptAction:
-    """What a client does at a time, and where it is then."""
+    """A request of a client at a time, and the broker it is at then."""
 
     at_us: int
     client: Client
@@ -61,19 +61,20 @@ class ScriptAction:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What clients do, in order."""
+    """The actions of all clients, in order of time."""
 
-    acts: tuple[ScriptAction, ...]
+    actions: tuple[ScriptAction, ...]
 
     @property
     def clients(self) -> dict[Client, Peer]:
-        """All clients, and where each begins."""
-        return {act.client: act.broker for act in reversed(self.acts)}
+        """All clients, with the broker at which each begins."""
+        # Reversed, so that the first action of a client wins.
+        return {action.client: action.broker for action in reversed(self.actions)}
 
     @property
     def duration_s(self) -> float:
-        """When the last thing is done."""
-        return self.acts[-1].at_us / 1e6 if self.acts else 0.0
+        """The time of the last action."""
+        return self.actions[-1].at_us / 1e6 if self.actions else 0.0
 
 
 def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Script:
@@ -87,18 +88,19 @@ def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Scrip
     timed: list[tuple[int, int, Mapping[str, Any]]] = []
     for number, line in lines:
         try:
-            made = decode_line(line)
-            timed.append((_time_us(made), number, made))
+            decoded = decode_line(line)
+            timed.append((_time_us(decoded), number, decoded))
         except TidegateError as error:
             raise SimulationError(f"line {number}: {error}") from None
-    reading = _Reading(topology)
-    acts: list[ScriptAction] = []
+    # In order of time: the version of an update and the count of moves depend on earlier lines.
+    reader = _ScriptReader(topology)
+    actions: list[ScriptAction] = []
     for at_us, number, record in sorted(timed, key=lambda each: each[:2]):
         try:
-            acts.append(reading.act(at_us, record))
+            actions.append(reader.action(at_us, record))
         except TidegateError as error:
             raise SimulationError(f"line {number}: {error}") from None
-    return Script(tuple(acts))
+    return Script(tuple(actions))
 
 
 def _time_us(record: Mapping[str, Any]) -> int:
@@ -108,25 +110,25 @@ def _time_us(record: Mapping[str, Any]) -> int:
         raise SimulationError(f"at: {error}") from None
 
 
-class _Reading:
-    """What is known of clients after the lines so far, in the order of time."""
+class _ScriptReader:
+    """Reads records in order of time, and keeps what later ones depend on."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._homes: dict[Client, Peer] = {}
         self._moves: dict[Client, int] = {}
+        """The number of moves of each client so far."""
         self._versions: dict[tuple[Client, str], int] = {}
+        """The last version of each named subscription."""
 
-    def act(self, at_us: int, record: Mapping[str, Any]) -> ScriptAction:
-        """What a line says."""
+    def action(self, at_us: int, record: Mapping[str, Any]) -> ScriptAction:
+        """The action of a record."""
         _check_fields(record)
         client, do = Client(record["client"]), record["do"]
         home = self._homes.get(client)
         broker = record.get("broker", home)
         if broker is None:
-            raise SimulationError(
-                f"the line of {client.identity!r} with the earliest time names its broker"
-            )
+            raise SimulationError(f"the earliest line of {client.identity!r} must name its broker")
         self._topology.links_of(broker)  # raises if there is no such broker
         self._homes[client] = broker
         if home in (None, broker):
@@ -135,6 +137,8 @@ class _Reading:
             raise SimulationError(
                 f"{client.identity!r} is at {home!r}; it moves to {broker!r} when it resumes there"
             )
+        # The new broker fetches the subscriptions from the old one. The count tells brokers which
+        # of several moves that overtake each other is the last.
         self._moves[client] = self._moves.get(client, 0) + 1
         return ScriptAction(at_us, client, broker, m.Resume(home, self._moves[client]))
 
@@ -146,32 +150,32 @@ class _Reading:
             for name in ("params", "evolve", "filter"):
                 filled.setdefault(name, {} if name == "params" else None)
         elif {"params", "evolve"} & set(record):
-            raise SimulationError("a subscription with parameters, or that moves, has a 'name'")
-        return request_of(filled)
+            raise SimulationError("a subscription with 'params' or 'evolve' needs a 'name'")
+        return request_from_json(filled)
 
 
 def _check_fields(record: Mapping[str, Any]) -> None:
     do = record.get("do")
     if do not in FIELDS:
-        what = "'do' is missing; it is one of" if do is None else f"do: {do!r} is none of"
-        raise SimulationError(f"{what} {', '.join(FIELDS)}")
+        problem = "'do' is missing; it is one of" if do is None else f"do: {do!r} is none of"
+        raise SimulationError(f"{problem} {', '.join(FIELDS)}")
     needed = ["client", "do", *([FIELDS[do]] if FIELDS[do] else [])]
     for name in needed:
         if name not in record:
             raise SimulationError(f"{name!r} is missing")
     for name in ("client", "broker", "filter", "name", "evolve"):
         if name in record and not (isinstance(record[name], str) and record[name]):
-            raise SimulationError(f"{name!r} must be a text, not {record[name]!r}")
+            raise SimulationError(f"{name!r} must be a non-empty string, not {record[name]!r}")
     if not isinstance(record.get("params", {}), dict):
         raise SimulationError(f"'params' must be an object, not {record['params']!r}")
-    unknown = set(record) - {*needed, "at", "broker"} - _MORE_FIELDS.get(do, set())
+    unknown = set(record) - {*needed, "at", "broker"} - _OPTIONAL_FIELDS.get(do, set())
     if unknown:
-        raise SimulationError(f"{min(unknown)!r} does not go with {do!r}")
+        raise SimulationError(f"{do!r} takes no {min(unknown)!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutput:
-    """What a client was told, and when."""
+    """A message that a client received; the fields are those of ``simulate --json``."""
 
     us: int
     client: str
@@ -181,85 +185,85 @@ class ScriptOutput:
     content: Any
 
     def line(self) -> str:
-        """For a reader.
+        """The message as a line of text.
 
-        >>> Happening(1_250_000, "ann", "b0", "event", {"price": 9}).line()
+        >>> ScriptOutput(1_250_000, "ann", "b0", "event", {"price": 9}).line()
         '   1.250 s  ann at b0: {"price": 9}'
         """
-        plain = self.what in ("refused", "in force")
-        said = self.content if plain else json.dumps(self.content, default=str)
-        shown = said if self.what == "event" else f"{self.what} {said}"
+        is_text = self.what in ("refused", "in force")
+        text = self.content if is_text else json.dumps(self.content, default=str)
+        shown = text if self.what == "event" else f"{self.what} {text}"
         return f"{self.us / 1e6:8.3f} s  {self.client} at {self.broker}: {shown}"
 
 
 class _ScriptClient:
-    """A client of a script."""
+    """A client of a script; records the messages that it receives."""
 
-    def __init__(self, client: Client, cast: ScriptClients) -> None:
+    def __init__(self, client: Client, script_clients: ScriptClients) -> None:
         self._client = client
-        self._cast = cast
+        self._script_clients = script_clients
 
     def receive(self, message: Message, now_us: int) -> None:
-        """Take what comes from its broker."""
+        """Record a message from its broker."""
         match message:
             case m.Deliver(publication):
-                self._cast.delivered(publication, now_us)
-                self._tell("event", _shown(publication), now_us)
+                self._script_clients.count_delay(publication, now_us)
+                self._record("event", _attributes(publication), now_us)
             case m.DeliverSequence(_, publications):
-                self._tell("sequence", [_shown(each) for each in publications], now_us)
+                self._record("sequence", [_attributes(each) for each in publications], now_us)
             case m.InForce(name, version):
-                self._tell("in force", f"{name} (version {version})", now_us)
+                self._record("in force", f"{name} (version {version})", now_us)
             case m.Refused(_, reason):
-                self._cast.tally.refused += 1
-                self._tell("refused", reason, now_us)
+                self._script_clients.tally.refused += 1
+                self._record("refused", reason, now_us)
             case m.Missed(count):
-                self._tell("missed", count, now_us)
+                self._record("missed", count, now_us)
 
-    def _tell(self, what: str, content: object, now_us: int) -> None:
-        broker = self._cast.world.home[self._client]
-        told = ScriptOutput(now_us, self._client.identity, broker, what, content)
-        self._cast.happenings.append(told)
+    def _record(self, what: str, content: object, now_us: int) -> None:
+        broker = self._script_clients.world.home[self._client]
+        output = ScriptOutput(now_us, self._client.identity, broker, what, content)
+        self._script_clients.outputs.append(output)
 
 
-def _shown(publication: m.Publication) -> dict[str, Any]:
+def _attributes(publication: m.Publication) -> dict[str, Any]:
     return dict(publication.event.attributes)
 
 
 class ScriptClients:
-    """All clients of a script, in a world."""
+    """The clients of a script in a world."""
 
     def __init__(self, script: Script, world: World, tally: Tally, trace: Trace | None) -> None:
         self.world = world
         self.tally = tally
-        self.happenings: list[ScriptOutput] = []
-        """What they were told, in order."""
+        self.outputs: list[ScriptOutput] = []
+        """The messages that they received, in order."""
         self._script = script
         self._trace = trace
 
-    def enter(self) -> None:
-        """Have all of them at their brokers."""
+    def admit(self) -> None:
+        """Add all clients at their brokers."""
         for client, broker in self._script.clients.items():
             self.world.admit(client, _ScriptClient(client, self), broker)
             if self._trace is not None:
-                self._trace.admitted(client, broker)
+                self._trace.client_admitted(client, broker)
 
     def begin(self, begin_us: int) -> None:
-        """Have them do what the script says, from a time on."""
-        for act in self._script.acts:
-            self.world.at(begin_us + act.at_us, partial(self._do, act))
+        """Schedule all actions; the times of the script count from ``begin_us``."""
+        for action in self._script.actions:
+            self.world.at(begin_us + action.at_us, partial(self._carry_out, action))
 
-    def _do(self, act: ScriptAction) -> None:
+    def _carry_out(self, action: ScriptAction) -> None:
         world = self.world
-        if world.home[act.client] != act.broker:
-            world.home[act.client] = act.broker
+        if world.home[action.client] != action.broker:
+            world.home[action.client] = action.broker
             if self._trace is not None:
-                self._trace.moved(world.now_us, act.client, act.broker)
-        self.tally.published += isinstance(act.request, m.Publish)
-        self.tally.unheard += not world.sites[act.broker].is_up
-        world.request(act.client, act.request)
+                self._trace.client_moved(world.now_us, action.client, action.broker)
+        self.tally.published += isinstance(action.request, m.Publish)
+        self.tally.unheard += not world.sites[action.broker].is_up
+        world.request(action.client, action.request)
 
-    def delivered(self, publication: m.Publication, now_us: int) -> None:
-        """Take note of how long an event took."""
+    def count_delay(self, publication: m.Publication, now_us: int) -> None:
+        """Count the time from publication to delivery."""
         time = publication.event.time
-        assert time is not None  # brokers give one to each event
+        assert time is not None  # set by the broker
         self.tally.delays_us.append(now_us - to_us(time))

@@ -1,8 +1,8 @@
-"""What events of a workload are about: topics, some more popular than others, a level, a region.
+"""The attributes of a workload's events: a topic, some more popular than others, a level, a region.
 
-Popularity follows Zipf's law: the topic of rank k is asked for, and published, as often as
-1 / k**skew. With locality every region has a ranking of its own, so that what is popular in one is
-rare in the others (Gryphon, 5).
+Popularity follows Zipf's law: the topic of rank k is subscribed to, and published, in proportion to
+1 / k**skew. In a regional workload every region has its own ranking, so that the popular topics of
+one are rare in the others (Gryphon, 5).
 """
 
 from __future__ import annotations
@@ -20,38 +20,36 @@ from tidegate.language.values import Value, from_us
 
 LEVELS = 100
 AT_LEAST = parse("topic = :topic and level >= :level")
-"""What a subscriber asks for that changes its mind by updates."""
+"""The filter of subscribers that change by updates."""
 PORTFOLIO_MAX = 10
-"""How many topics a publisher has."""
+"""The number of topics of a publisher, some of which may be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Topics by their popularity.
-
-    ``shift`` moves the ranking on, for a region.
-    """
+    """Topics with their popularity; ``shift`` rotates the ranking, for a region."""
 
     count: int
     skew: float
     shift: int = 0
     _sums: Sequence[float] = field(init=False, repr=False)
+    """Cumulated weights of the ranks, for drawing by bisection."""
 
     def __post_init__(self) -> None:
         weights = (1 / rank**self.skew for rank in range(1, self.count + 1))
         object.__setattr__(self, "_sums", list(accumulate(weights)))
 
     def draw(self, random: Random) -> str:
-        """A topic."""
+        """Draw a topic."""
         rank = bisect(self._sums, random.random() * self._sums[-1])
         return f"t{(min(rank, self.count - 1) + self.shift) % self.count}"
 
-    def values(self, random: Random) -> dict[str, Value]:
-        """What a subscriber may ask for, as values for `AT_LEAST`."""
+    def random_values(self, random: Random) -> dict[str, Value]:
+        """Draw values for the parameters of `AT_LEAST`."""
         return {"topic": self.draw(random), "level": random.randrange(0, LEVELS, 10)}
 
-    def wanted(self, random: Random) -> Filter:
-        """What a subscriber may ask for; half of the filters are narrower than a topic."""
+    def random_filter(self, random: Random) -> Filter:
+        """Draw the filter of a subscriber: a topic, and in half of the cases a lowest level."""
         topic = self.draw(random)
         if random.random() < 0.5:
             return parse(f"topic = '{topic}'")
@@ -60,25 +58,25 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Portfolio:
-    """The topics of a publisher, and the region it is in."""
+    """The topics of a publisher and its region."""
 
     topics: Sequence[str]
     region: str
 
     @classmethod
-    def drawn(cls, topics: Topics, region: str, random: Random) -> Portfolio:
-        """Some topics; popular ones are in more portfolios, and more often in one."""
+    def random(cls, topics: Topics, region: str, random: Random) -> Portfolio:
+        """Draw topics; popular ones are in more portfolios, and more often in one."""
         return cls([topics.draw(random) for _ in range(PORTFOLIO_MAX)], region)
 
     def advertisement(self) -> Advertisement:
-        """What the publisher will publish."""
-        among = ", ".join(f"'{topic}'" for topic in sorted(set(self.topics)))
+        """The advertisement of all events that the publisher may publish."""
+        topics = ", ".join(f"'{topic}'" for topic in sorted(set(self.topics)))
         return parse_advertisement(
-            f"topic in ({among}) and level is not null and region is not null"
+            f"topic in ({topics}) and level is not null and region is not null"
         )
 
     def event(self, random: Random, now_us: int) -> Event:
-        """What the publisher publishes next."""
+        """Draw the next event."""
         attributes: dict[str, Value] = {
             "topic": random.choice(self.topics),
             "level": random.randrange(LEVELS),

@@ -1,7 +1,8 @@
-"""What clients do over time: who publishes and subscribes, how often, and what it is about.
+"""Workloads: how many clients publish and subscribe where, how often, and on which topics.
 
-A workload is a few settings; `WORKLOADS` has them by name. With a seed it is one plan, in which
-every client has a generator of its own, so that one more client changes nothing for the others.
+A workload is a few settings; `WORKLOADS` has them by name. `ClientPlan` makes a schedule for each
+client from it, with a random generator of its own, seeded with the client's number. So one more
+client changes nothing for the others, and one seed is one plan.
 """
 
 from __future__ import annotations
@@ -26,18 +27,19 @@ TOPICS = 100
 
 @dataclass(frozen=True, slots=True)
 class ClientWorkload:
-    """How clients behave."""
+    """The settings of a workload."""
 
     summary: str
     skew: float = 0.0
     """The exponent of Zipf's law; 0 makes all topics equally popular."""
     bursts: Bursts | None = None
+    """None if publishers are evenly active."""
     is_regional: bool = False
-    """Whether each region has a ranking of topics of its own."""
+    """Whether each region has its own ranking of topics."""
     churn_per_s: float = 0.0
-    """How often a subscriber asks for something else instead."""
+    """How often a subscriber changes its filter."""
     by_updates: bool = False
-    """Whether it does so by changing parameters, and not by subscribing anew."""
+    """Whether it does so by updating parameters, and not by a new subscription."""
 
 
 WORKLOADS: Mapping[str, ClientWorkload] = {
@@ -56,7 +58,7 @@ WORKLOADS: Mapping[str, ClientWorkload] = {
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """How much of it there is; ``rate_per_s`` is for all publishers together."""
+    """The size of a workload; ``rate_per_s`` is that of all publishers together."""
 
     publishers: int = 10
     subscribers: int = 100
@@ -66,50 +68,53 @@ class Demand:
     def __post_init__(self) -> None:
         for what, count in (("publishers", self.publishers), ("subscribers", self.subscribers)):
             if not 0 <= count <= CLIENTS_MAX:
-                raise SimulationError(f"{count} {what}; 0 to {CLIENTS_MAX} can be had")
+                raise SimulationError(
+                    f"the number of {what} must be between 0 and {CLIENTS_MAX}, not {count}"
+                )
         for what, value in (("rate", self.rate_per_s), ("duration", self.duration_s)):
             if not (math.isfinite(value) and value >= 0):
-                raise SimulationError(f"a {what} of {value}; a number of 0 or more is right")
+                raise SimulationError(f"the {what} must be a finite number >= 0, not {value}")
 
 
 @dataclass(frozen=True, slots=True)
-class PublisherPlan:
-    """What a publisher does."""
+class PublisherSchedule:
+    """When and what a publisher publishes."""
 
     client: Client
     broker: Peer
     portfolio: Portfolio
     random: Random
     times_us: Iterator[int]
-    """When it publishes, counted from the beginning, without end."""
+    """When it publishes, counted from the start, without end."""
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriberPlan:
-    """What a subscriber does."""
+class SubscriberSchedule:
+    """When a subscriber changes its filter, and to what."""
 
     client: Client
     broker: Peer
     topics: Topics
     random: Random
     times_us: Iterator[int]
-    """When it asks for something else."""
+    """When it changes its filter, counted from the start."""
     by_updates: bool = False
 
-    def wanted(self) -> Filter:
-        """What it asks for next."""
-        return self.topics.wanted(self.random)
+    def next_filter(self) -> Filter:
+        """Draw the next filter."""
+        return self.topics.random_filter(self.random)
 
-    def values(self) -> dict[str, Value]:
-        """What it asks for next, as values of parameters."""
-        return self.topics.values(self.random)
+    def next_values(self) -> dict[str, Value]:
+        """Draw the next filter, as values for the parameters of `AT_LEAST`."""
+        return self.topics.random_values(self.random)
 
 
 class ClientPlan:
-    """What all clients do in an overlay.
+    """The schedules of all clients of an overlay.
 
     >>> from tidegate.simulation.overlays.generators import generate
-    >>> plan = Plan(WORKLOADS["zipf"], Demand(publishers=2, subscribers=3), generate("chain", 2), 1)
+    >>> demand = Demand(publishers=2, subscribers=3)
+    >>> plan = ClientPlan(WORKLOADS["zipf"], demand, generate("chain", 2), seed=1)
     >>> [(each.client.identity, each.broker) for each in plan.subscribers()]
     [('s0', 'b1'), ('s1', 'b0'), ('s2', 'b1')]
     """
@@ -126,45 +131,47 @@ class ClientPlan:
         self._topology = topology
         self._seed = seed
         regions = sorted(set(topology.regions.values()))
+        # Rankings are rotated as far from each other as possible; with more regions than topics
+        # some share one.
         shifts = range(0, TOPICS, max(1, TOPICS // max(1, len(regions))))
         self._topics = {
             region: Topics(TOPICS, workload.skew, shift if workload.is_regional else 0)
             for region, shift in zip(regions, cycle(shifts), strict=False)
         }
-        self._anywhere = Topics(TOPICS, workload.skew)
+        self._elsewhere = Topics(TOPICS, workload.skew)  # for brokers without a region
 
-    def publishers(self) -> Iterator[PublisherPlan]:
-        """All publishers, spread evenly over the brokers."""
+    def publishers(self) -> Iterator[PublisherSchedule]:
+        """The schedules of all publishers, which are spread evenly over the brokers."""
         demand = self._demand
         rate_per_s = demand.rate_per_s / max(1, demand.publishers)
-        for number, broker in enumerate(self._places("publishers", demand.publishers)):
+        for number, broker in enumerate(self._brokers_for("publishers", demand.publishers)):
             random = Random(f"publisher {number} of {self._seed}")
             region = self._topology.regions.get(broker, "none")
-            portfolio = Portfolio.drawn(self._topics_at(broker), region, random)
+            portfolio = Portfolio.random(self._topics_at(broker), region, random)
             times = arrivals(random, rate_per_s, self._workload.bursts)
-            yield PublisherPlan(Client(f"p{number}"), broker, portfolio, random, times)
+            yield PublisherSchedule(Client(f"p{number}"), broker, portfolio, random, times)
 
-    def subscribers(self) -> Iterator[SubscriberPlan]:
-        """All subscribers, spread evenly over the brokers."""
-        for number, broker in enumerate(self._places("subscribers", self._demand.subscribers)):
+    def subscribers(self) -> Iterator[SubscriberSchedule]:
+        """The schedules of all subscribers, which are spread evenly over the brokers."""
+        for number, broker in enumerate(self._brokers_for("subscribers", self._demand.subscribers)):
             random = Random(f"subscriber {number} of {self._seed}")
             times = arrivals(random, self._workload.churn_per_s)
             topics = self._topics_at(broker)
             client, by_updates = Client(f"s{number}"), self._workload.by_updates
-            yield SubscriberPlan(client, broker, topics, random, times, by_updates)
+            yield SubscriberSchedule(client, broker, topics, random, times, by_updates)
 
     def _topics_at(self, broker: Peer) -> Topics:
-        return self._topics.get(self._topology.regions.get(broker, ""), self._anywhere)
+        return self._topics.get(self._topology.regions.get(broker, ""), self._elsewhere)
 
-    def _places(self, what: str, count: int) -> Iterator[Peer]:
+    def _brokers_for(self, role: str, count: int) -> Iterator[Peer]:
         brokers = list(self._topology.brokers)
-        Random(f"{what} of {self._seed}").shuffle(brokers)
+        Random(f"{role} of {self._seed}").shuffle(brokers)
         for _, broker in zip(range(count), cycle(brokers), strict=False):
             yield broker
 
 
 def workload(name: str) -> ClientWorkload:
-    """The workload of a name."""
+    """The workload with a name; raises SimulationError if there is none."""
     if name not in WORKLOADS:
         raise SimulationError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")
     return WORKLOADS[name]

@@ -1,15 +1,16 @@
-"""A deterministic world for brokers: links with delay and bandwidth, queues, processors, faults.
+"""A deterministic world for brokers: time, links with delay and bandwidth, processors, faults.
 
-Rules. (1) One seed is one run: what happens at the same time happens in the order in which it was
-scheduled, what comes from outside (`at`) before messages, and all chance comes from one generator.
-So the same requests at the same times give the same messages, whoever schedules them. (2) A broker
-in here is the same `Broker` that runs on a network; only the time and the links are simulated. (3)
-A link keeps the order of messages and loses none while it is up. What is on it when it goes down is
-lost, and so is the state that it carried: both ends are told.
+Rules. (1) One seed is one run, byte for byte. Actions of the same time are carried out in the order
+in which they were scheduled, but actions from outside (`at`) before messages, and all random
+numbers come from one generator. So the same requests at the same times produce the same messages,
+no matter when the requests were scheduled; `replay` relies on that. (2) A broker in here is the
+same `Broker` that runs on a network; only time and links are simulated. (3) A link that is up keeps
+messages in order and loses none. When it goes down, the messages on it are lost, and both ends are
+notified, because what they know of each other may be lost with them.
 
-Theory of operation. A heap holds what is to happen, by time. A message takes the delay of its link
-and the time its bytes need; then it waits until the broker is free, takes its processor for as long
-as such a message costs, and is handled when that is over.
+Theory of operation. A heap holds the pending actions, ordered by time. A message takes the delay of
+its link plus the time that its bytes need. At the broker it waits until the processor is free,
+occupies it for as long as such a message costs, and is handled at the end of that time.
 """
 
 from __future__ import annotations
@@ -33,31 +34,41 @@ from tidegate.simulation.overlays.topology import Link, Topology
 
 Action = Callable[[], None]
 
-_INSIDE = 1 << 62
-"""Added to the numbers of messages, so that they come after what comes from outside."""
+# Added to the sequence numbers of the world's own actions. A heap entry is (time, sequence number,
+# action), so at equal times actions from outside come first, however late they were scheduled.
+_AFTER_REQUESTS = 1 << 62
 
 
-class Receiver(Protocol):
+class SimulatedClient(Protocol):
     """A client in the world."""
 
     def receive(self, message: Message, now_us: int) -> None:
-        """Take what comes from its broker."""
+        """Handle a message from its broker."""
         ...
 
 
-class Watcher(Protocol):
-    """Is told of each message that arrives, for a trace."""
+class SilentClient:
+    """A client that ignores all messages."""
 
-    def __call__(self, now_us: int, sender: Address, receiver: Address, message: Message) -> None:
-        """Take note of a message."""
+    def receive(self, message: Message, now_us: int) -> None:
+        """Ignore a message."""
+
+
+class MessageObserver(Protocol):
+    """Called with each message that arrives, for example to write a trace."""
+
+    def __call__(
+        self, now_us: int, sender: Address, receiver: Address, message: Message, /
+    ) -> None:
+        """Observe a message."""
         ...
 
 
 class Stopwatch(Protocol):
-    """Is told how much of the real processor a broker took for a message."""
+    """Called with the real processor time that a broker took for a message."""
 
     def __call__(self, message: Message, seconds: float) -> None:
-        """Take note of it."""
+        """Record the time."""
         ...
 
 
@@ -68,14 +79,16 @@ class LinkDirection:
     delay_us: int
     bandwidth_bytes_per_s: float | None
     free_at_us: int = 0
-    arrived_at_us: int = 0
-    """When the last message on it arrives."""
+    """When the last byte of the last message is sent."""
+    last_arrival_us: int = 0
+    """When the last message arrives; no later message may arrive before it."""
     epoch: int = 0
-    """How often it was down; what was sent before that does not arrive."""
+    """How often the link went down. A message of an earlier epoch is lost."""
     is_up: bool = True
-    sent: int = 0
-    received: int = 0
-    """The number of the last message that arrived; a second copy has no greater one."""
+    last_sent: int = 0
+    """The number of the last message sent."""
+    last_received: int = 0
+    """The number of the last message that arrived; a duplicate has no greater one."""
     messages: int = 0
     bytes: int = 0
 
@@ -86,55 +99,62 @@ class Site:
 
     broker: Broker
     free_at_us: int = 0
+    """When the processor has handled all messages that wait now."""
     waiting: int = 0
+    """Messages that wait for the processor, including the one it works on."""
     waiting_max: int = 0
     handled: int = 0
     in_vain: int = 0
-    """Events that came from a neighbour and were neither delivered nor passed on."""
+    """Events from a neighbour that were neither delivered nor forwarded."""
     busy_us: int = 0
     is_up: bool = True
     epoch: int = 0
+    """How often the broker crashed. A message that waited in an earlier epoch is lost."""
     alarm_us: int | None = None
-    """When the broker is to be woken."""
+    """When the broker is woken next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """What goes wrong at random, on every link."""
+    """Random delays and duplicates on every link."""
 
     extra_delay_us_max: int = 0
     duplicated: float = 0.0
-    """The share of messages that the transport carries twice."""
+    """The share of messages that a link carries twice."""
 
 
 @dataclass(slots=True)
 class World:
-    """Brokers, links and clients, and the time."""
+    """The brokers, links and clients of an overlay, and the simulated time."""
 
     topology: Topology
     routing: str
     seed: int = 0
     costs: Costs = FREE
     weather: Weather = field(default_factory=Weather)
-    watcher: Watcher | None = None
+    observer: MessageObserver | None = None
     stopwatch: Stopwatch | None = None
     only_advertised: bool | None = None
+    """Whether only advertised events are delivered; None for what the routing needs."""
     merging: bool = False
-    """Whether brokers send filters merged where that is exact."""
+    """Whether brokers merge filters before sending them, where that is exact."""
     substrate: str = "poset"
-    """What finds the filters that an event matches, in brokers."""
+    """The matcher with which brokers find the filters that an event matches."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
-    lines: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
-    clients: dict[Client, Receiver] = field(default_factory=dict, init=False)
+    directions: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
+    """The directions of all links, by sender and receiver."""
+    clients: dict[Client, SimulatedClient] = field(default_factory=dict, init=False)
     home: dict[Client, Peer] = field(default_factory=dict, init=False)
-    """The broker at which each client is."""
-    kinds: Counter[type[Message]] = field(default_factory=Counter, init=False)
-    """How many messages of each type have arrived, at brokers and clients."""
+    """The broker of each client."""
+    arrived_by_type: Counter[type[Message]] = field(default_factory=Counter, init=False)
+    """The number of messages that arrived at brokers and clients, by type."""
     random: Random = field(init=False)
     _strategy: Strategy = field(init=False)
-    _agenda: list[tuple[int, int, Action]] = field(default_factory=list, init=False)
+    _pending: list[tuple[int, int, Action]] = field(default_factory=list, init=False)
+    """A heap of actions with their times and sequence numbers."""
     _scheduled: int = field(default=0, init=False)
+    """The number of actions scheduled so far, the source of sequence numbers."""
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -143,19 +163,23 @@ class World:
         for name in self.topology.brokers:
             self.sites[name] = Site(self._broker(name, plans))
         for link in self.topology.links:
-            self._lay(link)
+            self._connect(link)
 
     def _plan(self, domain: str) -> DomainPlan:
-        near: dict[Peer, dict[Peer, int]] = {}
+        """The graph of a domain, with which its brokers start.
+
+        Otherwise every run would begin with announcements of all links to all brokers.
+        """
+        costs_us: dict[Peer, dict[Peer, int]] = {}
         for link in self.topology.links:
             if link.domain == domain:
-                near.setdefault(link.a, {})[link.b] = _time_us(link)
-                near.setdefault(link.b, {})[link.a] = _time_us(link)
-        said = {
+                costs_us.setdefault(link.a, {})[link.b] = _delay_us(link)
+                costs_us.setdefault(link.b, {})[link.a] = _delay_us(link)
+        announcements = {
             broker: Announcement(broker, 0, tuple(sorted(costs.items())))
-            for broker, costs in near.items()
+            for broker, costs in costs_us.items()
         }
-        return DomainPlan(said, Graph(near))
+        return DomainPlan(announcements, Graph(costs_us))
 
     def _broker(self, name: Peer, plans: dict[str, DomainPlan]) -> Broker:
         broker = Broker(
@@ -168,10 +192,7 @@ class World:
         )
         broker.variables.provide("load", lambda _time: self.sites[name].waiting)
         broker.variables.provide("free_bandwidth", lambda _time: self._free_bandwidth(name))
-        mine = dict.fromkeys(
-            self.topology.link(name, each).domain for each in self.topology.neighbours(name)
-        )
-        for domain in mine:
+        for domain in self.topology.domains_of(name):
             broker.add_domain(
                 Domain(
                     domain,
@@ -185,73 +206,73 @@ class World:
         return broker
 
     def _free_bandwidth(self, name: Peer) -> float | None:
-        """Bytes a second of the links from a broker that carry nothing now; None without limits."""
-        lines = [line for (sender, _), line in self.lines.items() if sender == name]
-        limits = [(line, line.bandwidth_bytes_per_s) for line in lines]
+        """The bandwidth, in bytes/s, of a broker's idle links; None if no link has a limit."""
+        directions = [each for (sender, _), each in self.directions.items() if sender == name]
+        limits = [(each, each.bandwidth_bytes_per_s) for each in directions]
         free = [
-            limit if line.free_at_us <= self.now_us else 0.0
-            for line, limit in limits
+            limit if each.free_at_us <= self.now_us else 0.0
+            for each, limit in limits
             if limit is not None
         ]
         return sum(free) if free else None
 
-    def _lay(self, link: Link) -> None:
-        """Have a link, both ways, as the plan says."""
+    def _connect(self, link: Link) -> None:
+        """Set up a link in both directions, without an exchange of messages."""
         in_hierarchy = self.topology.domains[link.domain] is Architecture.HIERARCHICAL
         for one, other in ((link.a, link.b), (link.b, link.a)):
-            self.lines[one, other] = LinkDirection(_time_us(link), link.bandwidth_bytes_per_s)
+            self.directions[one, other] = LinkDirection(_delay_us(link), link.bandwidth_bytes_per_s)
             broker = self.sites[one].broker
-            domain = broker.around.domains[link.domain]
-            domain.link(other, _time_us(link), is_master=in_hierarchy and one == link.b)
-            broker.around.domain_of[other] = domain
+            domain = broker.domains.by_name[link.domain]
+            domain.link(other, _delay_us(link), is_master=in_hierarchy and one == link.b)
+            broker.domains.domain_of[other] = domain
 
     # -- time ---------------------------------------------------------------------------------
 
     def at(self, time_us: int, action: Action) -> None:
-        """Have something happen at a time, before the messages of that time."""
+        """Schedule an action from outside; it precedes the messages of the same time."""
         self._scheduled += 1
-        heapq.heappush(self._agenda, (max(time_us, self.now_us), self._scheduled, action))
+        heapq.heappush(self._pending, (max(time_us, self.now_us), self._scheduled, action))
 
-    def _later(self, time_us: int, action: Action) -> None:
-        """Have something happen in the world itself."""
+    def _schedule(self, time_us: int, action: Action) -> None:
+        """Schedule an action of the world itself, such as the arrival of a message."""
         self._scheduled += 1
-        heapq.heappush(self._agenda, (time_us, _INSIDE + self._scheduled, action))
+        heapq.heappush(self._pending, (time_us, _AFTER_REQUESTS + self._scheduled, action))
 
     def run(self, until_us: int | None = None, *, actions_max: int | None = None) -> None:
-        """Let time pass until nothing more happens, or until a time.
+        """Carry out all actions, or those up to a time, which becomes the current time.
 
-        Raises SimulationError if more happens than may.
+        Raises SimulationError if there are ``actions_max`` or more.
         """
-        agenda = self._agenda
+        pending = self._pending
         done = 0
-        while agenda and (until_us is None or agenda[0][0] <= until_us):
-            self.now_us, _, action = heapq.heappop(agenda)
+        while pending and (until_us is None or pending[0][0] <= until_us):
+            self.now_us, _, action = heapq.heappop(pending)
             action()
             done += 1
             if done == actions_max:
-                raise SimulationError(f"the world has not come to rest after {done:,} actions")
+                raise SimulationError(f"the world is not idle after {done:,} actions")
         if until_us is not None:
             self.now_us = max(self.now_us, until_us)
 
     @property
     def next_us(self) -> int | None:
-        """When something happens next; None if nothing does."""
-        return self._agenda[0][0] if self._agenda else None
+        """The time of the next action; None if there is none."""
+        return self._pending[0][0] if self._pending else None
 
     @property
     def arrived(self) -> int:
-        """How many messages have arrived."""
-        return self.kinds.total()
+        """The number of messages that have arrived."""
+        return self.arrived_by_type.total()
 
     # -- clients ------------------------------------------------------------------------------
 
-    def admit(self, client: Client, receiver: Receiver, broker: Peer) -> None:
-        """Have a client at a broker."""
-        self.clients[client] = receiver
+    def admit(self, client: Client, simulated: SimulatedClient, broker: Peer) -> None:
+        """Add a client at a broker."""
+        self.clients[client] = simulated
         self.home[client] = broker
 
     def request(self, client: Client, message: Message) -> None:
-        """Let a client send something to its broker."""
+        """Send a message from a client to its broker, where it arrives at once."""
         self._arrive(self.home[client], client, message)
 
     # -- messages -----------------------------------------------------------------------------
@@ -259,54 +280,59 @@ class World:
     def _send(self, sender: Peer, outgoing: Outgoing) -> None:
         for receiver, message in outgoing:
             if isinstance(receiver, Client):
-                self._hand(sender, receiver, message)
+                self._deliver(sender, receiver, message)
             else:
-                self._carry(sender, receiver, message)
+                self._transmit(sender, receiver, message)
 
-    def _hand(self, sender: Peer, client: Client, message: Message) -> None:
-        """Give a client what is for it, if it is there."""
+    def _deliver(self, sender: Peer, client: Client, message: Message) -> None:
+        """Pass a message to a client, unless it has moved to another broker."""
         if self.home.get(client) != sender:
             return
-        self.kinds[type(message)] += 1
-        if self.watcher is not None:
-            self.watcher(self.now_us, sender, client, message)
+        self.arrived_by_type[type(message)] += 1
+        if self.observer is not None:
+            self.observer(self.now_us, sender, client, message)
         self.clients[client].receive(message, self.now_us)
 
-    def _carry(self, sender: Peer, receiver: Peer, message: Message) -> None:
-        line = self.lines.get((sender, receiver))
-        if line is None or not line.is_up:
+    def _transmit(self, sender: Peer, receiver: Peer, message: Message) -> None:
+        """Put a message on a link; dropped if the link is down."""
+        direction = self.directions.get((sender, receiver))
+        if direction is None or not direction.is_up:
             return
         size = self.costs.bytes(message)
-        line.messages += 1
-        line.bytes += size
-        leaves = self.now_us
-        if line.bandwidth_bytes_per_s is not None:
-            leaves = max(leaves, line.free_at_us) + round(size * 1e6 / line.bandwidth_bytes_per_s)
-            line.free_at_us = leaves
-        arrives = leaves + line.delay_us
+        direction.messages += 1
+        direction.bytes += size
+        sent_us = self.now_us
+        bandwidth = direction.bandwidth_bytes_per_s
+        if bandwidth is not None:
+            sent_us = max(sent_us, direction.free_at_us) + round(size * 1e6 / bandwidth)
+            direction.free_at_us = sent_us
+        arrival_us = sent_us + direction.delay_us
         if self.weather.extra_delay_us_max:
-            arrives += self.random.randrange(self.weather.extra_delay_us_max + 1)
-        line.arrived_at_us = arrives = max(arrives, line.arrived_at_us)
-        line.sent += 1
-        number, epoch = line.sent, line.epoch
+            arrival_us += self.random.randrange(self.weather.extra_delay_us_max + 1)
+        # A random delay must not let a message overtake the one before it (rule 3).
+        direction.last_arrival_us = arrival_us = max(arrival_us, direction.last_arrival_us)
+        direction.last_sent += 1
+        number, epoch = direction.last_sent, direction.epoch
 
         def arrive() -> None:
-            if line.epoch == epoch and number > line.received:
-                line.received = number
+            # The link may have gone down meanwhile, and a duplicate arrives a second time.
+            if direction.epoch == epoch and number > direction.last_received:
+                direction.last_received = number
                 self._arrive(receiver, sender, message)
 
-        self._later(arrives, arrive)
+        self._schedule(arrival_us, arrive)
         if self.weather.duplicated and self.random.random() < self.weather.duplicated:
-            self._later(arrives + self.random.randrange(1_000_000), arrive)
+            self._schedule(arrival_us + self.random.randrange(1_000_000), arrive)
 
     def _arrive(self, receiver: Peer, sender: Address, message: Message) -> None:
+        """Queue a message for the processor of a broker, or handle it at once if it is free."""
         site = self.sites[receiver]
         if not site.is_up:
             return
-        self.kinds[type(message)] += 1
-        if self.watcher is not None:
-            self.watcher(self.now_us, sender, receiver, message)
-        cost_us = self.costs.processor_us(message, site.broker)
+        self.arrived_by_type[type(message)] += 1
+        if self.observer is not None:
+            self.observer(self.now_us, sender, receiver, message)
+        cost_us = self.costs.processor_us(message)
         if not cost_us and site.free_at_us <= self.now_us:
             self._handle(site, sender, message)
             return
@@ -315,34 +341,38 @@ class World:
         site.busy_us += cost_us
         site.free_at_us = max(self.now_us, site.free_at_us) + cost_us
         epoch = site.epoch
-        line = None if isinstance(sender, Client) else self.lines[sender, receiver]
-        line_epoch = 0 if line is None else line.epoch
+        direction = None if isinstance(sender, Client) else self.directions[sender, receiver]
+        direction_epoch = 0 if direction is None else direction.epoch
 
         def handle() -> None:
-            if site.epoch != epoch:
+            if site.epoch != epoch:  # the broker crashed, and `waiting` was reset
                 return
             site.waiting -= 1
-            if line is None or line.epoch == line_epoch:  # else it is lost with the link
+            # If the link went down, the sender has been told that the message is lost. A broker
+            # that handled it nevertheless could, for example, accept a connection that the other
+            # end has given up.
+            if direction is None or direction.epoch == direction_epoch:
                 self._handle(site, sender, message)
 
-        self._later(site.free_at_us, handle)
+        self._schedule(site.free_at_us, handle)
 
     def _handle(self, site: Site, sender: Address, message: Message) -> None:
         site.handled += 1
-        if self.stopwatch is not None:
+        if self.stopwatch is None:
+            outgoing = site.broker.handle(message, sender, self.now_us)
+        else:
             message = unshared(message)
-        begun_s = process_time()
-        sent = site.broker.handle(message, sender, self.now_us)
-        if self.stopwatch is not None:
+            begun_s = process_time()
+            outgoing = site.broker.handle(message, sender, self.now_us)
             self.stopwatch(message, process_time() - begun_s)
-        if sent:
-            self._send(site.broker.name, sent)
+        if outgoing:
+            self._send(site.broker.name, outgoing)
         elif type(message) is Notify:
             site.in_vain += 1
         self._set_alarm(site)
 
     def _set_alarm(self, site: Site) -> None:
-        """Wake a broker when it has something to do."""
+        """Schedule the next wake-up of a broker, if it needs one earlier than scheduled."""
         due_us = site.broker.due_us
         if due_us is None or (site.alarm_us is not None and site.alarm_us <= due_us):
             return
@@ -350,46 +380,49 @@ class World:
         broker = site.broker
 
         def wake() -> None:
+            # Scheduled actions cannot be withdrawn. One that was replaced by an earlier alarm, or
+            # belongs to a broker from before a crash, does nothing.
             if site.broker is broker and site.is_up and site.alarm_us == due_us:
                 site.alarm_us = None
                 self._send(broker.name, broker.wake(self.now_us))
                 self._set_alarm(site)
 
-        self._later(max(due_us, self.now_us), wake)
+        self._schedule(max(due_us, self.now_us), wake)
 
     # -- faults -------------------------------------------------------------------------------
 
     def cut(self, a: Peer, b: Peer) -> None:
         """Take a link down."""
         for one, other in ((a, b), (b, a)):
-            line = self._line(one, other)
-            if line.is_up:
-                line.is_up = False
-                line.epoch += 1
-                line.free_at_us = line.arrived_at_us = 0
-                self._tell_lost(one, other)
+            direction = self._direction(one, other)
+            if direction.is_up:
+                direction.is_up = False
+                direction.epoch += 1
+                direction.free_at_us = direction.last_arrival_us = 0
+                self._notify_lost(one, other)
 
-    def _tell_lost(self, broker: Peer, peer: Peer) -> None:
+    def _notify_lost(self, broker: Peer, peer: Peer) -> None:
         site = self.sites[broker]
         if site.is_up:
-            self._send(broker, site.broker.lost(peer, self.now_us))
+            self._send(broker, site.broker.link_lost(peer, self.now_us))
 
     def mend(self, a: Peer, b: Peer) -> None:
-        """Bring a link up again; the brokers at its ends connect."""
+        """Bring a link up again, if both brokers are up, and let them connect."""
         if not (self.sites[a].is_up and self.sites[b].is_up):
             return
         link = self.topology.link(a, b)
         for one, other in ((a, b), (b, a)):
-            self._line(one, other).is_up = True
+            self._direction(one, other).is_up = True
+        # In a hierarchy `b` is below `a` and asks to join; elsewhere either end could.
         site = self.sites[link.b]
         if site.broker.knows(link.a):
             return
         in_hierarchy = self.topology.domains[link.domain] is Architecture.HIERARCHICAL
-        request = site.broker.join(link.a, link.domain, _time_us(link), as_client=in_hierarchy)
+        request = site.broker.join(link.a, link.domain, _delay_us(link), as_client=in_hierarchy)
         self._send(link.b, request)
 
     def crash(self, broker: Peer) -> None:
-        """Let a broker lose all it knows, and its clients their connection."""
+        """Take a broker and its links down; it loses its state and the messages that wait."""
         site = self.sites[broker]
         site.is_up = False
         site.epoch += 1
@@ -398,23 +431,23 @@ class World:
             self.cut(broker, peer)
 
     def restart(self, broker: Peer) -> None:
-        """Start a broker anew; it connects with its neighbours."""
+        """Start a crashed broker with an empty state; it connects to its neighbours."""
         site = self.sites[broker]
         if site.is_up:
             return
         site.is_up = True
         site.free_at_us = self.now_us
         site.alarm_us = None
-        site.broker = self._broker(broker, {})
+        site.broker = self._broker(broker, {})  # without plans: it learns the links from others
         for peer in self.topology.neighbours(broker):
             self.mend(broker, peer)
 
-    def _line(self, a: Peer, b: Peer) -> LinkDirection:
-        line = self.lines.get((a, b))
-        if line is None:
+    def _direction(self, a: Peer, b: Peer) -> LinkDirection:
+        direction = self.directions.get((a, b))
+        if direction is None:
             raise TopologyError(f"there is no link from {a!r} to {b!r}")
-        return line
+        return direction
 
 
-def _time_us(link: Link) -> int:
+def _delay_us(link: Link) -> int:
     return round(link.delay_s * 1e6)

@@ -5,8 +5,9 @@
 
 from tidegate.spark.backtesting.backtest import backtest
 from tidegate.spark.backtesting.result import Backtest
-from tidegate.spark.batch import match
+from tidegate.spark.match_tables import match
 from tidegate.spark.patterns.match_patterns import match_patterns
-from tidegate.spark.streaming.stream import BatchReport, deliver
+from tidegate.spark.streaming.deliver import deliver
+from tidegate.spark.streaming.micro_batch import BatchReport
 
 __all__ = ["Backtest", "BatchReport", "backtest", "deliver", "match", "match_patterns"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from tidegate.errors import EventError
@@ -16,13 +17,13 @@ DELIVERY_FIELDS = [
     t.StructField("subscriber", t.StringType(), True),
     t.StructField("version", t.TimestampType(), True),
 ]
-"""What is added to an event's columns. The version is the time from which the version of the
-subscription holds that matched; null where subscriptions have no times."""
+"""The columns that a delivery adds to the event's. `version` is the time from which the matching
+version of the subscription holds; it is null where subscriptions have no times."""
 
 GROUPED_FIELD = t.StructField(
     "deliveries", t.ArrayType(t.StructType(DELIVERY_FIELDS), False), False
 )
-"""The same as a list for each event."""
+"""The column that replaces them where deliveries are grouped by event."""
 
 _VALUE_TYPES = (
     t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType,
@@ -35,7 +36,7 @@ _ADVICE: dict[type[t.DataType], str] = {
 
 
 def check_events(events: DataFrame, event_time: str | None) -> None:
-    """See that all columns can be attributes, and that there is a time if one is named."""
+    """Check that each column can be an attribute, and that ``event_time`` is a timestamp column."""
     for each in events.schema.fields:
         _check_type(each.name, each.dataType)
     if event_time is None:
@@ -54,11 +55,11 @@ def check_events(events: DataFrame, event_time: str | None) -> None:
         )
 
 
-def check_zoned(events: DataFrame, event_time: str) -> None:
-    """See that the times of a stream of events have a time zone.
+def check_time_zone(events: DataFrame, event_time: str) -> None:
+    """Check that the event time of a stream has a time zone.
 
-    Those of `timestamp_ntz` have none: Spark makes no watermark of them, and where it compares them
-    with other times it takes them for the session's zone, where the matcher takes them for UTC.
+    A `timestamp_ntz` has none: Spark derives no watermark from it, and compares it with other
+    times as if it were in the session's zone, while the matcher takes it as UTC.
     """
     if isinstance(events.schema[event_time].dataType, t.TimestampNTZType):
         raise EventError(
@@ -82,13 +83,16 @@ def _check_type(name: str, kind: t.DataType) -> None:
 
 
 def checked_variables(variables: Mapping[str, object] | None) -> dict[str, Value]:
-    """What filters see as `@name`; what counts as absent is left out."""
+    """The values of `@name` in filters; nulls and NaN count as absent and are left out."""
     values = check_values("variable @", variables or {})
     return {name: value for name, value in values.items() if value is not None}
 
 
 def kept_columns(events: DataFrame, key: str | Sequence[str] | None, added: set[str]) -> list[str]:
-    """The columns of events that stand in the result: all, or those of a key."""
+    """The event's columns that are part of the result: all, or those of the key.
+
+    ``added`` are the columns that the result has besides.
+    """
     names = events.columns
     kept = names if key is None else [key] if isinstance(key, str) else list(key)
     missing = [name for name in kept if name not in names]
@@ -106,6 +110,11 @@ def kept_columns(events: DataFrame, key: str | Sequence[str] | None, added: set[
 
 
 def result_schema(events: DataFrame, kept: Sequence[str], *, grouped: bool) -> t.StructType:
-    """What a match gives."""
+    """The columns of the result of a match."""
     added = [GROUPED_FIELD] if grouped else DELIVERY_FIELDS
     return t.StructType([*(events.schema[name] for name in kept), *added])
+
+
+def quoted_column(name: str) -> Column:
+    """The column with exactly this name; a dot in it does not lead into a struct."""
+    return f.col("`" + name.replace("`", "``") + "`")

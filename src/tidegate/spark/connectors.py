@@ -1,9 +1,9 @@
-"""The jars that a Spark session needs beyond its own, fetched once by Maven.
+"""The jars of Spark's Kafka connector, fetched once by Maven.
 
-PySpark comes without the Kafka connector. Maven fetches it into a folder of
-``~/.cache/tidegate/jars``, or of what ``TIDEGATE_JARS`` names. A folder that is there is taken as
-it is, so a machine without Maven or network can be given the jars by hand. Delta needs no jar:
-`tidegate.spark.sinks.delta` says why.
+PySpark comes without the connector. Maven fetches it into a subfolder of
+``~/.cache/tidegate/jars``, or of the folder that ``TIDEGATE_JARS`` names. A subfolder that exists
+is used as it is, so on a machine without Maven or network the jars can be copied there by hand.
+Delta needs no jar; see `tidegate.spark.sinks.delta` for the reason.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ MAVEN_SECONDS_MAX = 900
 
 _SCALA = "2.13"
 
-# Not every Maven repository has the connector of 4.3.0, nor the token provider that belongs to that
-# of 4.2.0. The connector of 4.2.0 with the token provider of 4.0.0 passes the tests on Spark 4.3.0,
-# against a broker without security; delegation tokens, the provider's business, are not tested.
+# Not every Maven repository has the connector of Spark 4.3.0, nor the token provider that belongs
+# to the connector of 4.2.0. The connector of 4.2.0 with the token provider of 4.0.0 passes the
+# tests on Spark 4.3.0 against a Kafka broker without security; delegation tokens, for which the
+# provider is needed, are not tested.
 _FALLBACKS = {"4.3": ("4.2.0", "4.0.0")}
 
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Artifacts, as ``group:name:version``, whose jars are kept in one folder.
+    """Maven artifacts, as ``group:name:version``, whose jars are kept in one folder.
 
-    ``instead`` has versions to take for artifacts that these depend on.
+    ``overrides`` are artifacts whose version replaces the one that the others depend on.
     """
 
     folder: str
     artifacts: tuple[str, ...]
-    instead: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
 
 
 def kafka_jars() -> list[Path]:
-    """What goes into ``spark.jars`` so that a session can read from and write to Kafka.
+    """The jars to list in ``spark.jars``, so that a session can read from and write to Kafka.
 
-    Raises ConnectorError where the jars are not there and cannot be fetched.
+    Raises ConnectorError if they are not in the cache and cannot be fetched.
     """
     choices = _kafka_choices(pyspark.__version__)
     for jars in choices:
@@ -58,17 +59,18 @@ def kafka_jars() -> list[Path]:
     failures = []
     for jars in choices:
         try:
-            return fetch_jars(jars, without=_artifacts_of_spark())
+            return fetch_jars(jars, excluded=_artifacts_of_spark())
         except ConnectorError as error:
             failures.append(error)
     raise failures[0]
 
 
-def fetch_jars(jars: JarSet, without: frozenset[str] = frozenset()) -> list[Path]:
-    """The jars of a set with all that they depend on, fetched if they are not there yet.
+def fetch_jars(jars: JarSet, excluded: frozenset[str] = frozenset()) -> list[Path]:
+    """The jars of a set and of all its dependencies, fetched unless they are in the cache.
 
-    ``without`` names artifacts to leave out. Several processes may ask at once: one fetches, the
-    others wait. A folder gets its name when it is complete, so a fetch that was killed leaves none.
+    ``excluded`` names artifacts to leave out. Of several processes that ask at the same time, one
+    fetches and the others wait. The folder is renamed to its final name when it is complete, so a
+    fetch that was killed leaves no folder that looks complete.
     """
     folder = cache_folder() / jars.folder
     if not folder.is_dir():
@@ -76,40 +78,40 @@ def fetch_jars(jars: JarSet, without: frozenset[str] = frozenset()) -> list[Path
             folder.parent.mkdir(parents=True, exist_ok=True)
             with _locked(folder.with_name(f".{jars.folder}.lock")):
                 if not folder.is_dir():
-                    _fetch(jars, without, folder)
+                    _fetch(jars, excluded, folder)
         except OSError as error:
-            raise ConnectorError(f"the jars of {jars.folder} cannot be kept: {error}") from error
-    found = sorted(folder.glob("*.jar"))
-    if not found:
+            raise ConnectorError(f"the jars of {jars.folder} cannot be stored: {error}") from error
+    files = sorted(folder.glob("*.jar"))
+    if not files:
         raise ConnectorError(f"{folder} has no jars; remove it, and they are fetched again")
-    return found
+    return files
 
 
 def cache_folder() -> Path:
-    """Where jars are kept."""
-    named = os.environ.get("TIDEGATE_JARS")
-    return Path(named) if named else Path.home() / ".cache" / "tidegate" / "jars"
+    """The folder that holds a subfolder for each `JarSet`."""
+    configured = os.environ.get("TIDEGATE_JARS")
+    return Path(configured) if configured else Path.home() / ".cache" / "tidegate" / "jars"
 
 
 def _kafka_choices(version: str) -> list[JarSet]:
-    """The connector of this Spark, and behind it an older one that is known to work with it."""
+    """The connector of this version of Spark, then an older one that is known to work with it."""
     connector = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}"
     choices = [JarSet(f"spark-kafka-{version}", (f"{connector}:{version}",))]
     fallback = _FALLBACKS.get(".".join(version.split(".")[:2]))
     if fallback is not None:
         older, tokens = fallback
-        instead = f"org.apache.spark:spark-token-provider-kafka-0-10_{_SCALA}:{tokens}"
-        choices.append(JarSet(f"spark-kafka-{older}", (f"{connector}:{older}",), (instead,)))
+        provider = f"org.apache.spark:spark-token-provider-kafka-0-10_{_SCALA}:{tokens}"
+        choices.append(JarSet(f"spark-kafka-{older}", (f"{connector}:{older}",), (provider,)))
     return choices
 
 
 def _artifacts_of_spark() -> frozenset[str]:
-    """What Spark has already; a second version of it beside the first breaks things."""
+    """The artifacts that come with PySpark; a second version of one of them breaks a session."""
     return frozenset(map(_artifact_of, Path(pyspark.__file__).parent.glob("jars/*.jar")))
 
 
 def _artifact_of(jar: Path) -> str:
-    """The name of an artifact without its version.
+    """The name of a jar's artifact, without its version.
 
     >>> _artifact_of(Path("scala-parallel-collections_2.13-1.2.0.jar"))
     'scala-parallel-collections_2.13'
@@ -119,31 +121,31 @@ def _artifact_of(jar: Path) -> str:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with the process, however that ends."""
+    """Hold a file lock, which the system releases even if the process is killed."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _fetch(jars: JarSet, without: frozenset[str], folder: Path) -> None:
+def _fetch(jars: JarSet, excluded: frozenset[str], folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{jars.folder}-") as scratch:
         fetched = Path(scratch) / "jars"
         fetched.mkdir()
         (Path(scratch) / "pom.xml").write_text(_pom(jars), encoding="utf-8")
         _run_maven(jars, Path(scratch), fetched, folder)
         for jar in fetched.glob("*.jar"):
-            if _artifact_of(jar) in without:
+            if _artifact_of(jar) in excluded:
                 jar.unlink()
         fetched.rename(folder)
 
 
 def _run_maven(jars: JarSet, project: Path, target: Path, folder: Path) -> None:
     wanted = ", ".join(jars.artifacts)
-    by_hand = f"or put the jar and all that it needs into {folder}"
+    by_hand = f"or copy the jar and its dependencies to {folder}"
     maven = shutil.which("mvn")
     if maven is None:
         raise ConnectorError(
-            f"{wanted} is needed and not there, and there is no Maven ('mvn') to fetch it; "
+            f"{wanted} is needed, and there is no Maven ('mvn') to fetch it; "
             f"install Maven, {by_hand}"
         )
     command = [maven, "--quiet", "--batch-mode", "dependency:copy-dependencies"]
@@ -163,13 +165,13 @@ def _run_maven(jars: JarSet, project: Path, target: Path, folder: Path) -> None:
         ) from None
     if done.returncode != 0:
         raise ConnectorError(
-            f"Maven cannot fetch {wanted}: {_complaint(done.stdout + done.stderr)}; "
-            f"see that the Maven repository is reachable and has it, {by_hand}"
+            f"Maven cannot fetch {wanted}: {_maven_error(done.stdout + done.stderr)}; "
+            f"check that the Maven repository is reachable and has it, {by_hand}"
         )
 
 
-def _complaint(output: bytes) -> str:
-    """The part of Maven's output that says what is wrong."""
+def _maven_error(output: bytes) -> str:
+    """The first error message in Maven's output."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", output.decode(errors="replace"))
     lines = [line.removeprefix("[ERROR] ") for line in text.splitlines() if "[ERROR]" in line]
     first = lines[0] if lines else text.strip().splitlines()[-1] if text.strip() else "no message"
@@ -177,10 +179,10 @@ def _complaint(output: bytes) -> str:
 
 
 def _pom(jars: JarSet) -> str:
-    """A project whose dependencies are the set.
+    """A Maven project whose dependencies are the artifacts of the set.
 
-    Spark's own project file names a mirror that cannot be reached from every network, and Maven
-    asks it first; a repository of the same name that is switched off takes its place.
+    Spark's own project file names a mirror that not every network can reach, and Maven asks it
+    first. So this project disables it by a repository with the same id.
     """
     return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -197,7 +199,7 @@ def _pom(jars: JarSet) -> str:
     </repository>
   </repositories>
   <dependencyManagement>
-    <dependencies>{_dependencies(jars.instead)}</dependencies>
+    <dependencies>{_dependencies(jars.overrides)}</dependencies>
   </dependencyManagement>
   <dependencies>{_dependencies(jars.artifacts)}</dependencies>
 </project>

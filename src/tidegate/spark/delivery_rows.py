@@ -1,8 +1,9 @@
-"""Deliveries as Arrow has them: a row for each match, or one for each event with a list of matches.
+"""Deliveries as Arrow rows: one row for each match, or one for each event with a list of matches.
 
-Ids and names may be coded: each is a number then, and what numbers stand for is a dictionary beside
-them. That takes a fraction of the time where an event has a hundred matches, and Parquet is written
-from it as it is. Spark takes no such columns, so `plain` has the texts themselves.
+The ids of subscriptions and subscribers may be dictionary-encoded, as Arrow calls it: the column
+holds an index for each row, and the strings stand once in a dictionary beside it. Where an event
+has a hundred matches, that takes a fraction of the time of copying strings, and Parquet is written
+from it directly. Spark accepts no such columns, so rows that go to Spark are `decoded` first.
 """
 
 from __future__ import annotations
@@ -17,47 +18,52 @@ import pyarrow as pa
 from tidegate.matching.batches import VersionMatches
 
 OUTPUT_ROWS_MAX = 200_000
-"""At most so many matches are made rows at once, which bounds the memory of a worker."""
+"""The number of matches that become rows at once, which bounds the memory of a worker."""
 
 DELIVERIES = "deliveries"
-"""The column that has the list of an event's matches."""
+"""The column with the list of an event's matches, where rows are grouped."""
 
 
 def single_rows(
-    events: pa.RecordBatch, found: VersionMatches, *, coded: bool = False
+    events: pa.RecordBatch, matches: VersionMatches, *, encoded: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """A row for each match: the columns of the event, and what matched."""
-    for begin in range(0, len(found.events), OUTPUT_ROWS_MAX):
-        some = slice(begin, begin + OUTPUT_ROWS_MAX)
-        rows = events.take(found.events[some])
-        added = delivery_arrays(found, found.numbers[some], coded=coded)
+    """A row for each match: the columns of the event, then those of the matching version."""
+    for begin in range(0, len(matches.events), OUTPUT_ROWS_MAX):
+        chunk = slice(begin, begin + OUTPUT_ROWS_MAX)
+        rows = events.take(matches.events[chunk])
+        added = delivery_arrays(matches, matches.numbers[chunk], encoded=encoded)
         arrays = [*rows.columns, *added.values()]
         yield pa.RecordBatch.from_arrays(arrays, names=[*rows.schema.names, *added])
 
 
 def grouped_rows(
-    events: pa.RecordBatch, found: VersionMatches, *, coded: bool = False
+    events: pa.RecordBatch, matches: VersionMatches, *, encoded: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """A row for each event that matches anything: its columns, and the list of what matched."""
-    # matches come in the order of events, so those of one stand together
-    first = np.flatnonzero(np.diff(found.events, prepend=-1))
-    matched, borders = found.events[first], np.append(first, len(found.events))
+    """A row for each event that matches anything: its columns, and the list of its matches."""
+    # Matches are sorted by event, so those of one event are adjacent; `firsts` are the positions
+    # where the event changes.
+    firsts = np.flatnonzero(np.diff(matches.events, prepend=-1))
+    matched, borders = matches.events[firsts], np.append(firsts, len(matches.events))
     begin = 0
     while begin < len(matched):
-        # as many events as have few enough matches; one at the least
-        most = np.searchsorted(borders, borders[begin] + OUTPUT_ROWS_MAX, "right") - 1
-        end = max(begin + 1, int(most))
-        inner = delivery_arrays(found, found.numbers[borders[begin] : borders[end]], coded=coded)
+        # As many events as together have at most OUTPUT_ROWS_MAX matches, but at least one.
+        fitting = np.searchsorted(borders, borders[begin] + OUTPUT_ROWS_MAX, "right") - 1
+        end = max(begin + 1, int(fitting))
+        numbers = matches.numbers[borders[begin] : borders[end]]
+        inner = delivery_arrays(matches, numbers, encoded=encoded)
         offsets = pa.array((borders[begin : end + 1] - borders[begin]).astype(np.int32))
         rows = events.take(matched[begin:end])
         yield pa.RecordBatch.from_arrays(
-            [*rows.columns, _lists(offsets, inner)], names=[*rows.schema.names, DELIVERIES]
+            [*rows.columns, _list_array(offsets, inner)], names=[*rows.schema.names, DELIVERIES]
         )
         begin = end
 
 
-def _lists(offsets: Any, inner: dict[str, Any]) -> Any:
-    """Lists of matches; what never is null is said to be so, which Parquet has less to write of."""
+def _list_array(offsets: Any, inner: dict[str, Any]) -> Any:
+    """Lists of structs with the given columns.
+
+    Fields that are never null are declared so: Parquet then writes no definition levels for them.
+    """
     fields = [
         pa.field(name, array.type, nullable=name != "subscription") for name, array in inner.items()
     ]
@@ -66,35 +72,38 @@ def _lists(offsets: Any, inner: dict[str, Any]) -> Any:
     return pa.ListArray.from_arrays(offsets, structs, type=pa.list_(element))
 
 
-def delivery_arrays(found: VersionMatches, numbers: Any, *, coded: bool = False) -> dict[str, Any]:
-    """What versions deliver to whom, by the names of the result's columns."""
+def delivery_arrays(
+    matches: VersionMatches, numbers: Any, *, encoded: bool = False
+) -> dict[str, Any]:
+    """The columns that a delivery adds to an event, for versions given by number."""
     chosen = pa.array(numbers)
-    columns = found.columns
-    texts = {"subscription": columns.subscription, "subscriber": columns.subscriber}
-    chosen_texts = {
-        name: _coded(column, chosen) if coded else column.take(chosen)
-        for name, column in texts.items()
+    columns = matches.columns
+    strings = {"subscription": columns.subscription, "subscriber": columns.subscriber}
+    chosen_strings = {
+        name: _encoded(column, chosen) if encoded else column.take(chosen)
+        for name, column in strings.items()
     }
-    return {**chosen_texts, "version": columns.since.take(chosen)}
+    return {**chosen_strings, "version": columns.since.take(chosen)}
 
 
-def _coded(texts: pa.StringArray, chosen: Any) -> Any:
-    """Some of many texts, as codes."""
-    whole = next((codes for known, codes in _CODES if known is texts), None)
+def _encoded(strings: pa.StringArray, chosen: Any) -> Any:
+    """Some elements of a string column, dictionary-encoded."""
+    whole = next((encoded for known, encoded in _ENCODED if known is strings), None)
     if whole is None:
-        whole = texts.dictionary_encode()
-        _CODES.append((texts, whole))
-    # numbers stand in the table, so it needs not be seen that their codes are in the dictionary
+        whole = strings.dictionary_encode()
+        _ENCODED.append((strings, whole))
+    # `safe=False` skips the check that every index is in the dictionary: the indices come from it.
     return pa.DictionaryArray.from_arrays(whole.indices.take(chosen), whole.dictionary, safe=False)
 
 
-_CODES: deque[tuple[pa.StringArray, Any]] = deque(maxlen=4)
-"""Texts of late and their codes; those of an index stay the same until it changes."""
+_ENCODED: deque[tuple[pa.StringArray, Any]] = deque(maxlen=4)
+"""The columns encoded last, with their encoding. Looked up by identity: the string columns of an
+index are the same objects until the index changes, so each is encoded once and not per chunk."""
 
 
-def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows, with texts in place of codes."""
-    kinds = [_plain_type(field.type) for field in rows.schema]
+def decoded(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with strings in place of dictionary-encoded columns."""
+    kinds = [_decoded_type(field.type) for field in rows.schema]
     arrays: list[Any] = [
         column if kind == column.type else column.cast(kind)
         for column, kind in zip(rows.columns, kinds, strict=True)
@@ -102,19 +111,19 @@ def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
 
 
-def _plain_type(kind: Any) -> Any:
+def _decoded_type(kind: Any) -> Any:
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_decoded_type(kind.value_type)))
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
-        return pa.struct([each.with_type(_plain_type(each.type)) for each in fields])
+        return pa.struct([each.with_type(_decoded_type(each.type)) for each in fields])
     return kind
 
 
 def matches_in(rows: pa.RecordBatch) -> int:
-    """How many matches some rows have, which may be grouped."""
+    """The number of matches in rows of deliveries, single or grouped."""
     if DELIVERIES not in rows.schema.names:
         return rows.num_rows
     lists: Any = rows.column(DELIVERIES)

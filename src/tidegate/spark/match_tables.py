@@ -1,4 +1,4 @@
-"""Matching DataFrames of events with subscriptions."""
+"""Matching a DataFrame of events with a table of subscriptions: `tidegate.spark.match`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from tidegate.matching.columnar.index import PAST_ENTRIES_MAX
+from tidegate.matching.columnar.sizes import PAST_ENTRIES_MAX
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import Version
 from tidegate.spark.columns import (
@@ -18,26 +18,26 @@ from tidegate.spark.columns import (
     kept_columns,
     result_schema,
 )
+from tidegate.spark.index_files import ship_index
 from tidegate.spark.partitioning import (
     BYTES_PER_SUBSCRIPTION,
     INDEX_BYTES_MAX,
     PartitionedTask,
-    bucketed,
     check_attribute,
-    most_used,
+    most_used_attribute,
+    split_into_buckets,
     with_bucket,
 )
-from tidegate.spark.shipping import ship
-from tidegate.spark.subscriptions import (
+from tidegate.spark.subscription_tables import (
+    build_matcher,
     check_columns,
     check_ids,
-    collected,
+    collect_table,
     column_names,
-    matcher_of,
+    indexable_versions,
     read_versions,
-    without_bad,
 )
-from tidegate.spark.worker import DeliveryLayout, MatchTask
+from tidegate.spark.worker_tasks import DeliveryLayout, MatchTask
 
 AUTOMATIC = "auto"
 
@@ -55,47 +55,51 @@ def match(
 ) -> DataFrame:
     """The matches of events, batch or streaming, with subscriptions.
 
-    Each column of ``events`` is an attribute, structs flatten to dotted names. ``subscriptions``
-    has the columns `id` and `filter` and, where wanted, `subscriber`, `params` (a struct, a map, or
-    JSON in a string), `since` and `until`; or it is a log of changes with `time`, `op`, `id` and
-    more. With ``event_time``, a column of timestamps, each event is matched with the subscriptions
-    as they stood at its time.
+    Each column of ``events`` is an attribute; structs flatten to dotted names. ``subscriptions``
+    has the columns `id` and `filter` and optionally `subscriber`, `params` (a struct, a map, or
+    JSON in a string), `since` and `until`; or it is a change log with `time`, `op`, `id` and more.
+    With ``event_time``, a column of timestamps, each event is matched with the subscriptions as of
+    its time.
 
-    The result has the columns of the event, or those of ``key``, and `subscription`, `subscriber`
-    and `version`, a row for each match; with ``grouped`` a row for each event that matches, with a
-    list `deliveries` of these. ``variables`` are what filters see as `@name`. Bad subscriptions are
-    an error, unless ``skip_bad`` leaves them out.
+    The result has the columns of the event, or those named by ``key``, and `subscription`,
+    `subscriber` and `version`, one row for each match; with ``grouped`` one row for each event that
+    matches, with a list `deliveries` of these. ``variables`` are the values of `@name` in filters.
+    A bad subscription is an error, unless ``skip_bad`` leaves it out.
 
     ``partition_by`` names an attribute by which both events and subscriptions are partitioned, so
-    that no worker needs the whole index; None rules that out. By default it is done where the index
-    is larger than a gigabyte, by the attribute that most filters compare with `=`.
+    that no worker needs the whole index; None forbids that. By default an index of more than a
+    gigabyte is partitioned, by the attribute that most filters compare with `=`.
     """
     check_columns(column_names(subscriptions), event_time)
     check_events(events, event_time)
     added = {"deliveries"} if grouped else {field.name for field in DELIVERY_FIELDS}
     kept = kept_columns(events, key, added)
     versions = read_versions(
-        collected(subscriptions), timeless=event_time is None, skip_bad=skip_bad
+        collect_table(subscriptions), timeless=event_time is None, skip_bad=skip_bad
     )
     layout = DeliveryLayout(event_time, tuple(kept), grouped, checked_variables(variables))
     schema = result_schema(events, kept, grouped=grouped)
-    attribute = _partitioning(events, versions, partition_by)
+    attribute = _partition_attribute(events, versions, partition_by)
     if attribute is not None:
         return _match_partitioned(events, versions, attribute, layout, schema, skip_bad)
-    index = ship(events.sparkSession, matcher_of(versions, skip_bad=skip_bad))
-    return _in_time(events, event_time, versions).mapInArrow(MatchTask(index, layout), schema)
+    index = ship_index(events.sparkSession, build_matcher(versions, skip_bad=skip_bad))
+    return _sorted_by_time(events, event_time, versions).mapInArrow(
+        MatchTask(index, layout), schema
+    )
 
 
-def _partitioning(events: DataFrame, versions: list[Version], wanted: str | None) -> str | None:
-    """The attribute to partition by, if any."""
-    if wanted is None:
+def _partition_attribute(
+    events: DataFrame, versions: list[Version], partition_by: str | None
+) -> str | None:
+    """The attribute to partition by; None if one index for all workers will do."""
+    if partition_by is None:
         return None
-    if wanted != AUTOMATIC:
-        check_attribute(events, wanted)
-        return wanted
+    if partition_by != AUTOMATIC:
+        check_attribute(events, partition_by)
+        return partition_by
     if len(versions) * BYTES_PER_SUBSCRIPTION <= INDEX_BYTES_MAX:
         return None
-    return most_used(versions, events)
+    return most_used_attribute(versions, events)
 
 
 def _match_partitioned(
@@ -106,23 +110,29 @@ def _match_partitioned(
     schema: StructType,
     skip_bad: bool,
 ) -> DataFrame:
+    # Two versions with the same id may go to different buckets, whose indexes cannot notice it. So
+    # bad versions are found here, before they are split.
     if skip_bad:
-        versions = without_bad(versions)
+        versions = indexable_versions(versions)
     else:
         check_ids(versions)
     session = events.sparkSession
+    # Buckets are uneven, so there are twice as many as would do if all were of the same size.
     needed = 2 * len(versions) * BYTES_PER_SUBSCRIPTION // INDEX_BYTES_MAX
     count = max(needed, session.sparkContext.defaultParallelism)
-    rest, buckets = bucketed(versions, events, attribute, count)
-    files = [ship(session, AsOfMatcher(each)) for each in [rest, *buckets]]
+    rest, buckets = split_into_buckets(versions, events, attribute, count)
+    files = [ship_index(session, AsOfMatcher(each)) for each in [rest, *buckets]]
     task = PartitionedTask(files[0], files[1:], layout)
     return with_bucket(events, attribute, count).mapInArrow(task, schema)
 
 
-def _in_time(events: DataFrame, event_time: str | None, versions: list[Version]) -> DataFrame:
-    """The events of each partition in the order of time, if there is much of the past.
+def _sorted_by_time(
+    events: DataFrame, event_time: str | None, versions: list[Version]
+) -> DataFrame:
+    """The events, sorted by time within each partition if there are many past versions.
 
-    An index leaves versions of other times alone, so events of about one time should come together.
+    The index skips parts whose versions are of other times than all events of an Arrow batch, so
+    the events of a batch should be of about the same time. A stream cannot be sorted.
     """
     past = sum(each.until is not None for each in versions)
     if event_time is None or events.isStreaming or past <= PAST_ENTRIES_MAX:

@@ -1,4 +1,4 @@
-"""How a pipeline goes, for Prometheus."""
+"""Metrics of a pipeline, which Prometheus can read over HTTP."""
 
 from __future__ import annotations
 
@@ -7,53 +7,54 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from tidegate.errors import ConnectorError
-from tidegate.spark.streaming.stream import BatchReport
+from tidegate.spark.streaming.micro_batch import BatchReport
 
 _COUNTS = {
-    "events": "Events taken",
-    "changes": "Changes of subscriptions taken",
+    "events": "Events received",
+    "changes": "Changes of subscriptions received",
     "matches": "Deliveries written",
     "late": "Events and changes that came too late",
-    "bad": "Records that could not be read and changes that could not be made",
-    "corrected": "Subscriptions that a late change made others for events matched before",
+    "bad": "Records that could not be read and changes that could not be applied",
+    "corrected": "Subscriptions whose past versions were corrected by a late change",
 }
+"""The fields of a `BatchReport` that are counters, with their help texts."""
 
 
 class Metrics:
-    """Counts what micro-batches report."""
+    """Adds up the reports of micro-batches."""
 
     def __init__(self) -> None:
+        # Not the global registry, so that two pipelines in one process are counted apart.
         self.registry = CollectorRegistry()
         self._counters = {
-            name: Counter(f"tidegate_{name}", what, registry=self.registry)
-            for name, what in _COUNTS.items()
+            name: Counter(f"tidegate_{name}", help_text, registry=self.registry)
+            for name, help_text in _COUNTS.items()
         }
         self._batches = Histogram(
-            "tidegate_batch_seconds", "How long micro-batches took", registry=self.registry
+            "tidegate_batch_seconds", "Duration of micro-batches", registry=self.registry
         )
-        self._lag = Gauge(
-            "tidegate_lag_seconds", "How old the latest event is", registry=self.registry
-        )
+        self._lag = Gauge("tidegate_lag_seconds", "Age of the latest event", registry=self.registry)
         self._subscriptions = Gauge(
-            "tidegate_subscriptions", "Subscriptions there are", registry=self.registry
+            "tidegate_subscriptions", "Current number of subscriptions", registry=self.registry
         )
 
     def add(self, report: BatchReport) -> None:
-        """Count a micro-batch."""
+        """Add the report of a micro-batch."""
         for name, counter in self._counters.items():
             counter.inc(getattr(report, name))
         self._batches.observe(report.seconds)
         self._subscriptions.set(report.subscriptions)
+        # Without an event so far there is no lag. It is measured by the clock of this machine.
         if report.latest is not None:
             self._lag.set((datetime.now(UTC) - report.latest).total_seconds())
 
     def serve(self, port: int, address: str) -> int:
-        """Let Prometheus read them at an address; gives the port, which 0 leaves to the system."""
+        """Serve the metrics over HTTP; returns the port, which the system chooses if it is 0."""
         try:
             server, _ = start_http_server(port, address, self.registry)
-        except (OSError, OverflowError) as error:  # the latter of a port that there is not
+        except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
             reason = getattr(error, "strerror", None) or error
             raise ConnectorError(
-                f"the metrics cannot be had at {address}:{port}: {reason}"
+                f"the metrics cannot be served at {address}:{port}: {reason}"
             ) from None
         return int(server.server_port)

@@ -1,9 +1,13 @@
-"""Indexes too large for one worker: subscriptions and events brought together by a common value.
+"""Partitioned indexes, for sets of subscriptions that are too large for one worker.
 
-Theory of operation. One attribute is chosen that many filters compare with `=` (or `in`): events
-and subscriptions go to a bucket by its value, and a worker needs the index of its events' bucket
-only. The subscriptions that ask for no value of that attribute are the rest, which every worker
-needs beside its bucket. An event is in one bucket, so no match is found twice.
+Theory of operation. One attribute is chosen that many filters compare with `=` or `in`. Events and
+subscriptions are assigned to buckets by the hash of its value, so a worker needs only the index of
+the bucket of its events. A subscription whose filter does not fix the attribute belongs to the
+rest, which every worker matches besides its bucket. An event is in one bucket, so no match is found
+twice; a subscription may be in several buckets, one for each value of its `in` list.
+
+Spark computes the bucket of an event and Python that of a subscription, so both must hash the same
+bytes: the CRC-32 of the value as Spark casts it to a string, in UTF-8.
 """
 
 from __future__ import annotations
@@ -27,69 +31,80 @@ from tidegate.language.shapes import Row
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.language.values import to_value
 from tidegate.matching.history.versions import Version
-from tidegate.spark.worker import DeliveryLayout, OpensIndex
+from tidegate.spark.columns import quoted_column
+from tidegate.spark.worker_tasks import DeliveryLayout, IndexHandle
 
 BYTES_PER_SUBSCRIPTION = 450
+"""Estimated size of an index."""
 INDEX_BYTES_MAX = 2**30
-"""An index that is larger than this is partitioned, unless that is ruled out."""
-SAMPLE = 10_000
-"""From so many subscriptions it is told which attribute is used most."""
+"""A larger index is partitioned, unless the caller forbids that."""
+SAMPLE_SIZE = 10_000
+"""The number of subscriptions that are examined to find the most used attribute."""
 BUCKET = "_bucket"
 
+# Values of these types have one string form each; floats and timestamps do not.
 _KEY_TYPES = (t.StringType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-REST = -1
 
 
-class Keys:
-    """Which values of an attribute filters ask for."""
+class EqualityKeys:
+    """Finds the attributes that filters fix by `=` or `in`, and the values they may have."""
 
     def __init__(self) -> None:
         self._parser = BulkParser()
 
     def attributes(self, version: Version) -> list[str]:
-        """The attributes that a filter cannot match without a certain value, or one of some."""
+        """The attributes that every disjunct of a filter fixes."""
         disjuncts, _ = self._read(version)
-        found = [{each.attribute for each in some if _asks(each)} for some in disjuncts]
-        return sorted(set.intersection(*found)) if found else []
+        fixed = [
+            {each.attribute for each in conjunction if _fixes_attribute(each)}
+            for conjunction in disjuncts
+        ]
+        return sorted(set.intersection(*fixed)) if fixed else []
 
     def values(self, version: Version, attribute: str) -> set[object] | None:
-        """The values of an attribute that a filter asks for; None if it may match with any."""
+        """The values with which a filter can match; None if some disjunct accepts others too."""
         disjuncts, row = self._read(version)
-        wanted: set[object] = set()
+        values: set[object] = set()
         for conjunction in disjuncts:
-            asked = [each for each in conjunction if each.attribute == attribute and _asks(each)]
-            if not asked:
+            fixing = [
+                each
+                for each in conjunction
+                if each.attribute == attribute and _fixes_attribute(each)
+            ]
+            if not fixing:
                 return None
-            slots = [each.index for each in asked[0].operands if isinstance(each, Slot)]
+            # Of several predicates any one will do: an event must satisfy all of them.
+            slots = [each.index for each in fixing[0].operands if isinstance(each, Slot)]
             try:
-                wanted.update(_value(row[slot], version.params) for slot in slots)
+                values.update(_value(row[slot], version.params) for slot in slots)
             except BadValueError:
-                return None  # as of a filter that cannot be read
-        return wanted
+                return None  # a bad parameter; building the index reports it
+        return values
 
     def _read(self, version: Version) -> tuple[tuple[tuple[Predicate, ...], ...], Row]:
         try:
             shape, row = self._parser.read(version.filter)
         except TidegateError:
-            return ((),), ()  # asks for nothing; its index will say what is wrong
+            return ((),), ()  # fixes no attribute; building the index reports the error
         return shape.disjuncts, row
 
 
-def _asks(predicate: Predicate) -> bool:
+def _fixes_attribute(predicate: Predicate) -> bool:
+    """Whether a predicate is an equality with constants or parameters, not with expressions."""
     return predicate.operator in (Operator.EQUAL, Operator.IN) and all(
         isinstance(operand, Slot) for operand in predicate.operands
     )
 
 
-def _value(held: object, params: Mapping[str, object]) -> object:
-    return to_value(params.get(held.name)) if isinstance(held, ParameterRef) else held
+def _value(cell: object, params: Mapping[str, object]) -> object:
+    return to_value(params.get(cell.name)) if isinstance(cell, ParameterRef) else cell
 
 
-def most_used(versions: Sequence[Version], events: DataFrame) -> str | None:
-    """The attribute that most filters compare with `=`, of those that events have a column for."""
+def most_used_attribute(versions: Sequence[Version], events: DataFrame) -> str | None:
+    """The attribute that most filters fix, among those that are columns of the events."""
     eligible = {each.name for each in events.schema if isinstance(each.dataType, _KEY_TYPES)}
-    keys = Keys()
-    step = max(1, len(versions) // SAMPLE)
+    keys = EqualityKeys()
+    step = max(1, len(versions) // SAMPLE_SIZE)
     counts = Counter(
         name
         for version in islice(versions, 0, None, step)
@@ -100,7 +115,7 @@ def most_used(versions: Sequence[Version], events: DataFrame) -> str | None:
 
 
 def check_attribute(events: DataFrame, attribute: str) -> None:
-    """See that events can be partitioned by an attribute."""
+    """Check that events can be partitioned by an attribute."""
     if attribute not in events.columns:
         raise SubscriptionError(
             f"the events have no column {attribute!r} to be partitioned by; they have "
@@ -114,27 +129,29 @@ def check_attribute(events: DataFrame, attribute: str) -> None:
         )
 
 
-def bucketed(
+def split_into_buckets(
     versions: Iterable[Version], events: DataFrame, attribute: str, buckets: int
 ) -> tuple[list[Version], list[list[Version]]]:
-    """The rest, and the versions of each bucket."""
-    keys = Keys()
-    is_text = isinstance(events.schema[attribute].dataType, t.StringType)
+    """The versions of the rest, and those of each bucket."""
+    keys = EqualityKeys()
+    is_string = isinstance(events.schema[attribute].dataType, t.StringType)
     rest: list[Version] = []
-    found: list[list[Version]] = [[] for _ in range(buckets)]
+    of_bucket: list[list[Version]] = [[] for _ in range(buckets)]
     for version in versions:
         values = keys.values(version, attribute) or ()
-        texts = [text for value in values if (text := _text(value, is_text)) is not None]
-        if not texts:  # any event may match, or none; its index also says if it is a bad one
+        texts = [text for value in values if (text := _as_text(value, is_string)) is not None]
+        # Without texts the version may match any event, or none at all. It is indexed even then,
+        # because building the index finds bad subscriptions.
+        if not texts:
             rest.append(version)
         for bucket in {zlib.crc32(text.encode()) % buckets for text in texts}:
-            found[bucket].append(version)
-    return rest, found
+            of_bucket[bucket].append(version)
+    return rest, of_bucket
 
 
-def _text(value: object, is_text: bool) -> str | None:
-    """A value as Spark writes it; None if no value of the column can be equal to it."""
-    if is_text:
+def _as_text(value: object, is_string: bool) -> str | None:
+    """A value as Spark casts it to a string; None if no value of the column is equal to it."""
+    if is_string:
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -142,34 +159,39 @@ def _text(value: object, is_text: bool) -> str | None:
 
 
 def with_bucket(events: DataFrame, attribute: str, buckets: int) -> DataFrame:
-    """Events with the number of their bucket, each bucket in one partition."""
+    """Events with the number of their bucket in a column; each bucket is in one partition."""
     if BUCKET in events.columns:
         raise EventError(
             f"the events have a column {BUCKET!r}, which partitioning adds; rename it, "
             "or rule partitioning out with `partition_by=None`"
         )
-    number = f.crc32(f.col(f"`{attribute}`").cast("string").cast("binary"))
-    # an event without the value matches only the rest, so any bucket will do
-    anywhere = f.xxhash64(*(f.col(f"`{name}`") for name in events.columns))
-    bucket: Column = f.pmod(f.coalesce(number, anywhere), f.lit(buckets)).cast("int")
+    checksum = f.crc32(quoted_column(attribute).cast("string").cast("binary"))
+    # An event without the attribute matches only the rest, so any bucket will do. A hash of all
+    # columns spreads such events evenly; one fixed bucket would get all of them.
+    spread = f.xxhash64(*map(quoted_column, events.columns))
+    bucket: Column = f.pmod(f.coalesce(checksum, spread), f.lit(buckets)).cast("int")
     return events.withColumn(BUCKET, bucket).repartitionById(buckets, BUCKET)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTask:
-    """Matches events with the index of their bucket and with the rest; for `mapInArrow`."""
+    """Matches events with the index of their bucket and with that of the rest.
 
-    rest: OpensIndex
-    buckets: Sequence[OpensIndex]
+    For `mapInArrow` on the output of `with_bucket`.
+    """
+
+    rest: IndexHandle
+    buckets: Sequence[IndexHandle]
     layout: DeliveryLayout
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for all_events in batches:
             column = all_events.column(BUCKET).to_numpy(zero_copy_only=False)
-            without = all_events.drop_columns([BUCKET])
+            original = all_events.drop_columns([BUCKET])
+            # Usually all events of a batch are in one bucket; the result does not rely on it.
             for bucket in np.unique(column).tolist():
                 chosen = column == bucket
-                events = without if chosen.all() else without.filter(pa.array(chosen))
-                batch = self.layout.taken(events)
+                events = original if chosen.all() else original.filter(pa.array(chosen))
+                batch = self.layout.event_batch(events)
                 for index in (self.buckets[bucket], self.rest):
                     yield from self.layout.rows(events, index.open().match(batch), None)

@@ -1,4 +1,4 @@
-"""A pipeline from its settings: source, subscriptions, sink and the query that joins them."""
+"""A pipeline built from its settings: the source, the subscriptions, the sink and the query."""
 
 from __future__ import annotations
 
@@ -13,57 +13,64 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import ConnectorError, TidegateError
-from tidegate.matching.json_lines import decode_line, filled_lines
+from tidegate.matching.json_lines import decode_line, non_blank_lines
 from tidegate.spark.columns import check_events
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.log import datasource
+from tidegate.spark.pipeline_settings import PipelineSettings
 from tidegate.spark.session import local_session
-from tidegate.spark.settings import PipelineSettings
+from tidegate.spark.sinks.console import ConsoleSink
 from tidegate.spark.sinks.delta import DeltaSink
-from tidegate.spark.sinks.sink import ConsoleSink, KafkaSink, LogSink, ParquetSink, Sink
+from tidegate.spark.sinks.event_log import LogSink
+from tidegate.spark.sinks.kafka import KafkaSink
+from tidegate.spark.sinks.parquet import ParquetSink
+from tidegate.spark.sinks.sink import Sink
 from tidegate.spark.sources.event_schemas import event_schema
 from tidegate.spark.sources.event_streams import file_events, kafka_events
-from tidegate.spark.streaming.stream import BatchReport, deliver
-from tidegate.spark.subscriptions import matcher_of, read_versions
+from tidegate.spark.streaming.deliver import deliver
+from tidegate.spark.streaming.micro_batch import BatchReport
+from tidegate.spark.subscription_tables import build_matcher, read_versions
 
 
 def session_for(settings: PipelineSettings) -> SparkSession:
-    """A Spark session with what a pipeline needs, or the one that is there."""
+    """A Spark session for a pipeline, or the existing one of this process."""
     jars = kafka_jars() if settings.needs_kafka else []
-    given = {name: str(value) for name, value in settings.spark.items()}
-    master = given.pop("spark.master", "local[*]")
-    spark = local_session("tidegate-pipeline", master=master, jars=jars, settings=given)
+    spark_settings = {name: str(value) for name, value in settings.spark.items()}
+    master = spark_settings.pop("spark.master", "local[*]")
+    spark = local_session("tidegate-pipeline", master=master, jars=jars, settings=spark_settings)
     datasource.register(spark)
     return spark
 
 
-def check_places(settings: PipelineSettings) -> None:
-    """See that what a pipeline reads from is there, as far as that is known without Spark."""
-    chosen = settings.subscriptions
-    places = [
+def check_paths(settings: PipelineSettings) -> None:
+    """Check that the files a pipeline reads exist, as far as that can be seen without Spark."""
+    subscriptions = settings.subscriptions
+    paths = [
         ("source", settings.source.path),
-        ("subscriptions", chosen.changes),
-        ("subscriptions", chosen.table),
+        ("subscriptions", subscriptions.changes),
+        ("subscriptions", subscriptions.table),
     ]
-    for name, path in places:
+    for table, path in paths:
         if path is not None and "://" not in path and not Path(path).exists():
-            raise ConnectorError(f"[{name}] there is no {path}")
+            raise ConnectorError(f"[{table}] there is no {path}")
 
 
 def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
-    """See that a pipeline could run, without reading events.
+    """Check that a pipeline can run, without reading events.
 
-    Gives the number of subscriptions, where they are a table.
+    Returns the number of subscriptions if they are a table, else None.
     """
-    check_places(settings)
+    check_paths(settings)
     source = settings.source
     schema = event_schema(source.schema)
+    # An empty table stands for the stream, because starting the source would need Kafka or files.
     check_events(spark.createDataFrame([], schema), source.event_time)
     if settings.subscriptions.table is None:
         return None
     table = read_table(settings.subscriptions.table)
     versions = read_versions(table, timeless=source.event_time is None, skip_bad=False)
-    return len(matcher_of(versions, skip_bad=False))
+    build_matcher(versions, skip_bad=False)  # raises an error for a bad subscription
+    return sum(each.until is None for each in versions)
 
 
 def start(
@@ -71,14 +78,16 @@ def start(
     spark: SparkSession,
     report: Callable[[BatchReport], None] | None = None,
 ) -> StreamingQuery:
-    """Start a pipeline."""
+    """Start a pipeline; returns the running query."""
     sink, trigger = settings.sink, settings.trigger
-    given: dict[str, Any] | None = None
+    spark_trigger: dict[str, Any] | None = None
     if trigger.once:
-        given = {"availableNow": True}
+        spark_trigger = {"availableNow": True}
     elif trigger.every is not None:
-        given = {"processingTime": f"{round(trigger.every.total_seconds() * 1000)} milliseconds"}
-    aside = settings.checkpoint.aside
+        spark_trigger = {
+            "processingTime": f"{round(trigger.every.total_seconds() * 1000)} milliseconds"
+        }
+    rejected_path = settings.checkpoint.aside
     return deliver(
         source_of(settings, spark),
         subscriptions_of(settings, spark),
@@ -89,8 +98,8 @@ def start(
         key=sink.columns,
         grouped=sink.grouped,
         variables=settings.variables,
-        aside=None if aside is None else ParquetSink(aside),
-        trigger=given,
+        aside=None if rejected_path is None else ParquetSink(rejected_path),
+        trigger=spark_trigger,
         report=report,
         name="tidegate",
     )
@@ -99,7 +108,7 @@ def start(
 def source_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
     """The stream of events."""
     source = settings.source
-    options = _texts(source.options)
+    options = _spark_options(source.options)
     if source.format == "kafka":
         return kafka_events(
             spark, source.servers or "", source.topic or "", source.schema, key=source.key,
@@ -116,26 +125,27 @@ def source_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
 
 
 def subscriptions_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame | pa.Table:
-    """The table of subscriptions, or the stream of changes, as JSON in a column `value`."""
-    chosen = settings.subscriptions
-    if chosen.table is not None:
-        return read_table(chosen.table)
-    if chosen.topic is not None:
-        reader = spark.readStream.format("kafka").options(
+    """The table of subscriptions, or a stream of changes as JSON in a column `value`."""
+    subscriptions = settings.subscriptions
+    if subscriptions.table is not None:
+        return read_table(subscriptions.table)
+    if subscriptions.topic is not None:
+        kafka_reader = spark.readStream.format("kafka").options(
             **{
-                "kafka.bootstrap.servers": chosen.servers or "",
-                "subscribe": chosen.topic,
-                "startingOffsets": chosen.starting,
-                **_texts(chosen.options),
+                "kafka.bootstrap.servers": subscriptions.servers or "",
+                "subscribe": subscriptions.topic,
+                "startingOffsets": subscriptions.starting,
+                **_spark_options(subscriptions.options),
             }
         )
-        return reader.load().selectExpr("cast(value as string) as value")
-    lines = spark.readStream.options(**_texts(chosen.options)).text(chosen.changes or "")
-    return lines.where("trim(value) != ''")
+        return kafka_reader.load().selectExpr("cast(value as string) as value")
+    reader = spark.readStream.options(**_spark_options(subscriptions.options))
+    lines = reader.text(subscriptions.changes or "")
+    return lines.where("trim(value) != ''")  # blank lines are not changes
 
 
 def sink_of(settings: PipelineSettings) -> Sink:
-    """Where deliveries go."""
+    """The sink for deliveries."""
     sink = settings.sink
     match sink.format:
         case "parquet":
@@ -151,27 +161,31 @@ def sink_of(settings: PipelineSettings) -> Sink:
 
 
 def read_table(path: str) -> pa.Table:
-    """A table of subscriptions or a log of changes, from JSON Lines or Parquet."""
+    """Read a table of subscriptions or a change log from a JSON Lines or Parquet file."""
     try:
         if path.endswith(".parquet"):
             return pq.read_table(path)
         with open(path, "rb") as file:
-            return _as_table([_row(line, f"{path}:{at}") for at, line in filled_lines(file)])
+            lines = non_blank_lines(file)
+            return _to_table([_parse_line(line, f"{path}:{number}") for number, line in lines])
     except OSError as error:
         raise ConnectorError(f"{path}: {error.strerror or error}") from None
     except pa.ArrowException as error:
         raise ConnectorError(f"{path}: {error}") from None
 
 
-def _row(line: bytes, where: str) -> dict[str, object]:
+def _parse_line(line: bytes, where: str) -> dict[str, object]:
     try:
         return decode_line(line)
     except TidegateError as error:
         raise ConnectorError(f"{where}: {error}") from None
 
 
-def _as_table(rows: list[dict[str, object]]) -> pa.Table:
-    """Rows as a table; parameters stay JSON, because they may be of any kinds."""
+def _to_table(rows: list[dict[str, object]]) -> pa.Table:
+    """Rows as an Arrow table.
+
+    Parameters stay JSON: their names and types differ from row to row, and a column has one type.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns: dict[str, Any] = {}
     for name in names:
@@ -182,8 +196,8 @@ def _as_table(rows: list[dict[str, object]]) -> pa.Table:
     return pa.table(columns)
 
 
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options as Spark takes them."""
+def _spark_options(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options of the TOML file as the strings that Spark expects."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in options.items()

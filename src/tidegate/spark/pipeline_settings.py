@@ -1,6 +1,7 @@
-"""Pipelines as TOML files: what is read, matched and written, checked before anything runs.
+"""The TOML file of a pipeline: what it reads, matches and writes, checked before anything runs.
 
-Paths are relative to the folder of the file.
+Each table of the file is a dataclass, whose fields are its keys. Paths are relative to the folder
+of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tidegate.language.durations import parse_duration
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where events come from: the table `[source]`."""
+    """The table `[source]`: where events come from."""
 
     format: str
     schema: str
@@ -35,7 +36,7 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionSettings:
-    """Where subscriptions come from: the table `[subscriptions]`."""
+    """The table `[subscriptions]`: where subscriptions or their changes come from."""
 
     table: str | None = None
     changes: str | None = None
@@ -48,7 +49,7 @@ class SubscriptionSettings:
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """Where deliveries go: the table `[sink]`."""
+    """The table `[sink]`: where deliveries are written."""
 
     format: str
     path: str | None = None
@@ -61,15 +62,16 @@ class SinkSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """Where the pipeline keeps how far it has come: the table `[checkpoint]`."""
+    """The table `[checkpoint]`: where the progress and the state of the pipeline are kept."""
 
     path: str
     aside: str | None = None
+    """The folder for rejected rows, in place of the one in the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerSettings:
-    """When micro-batches run: the table `[trigger]`. Without it, as soon as the last is done."""
+    """The table `[trigger]`: when micro-batches run. By default as soon as the last one is done."""
 
     every: timedelta | None = None
     once: bool = False
@@ -77,7 +79,7 @@ class TriggerSettings:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """Where Prometheus reads how it goes: the table `[metrics]`."""
+    """The table `[metrics]`: where Prometheus reads the metrics."""
 
     port: int
     address: str = "127.0.0.1"
@@ -85,7 +87,7 @@ class MetricsSettings:
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """A pipeline, as its file says it."""
+    """The settings of a pipeline: all tables of its file."""
 
     source: SourceSettings
     subscriptions: SubscriptionSettings
@@ -103,7 +105,7 @@ class PipelineSettings:
         return "kafka" in formats or self.subscriptions.topic is not None
 
 
-_SECTIONS: dict[str, type[Any]] = {
+_TABLES: dict[str, type[Any]] = {
     "source": SourceSettings,
     "subscriptions": SubscriptionSettings,
     "sink": SinkSettings,
@@ -111,8 +113,9 @@ _SECTIONS: dict[str, type[Any]] = {
     "trigger": TriggerSettings,
     "metrics": MetricsSettings,
 }
-_FREE_SECTIONS = ("variables", "spark")
-_NEEDED = {
+_FREE_TABLES = ("variables", "spark")
+"""Tables that may have any keys."""
+_REQUIRED_KEYS = {
     "source": {
         "json": ("path",),
         "parquet": ("path",),
@@ -127,18 +130,18 @@ _NEEDED = {
         "console": (),
     },
 }
-"""The formats there are, and what each needs."""
+"""The formats of sources and sinks, and the keys that each requires."""
 
 
 def read_settings(path: str | Path) -> PipelineSettings:
-    """Read and check a pipeline's file; the error names the table and the key."""
+    """Read and check the file of a pipeline; errors name the table and the key."""
     file = Path(path)
     try:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConnectorError(f"{path}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConnectorError(f"{path}: is no TOML: {error}") from None
+        raise ConnectorError(f"{path}: is not valid TOML: {error}") from None
     try:
         return _settings(raw, file.parent)
     except ConnectorError as error:
@@ -146,7 +149,7 @@ def read_settings(path: str | Path) -> PipelineSettings:
 
 
 def _settings(raw: Mapping[str, Any], folder: Path) -> PipelineSettings:
-    known = [*_SECTIONS, *_FREE_SECTIONS]
+    known = [*_TABLES, *_FREE_TABLES]
     for name, table in raw.items():
         if name not in known:
             raise ConnectorError(f"there is no table [{name}]; there are {', '.join(known)}")
@@ -157,27 +160,29 @@ def _settings(raw: Mapping[str, Any], folder: Path) -> PipelineSettings:
     ]
     if missing:
         raise ConnectorError(f"the table [{missing[0]}] is missing")
-    made: dict[str, Any] = {name: raw[name] for name in _FREE_SECTIONS if name in raw}
-    for name, kind in _SECTIONS.items():
+    tables: dict[str, Any] = {name: raw[name] for name in _FREE_TABLES if name in raw}
+    for name, kind in _TABLES.items():
         if name in raw:
-            made[name] = _section(kind, raw[name], name, folder)
-    settings = PipelineSettings(**made)
+            tables[name] = _read_toml_table(kind, raw[name], name, folder)
+    settings = PipelineSettings(**tables)
     _check_formats(settings)
     _check_subscriptions(settings)
     return settings
 
 
-Section = TypeVar("Section")
+TableSettings = TypeVar("TableSettings")
 
 
-def _section(kind: type[Section], table: Mapping[str, Any], name: str, folder: Path) -> Section:
-    """One table of the file."""
+def _read_toml_table(
+    kind: type[TableSettings], table: Mapping[str, Any], name: str, folder: Path
+) -> TableSettings:
+    """Read one table of the file into its dataclass."""
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in hints:
-            raise ConnectorError(f"[{name}] has no {key}; it has {', '.join(hints)}")
-        values[key] = _value(hints[key], value, f"[{name}] {key}")
+            raise ConnectorError(f"[{name}] has no key {key}; it has {', '.join(hints)}")
+        values[key] = _checked_value(hints[key], value, f"[{name}] {key}")
         if key in ("path", "aside", "table", "changes") and "://" not in values[key]:
             values[key] = str((folder / values[key]).absolute())
     for each in fields(kind):  # type: ignore[arg-type]
@@ -186,19 +191,20 @@ def _section(kind: type[Section], table: Mapping[str, Any], name: str, folder: P
     return kind(**values)
 
 
-def _value(hint: Any, value: Any, where: str) -> Any:
-    """A value of the type that is wanted."""
-    wanted = str(hint)
-    if "timedelta" in wanted:
+def _checked_value(hint: Any, value: Any, where: str) -> Any:
+    """A value of a key, if it has the type of the dataclass's field; ``where`` names the key."""
+    expected = str(hint)
+    if "timedelta" in expected:
         return _duration(value, where)
-    for kind, what in ((bool, "true or false"), (int, "an integer"), (str, "a string")):
-        if hint is kind or wanted == f"{kind.__name__} | None":
+    for kind, noun in ((bool, "true or false"), (int, "an integer"), (str, "a string")):
+        if hint is kind or expected == f"{kind.__name__} | None":
             if value == "" and kind is str:
                 raise ConnectorError(f"{where} is empty")
+            # To Python, True is an integer.
             if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
                 return value
-            raise ConnectorError(f"{where} must be {what}, not {value!r}")
-    if "list" in wanted:
+            raise ConnectorError(f"{where} must be {noun}, not {value!r}")
+    if "list" in expected:
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
             return value
         raise ConnectorError(f"{where} must be a list of strings, not {value!r}")
@@ -209,7 +215,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 def _duration(value: Any, where: str) -> timedelta:
     if not isinstance(value, str):
-        raise ConnectorError(f"{where} must be a duration in a string, as '10 s', not {value!r}")
+        raise ConnectorError(
+            f"{where} must be a duration in a string such as '10 s', not {value!r}"
+        )
     try:
         return parse_duration(value)
     except BadValueError as error:
@@ -217,19 +225,19 @@ def _duration(value: Any, where: str) -> timedelta:
 
 
 def _check_formats(settings: PipelineSettings) -> None:
-    for name, formats in _NEEDED.items():
-        section = getattr(settings, name)
-        if section.format not in formats:
+    for name, formats in _REQUIRED_KEYS.items():
+        table = getattr(settings, name)
+        if table.format not in formats:
             raise ConnectorError(
-                f"[{name}] format: there is no {section.format!r}; there are {', '.join(formats)}"
+                f"[{name}] format: there is no {table.format!r}; there are {', '.join(formats)}"
             )
-        for key in formats[section.format]:
-            if not getattr(section, key):
+        for key in formats[table.format]:
+            if not getattr(table, key):
                 raise ConnectorError(
-                    f"[{name}] {key} is missing; the format {section.format} needs it"
+                    f"[{name}] {key} is missing; the format {table.format} needs it"
                 )
     if settings.sink.format == "tidegate" and settings.sink.grouped:
-        raise ConnectorError("[sink] grouped gives lists, which an event log does not take")
+        raise ConnectorError("[sink] grouped makes lists, which an event log cannot store")
     if settings.source.drift not in ("bad", "error"):
         raise ConnectorError(
             f"[source] drift: there is no {settings.source.drift!r}; there are bad, error"
@@ -237,18 +245,18 @@ def _check_formats(settings: PipelineSettings) -> None:
 
 
 def _check_subscriptions(settings: PipelineSettings) -> None:
-    chosen = settings.subscriptions
-    given = [name for name in ("table", "changes", "topic") if getattr(chosen, name)]
+    subscriptions = settings.subscriptions
+    given = [name for name in ("table", "changes", "topic") if getattr(subscriptions, name)]
     if len(given) != 1:
         raise ConnectorError(
             "[subscriptions] needs one of table (a file), changes (a folder) and topic (in Kafka)"
             + (f", not {' and '.join(given)}" if given else "")
         )
-    if chosen.topic and not chosen.servers:
+    if subscriptions.topic and not subscriptions.servers:
         raise ConnectorError("[subscriptions] servers is missing; a topic needs it")
-    if not chosen.table and settings.source.event_time is None:
+    if not subscriptions.table and settings.source.event_time is None:
         raise ConnectorError(
             "[source] event_time is missing; with changes, events are judged as of their time"
         )
     if settings.trigger.every is not None and settings.trigger.once:
-        raise ConnectorError("[trigger] has every and once; give one of them")
+        raise ConnectorError("[trigger] has both every and once; give one of them")

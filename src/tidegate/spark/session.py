@@ -1,4 +1,4 @@
-"""A Spark session that suits Tidegate, for those that have none."""
+"""A Spark session with settings that suit Tidegate, for users who have none of their own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "true",  # as attributes are
-    # many small batches cost much, and larger ones win nothing
+    "spark.sql.caseSensitive": "true",  # names of attributes are case sensitive
+    # Smaller Arrow batches cost more per event, larger ones gain nothing.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.python.worker.reuse": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.log.level": "ERROR",
-    # state that transformWithState can use; Spark's default cannot hold it
+    # transformWithState, which finds patterns in streams, needs RocksDB; it is not Spark's default.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -33,7 +33,11 @@ def local_session(
     jars: Iterable[Path] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session on this machine, or the one that is there already."""
+    """A session on this machine, or the existing one of this process.
+
+    ``settings`` win over the ones of Tidegate.
+    """
+    # Workers must run the Python that has Tidegate installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master)
     joined = ",".join(str(each) for each in jars)

@@ -1,4 +1,4 @@
-"""Subscriptions as Spark has them: tables of them, or logs of their changes."""
+"""Tables of subscriptions and change logs, as DataFrames or Arrow tables, read into versions."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from tidegate.matching import records
 from tidegate.matching.history import changes
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change
-from tidegate.matching.history.versions import Version, versions_of
+from tidegate.matching.history.timelines import versions_of
+from tidegate.matching.history.versions import Version
 from tidegate.matching.records import SubscriptionRecord, decode_object, rows_of
 
-SHOWN_MAX = 3
+ERRORS_SHOWN_MAX = 3
 
-
-NoteBad = Callable[[Mapping[str, object], str], None]
-"""Takes a row that is no subscription or no change, and why."""
+OnBadRow = Callable[[Mapping[str, object], str], None]
+"""Called with a row that is not a subscription or change, and the reason."""
 
 
 def is_change_log(columns: Iterable[str]) -> bool:
-    """Whether a table with such columns is a log of changes."""
+    """Whether a table with these columns is a change log."""
     return "op" in columns
 
 
 def check_columns(columns: list[str], event_time: str | None) -> None:
-    """See that a table is one of subscriptions or of changes; the error names the column."""
-    log = is_change_log(columns)
-    what, known = ("a change", changes.FIELDS) if log else ("a subscription", records.FIELDS)
-    required = ("time", "op", "id") if log else ("id", "filter")
+    """Check that a table has the columns of subscriptions or of changes."""
+    is_log = is_change_log(columns)
+    noun, known = ("a change", changes.FIELDS) if is_log else ("a subscription", records.FIELDS)
+    required = ("time", "op", "id") if is_log else ("id", "filter")
     missing = [name for name in required if name not in columns]
     if missing:
         raise SubscriptionError(
             f"the subscriptions have no column {missing[0]!r}; they have {', '.join(columns)}"
         )
-    records.check_fields(dict.fromkeys(columns), known, what)
-    if log and event_time is None:
+    records.check_fields(dict.fromkeys(columns), known, noun)
+    if is_log and event_time is None:
         raise SubscriptionError(
-            "a log of changes needs `event_time`: events are judged as of their time"
+            "a change log needs `event_time`: events are judged as of their time"
         )
 
 
@@ -51,8 +51,8 @@ def column_names(table: DataFrame | pa.Table) -> list[str]:
     return table.column_names if isinstance(table, pa.Table) else table.columns
 
 
-def collected(table: DataFrame | pa.Table) -> pa.Table:
-    """A table in the driver's memory."""
+def collect_table(table: DataFrame | pa.Table) -> pa.Table:
+    """The table in the driver's memory."""
     if isinstance(table, pa.Table):
         return table
     if table.isStreaming:
@@ -63,33 +63,36 @@ def collected(table: DataFrame | pa.Table) -> pa.Table:
 
 
 def read_versions(table: pa.Table, *, timeless: bool, skip_bad: bool) -> list[Version]:
-    """The versions of a table of subscriptions or of changes.
+    """The versions in a table of subscriptions or a change log.
 
-    Where events have no times, subscriptions have no end.
+    If events have no times (``timeless``), subscriptions have no end. Bad rows raise an error that
+    shows the first few of them, unless ``skip_bad`` leaves them out.
     """
     bad: list[str] = []
 
-    def note(row: Mapping[str, object], reason: str) -> None:
+    def add_bad(row: Mapping[str, object], reason: str) -> None:
         bad.append(f"subscription {row.get('id')!r}: {reason}")
 
     if is_change_log(table.column_names):
-        versions, refused = versions_of(read_changes(table, note))
+        versions, refused = versions_of(read_changes(table, add_bad))
         for each in refused:
-            note({"id": each.change.id}, each.reason)
+            add_bad({"id": each.change.id}, each.reason)
     else:
-        versions = list(_read_records(table, note))
+        versions = list(_read_records(table, add_bad))
         if timeless:
             versions = [replace(each, until=None) for each in versions]
     if bad and not skip_bad:
-        more = [f"and {len(bad) - SHOWN_MAX} more"] if len(bad) > SHOWN_MAX else []
-        raise SubscriptionError("\n".join(bad[:SHOWN_MAX] + more))
+        hidden = len(bad) - ERRORS_SHOWN_MAX
+        more = [f"and {hidden} more"] if hidden > 0 else []
+        raise SubscriptionError("\n".join(bad[:ERRORS_SHOWN_MAX] + more))
     return versions
 
 
-def read_changes(table: pa.Table, bad: NoteBad) -> Iterator[Change]:
-    """The changes of a table, or of JSON in its one column `value`; bad ones are noted.
+def read_changes(table: pa.Table, on_bad: OnBadRow) -> Iterator[Change]:
+    """The changes in a table, which may hold them as JSON in a single column `value`.
 
-    One whose filter cannot be read is bad whatever else comes, so that is seen here already.
+    Whether a change can be applied depends on other changes, which may come later. But a change
+    whose filter cannot be parsed never can, so it is bad already here.
     """
     as_json = table.column_names == ["value"]
     parser = BulkParser()
@@ -99,36 +102,37 @@ def read_changes(table: pa.Table, bad: NoteBad) -> Iterator[Change]:
             if change.filter is not None:
                 parser.read(change.filter)
         except TidegateError as error:
-            bad(row, str(error))
+            on_bad(row, str(error))
         else:
             yield change
 
 
-def _read_records(table: pa.Table, bad: NoteBad) -> Iterator[SubscriptionRecord]:
+def _read_records(table: pa.Table, on_bad: OnBadRow) -> Iterator[SubscriptionRecord]:
     for row in rows_of(table):
         try:
             yield SubscriptionRecord.of(row)
         except TidegateError as error:
-            bad(row, str(error))
+            on_bad(row, str(error))
 
 
-def matcher_of(versions: list[Version], *, skip_bad: bool) -> AsOfMatcher:
-    """An index of versions; bad ones are an error, or left out."""
+def build_matcher(versions: list[Version], *, skip_bad: bool) -> AsOfMatcher:
+    """An index of the versions; a bad one raises an error, or is left out with ``skip_bad``."""
+    # All versions are indexed at once, which is fast. Only if that fails are they checked singly.
     try:
         return AsOfMatcher(versions)
     except TidegateError:
         if not skip_bad:
             raise
-    return AsOfMatcher(without_bad(versions))
+    return AsOfMatcher(indexable_versions(versions))
 
 
-def without_bad(versions: Iterable[Version]) -> list[Version]:
-    """The versions that can be indexed; of two of now with one id, the first."""
+def indexable_versions(versions: Iterable[Version]) -> list[Version]:
+    """The versions that can be indexed; of two current versions with the same id, the first."""
     parser = BulkParser()
     good: list[Version] = []
     current: set[str] = set()
     for each in versions:
-        if (each.until is None and each.id in current) or _fails(each, parser):
+        if (each.until is None and each.id in current) or _is_bad(each, parser):
             continue
         if each.until is None:
             current.add(each.id)
@@ -136,7 +140,7 @@ def without_bad(versions: Iterable[Version]) -> list[Version]:
     return good
 
 
-def _fails(version: Version, parser: BulkParser) -> bool:
+def _is_bad(version: Version, parser: BulkParser) -> bool:
     try:
         records.subscription_of(version, parser)
     except TidegateError:
@@ -145,7 +149,10 @@ def _fails(version: Version, parser: BulkParser) -> bool:
 
 
 def check_ids(versions: Iterable[Version]) -> None:
-    """See that no two versions of now have one id; an index sees that of its own versions only."""
+    """Check that no two current versions have the same id.
+
+    An index checks that too, but only for the versions in it.
+    """
     current: set[str] = set()
     for each in versions:
         if each.until is None and each.id in current:

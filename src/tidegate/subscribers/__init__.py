@@ -1,1 +1,1 @@
-"""What people write classes with: parameters, handlers, dead reckoning, and the hub."""
+"""Subscriber classes with parameters and handlers, dead reckoning, and the hub that runs them."""

@@ -1,7 +1,20 @@
-"""A subscriber at a connection: what is sent for it, and how what comes back is handled.
+"""The attachment of a subscriber to a connection: sends its updates and calls its handlers.
 
-This is the client of Parametric Subscriptions, figure 5: a change of a value is sent as an update,
-and an event is checked once more, with the values as they are, right before a handler is called.
+This is the client of Parametric Subscriptions, figure 5.
+
+Rules. (1) A changed parameter is sent as an update of values, never as a new filter. (2) Right
+before each handler is called, the event is checked against the filter as it was written, with the
+current values of the parameters.
+
+Why the last check is made at the handler, and not earlier: the event waits in a mailbox, and values
+may change meanwhile; a handler called before for the same event may change them too; and the filter
+that was sent is wider than the one that was written, because only this side knows the exact value
+inside of a band.
+
+Locks. Updates are computed and handed to the connection while the lock of the subscriber's values
+is held, so they leave in the order of the assignments. That lock comes after the hub's, which
+``renew`` and ``close`` are called under, and before the connection's own. Handlers are called
+without any lock.
 """
 
 from __future__ import annotations
@@ -27,7 +40,7 @@ _log = logging.getLogger("tidegate")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception that came out of a handler."""
+    """An exception that a handler raised."""
 
     subscriber: Subscriber
     handler: str
@@ -43,136 +56,147 @@ OnError = Callable[[Failure], None]
 
 
 def log_failure(failure: Failure) -> None:
-    """Write what failed, and where, to the log named `tidegate`."""
+    """Write a failure and its traceback to the log named `tidegate`."""
     _log.error("%s", failure, exc_info=failure.error)
 
 
 class Attachment:
-    """Takes changes from the fields of a subscriber, and events from a connection."""
+    """Sends the values of a subscriber to a connection, and calls its handlers with deliveries."""
 
     def __init__(
         self, subscriber: Subscriber, connection: Connection, waiting_max: int, on_error: OnError
     ) -> None:
         self._subscriber = subscriber
         self._plan = subscriber._tidegate_plan
-        self._fields = subscriber._tidegate_fields
+        self._values = subscriber._tidegate_values
         self._on_error = on_error
         self._tracks = {
-            name: Track(each.band, moves=each.moves)
-            for name, each in self._plan.parameters.items()
-            if each.band is not None
+            name: Track(parameter.tolerance, predicts=parameter.is_predicted)
+            for name, parameter in self._plan.parameters.items()
+            if parameter.tolerance is not None
         }
         self._sent: dict[str, Value | None] = {}
         self._span = ALWAYS
-        self.mailbox = Mailbox(self._plan.owner, self, waiting_max, self._loop())
-        requests = [Request(each.sent, each.evolve) for each in self._plan.handlers]
-        with self._fields.lock:
-            if self._fields.listener is not None:
-                raise SubscriptionError(f"this {self._plan.owner} is attached already")
-            values = self._news(
-                {name: self._fields.values.get(name) for name in self._plan.parameters}, 0.0
+        self.mailbox = Mailbox(self._plan.owner, self, waiting_max, self._loop_for_handlers())
+        requests = [Request(each.sent_filter, each.evolve) for each in self._plan.handlers]
+        # Under the lock, so that no assignment falls between the values sent with the subscription
+        # and the first update.
+        with self._values.lock:
+            if self._values.listener is not None:
+                raise SubscriptionError(f"this {self._plan.owner} is already attached")
+            values = self._values_to_send(
+                {name: self._values.values.get(name) for name in self._plan.parameters}, 0.0
             )
             self._handle: Handle = connection.subscribe(requests, values, self)
-            self._fields.listener = self
+            self._values.listener = self
 
-    def _loop(self) -> AbstractEventLoop | None:
+    def _loop_for_handlers(self) -> AbstractEventLoop | None:
+        """The event loop for async handlers; None if all are plain."""
         if not self._plan.handlers:
             raise SubscriptionError(
-                f"{self._plan.owner} handles nothing; decorate a method with `tidegate.on`"
+                f"{self._plan.owner} has no handlers; decorate a method with `tidegate.on`"
             )
         loop = running_loop()
         if self._plan.is_async and loop is None:
             name = next(each.name for each in self._plan.handlers if each.is_async)
             raise SubscriptionError(
-                f"{self._plan.owner}.{name} is async; attach it where an event loop runs"
+                f"{self._plan.owner}.{name} is async; attach its subscriber inside an event loop"
             )
         return loop if self._plan.is_async else None
 
     def close(self) -> None:
-        """End the subscriptions; what has not been handled yet is dropped."""
-        with self._fields.lock:
-            self._fields.listener = None
+        """End the subscriptions; deliveries that wait are dropped."""
+        with self._values.lock:
+            self._values.listener = None
             self._handle.cancel()
         self.mailbox.close()
 
-    # -- changes ------------------------------------------------------------------------------
+    # -- updates ------------------------------------------------------------------------------
 
     def changed(self, values: Mapping[str, Value | None]) -> None:
-        """Send what has changed; called while the lock of the fields is held."""
-        self._send(self._news(values, self._handle.t()))
+        """Send what the changed values require; called while the lock of the values is held."""
+        self._send(self._values_to_send(values, self._handle.t()))
 
     def renew(self, t: float) -> None:
-        """Send what no longer holds at a time."""
-        with self._fields.lock:
-            news: dict[str, Value | None] = {}
+        """Send new bands for those that do not contain their value at ``t``."""
+        with self._values.lock:
+            updated: dict[str, Value | None] = {}
             for name, track in self._tracks.items():
                 if track.renew(t):
-                    news |= self._bounds(name, track)
-            self._send(news)
+                    updated |= self._band_values(name, track)
+            self._send(updated)
 
-    def _news(self, values: Mapping[str, Value | None], t: float) -> dict[str, Value | None]:
-        """What is to be sent for values: those that are others now, and bands that failed."""
-        news: dict[str, Value | None] = {}
+    def _values_to_send(
+        self, values: Mapping[str, Value | None], t: float
+    ) -> dict[str, Value | None]:
+        """The values that differ from those sent, and new bands for values that left theirs."""
+        updated: dict[str, Value | None] = {}
         for name, value in values.items():
             track = self._tracks.get(name)
             if track is None:
-                if name not in self._sent or not _same(self._sent[name], value):
-                    news[name] = self._sent[name] = value
+                if name not in self._sent or not _is_same(self._sent[name], value):
+                    updated[name] = self._sent[name] = value
             elif track.report(_number(value), t) or name not in self._sent:
                 self._sent[name] = value
-                news |= self._bounds(name, track)
-        return news
+                updated |= self._band_values(name, track)
+        return updated
 
-    def _bounds(self, name: str, track: Track) -> dict[str, Value | None]:
-        bounds, band = self._plan.bands[name], track.band
+    def _band_values(self, name: str, track: Track) -> dict[str, Value | None]:
+        """The band of a parameter as values of the parameters that stand for its bounds."""
+        names, band = self._plan.bands[name], track.band
         sent: dict[str, Value | None] = {
-            bounds.low: None if band is None else band.low,
-            bounds.high: None if band is None else band.high,
+            names.low: None if band is None else band.low,
+            names.high: None if band is None else band.high,
         }
-        if bounds.rate is not None:
-            sent[bounds.rate] = None if band is None else band.rate
+        if names.rate is not None:
+            sent[names.rate] = None if band is None else band.rate
         return sent
 
-    def _send(self, news: Mapping[str, Value | None]) -> None:
-        span = _common(track.span for track in self._tracks.values())
-        if news or span != self._span:
+    def _send(self, updated: Mapping[str, Value | None]) -> None:
+        # The span may change without a new band: a report moves the value within its band.
+        span = _intersection(track.span for track in self._tracks.values())
+        if updated or span != self._span:
             self._span = span
-            self._handle.update(news, span)
+            self._handle.update(updated, span)
 
-    # -- events -------------------------------------------------------------------------------
+    # -- deliveries ---------------------------------------------------------------------------
 
     def handle(self, delivery: Delivery) -> None:
-        """Call the handlers that an event is for; none of them is async."""
-        for handler in self._due(delivery):
+        """Call the handlers whose filters match an event; none of them is async."""
+        for handler in self._matching_handlers(delivery):
             try:
                 getattr(self._subscriber, handler.name)(delivery.event)
-            except Exception as error:  # noqa: BLE001 - handed to whoever asked for it
-                self._failed(handler, delivery.event, error)
+            except Exception as error:  # noqa: BLE001 - passed to on_error
+                self._report_failure(handler, delivery.event, error)
 
     async def handle_async(self, delivery: Delivery) -> None:
-        """Call the handlers that an event is for, and await those that are async."""
-        for handler in self._due(delivery):
+        """Call the handlers whose filters match an event, and await those that are async."""
+        for handler in self._matching_handlers(delivery):
             try:
                 result = getattr(self._subscriber, handler.name)(delivery.event)
                 if handler.is_async:
                     await result
-            except Exception as error:  # noqa: BLE001 - handed to whoever asked for it
-                self._failed(handler, delivery.event, error)
+            except Exception as error:  # noqa: BLE001 - passed to on_error
+                self._report_failure(handler, delivery.event, error)
 
-    def _due(self, delivery: Delivery) -> Iterator[Handler]:
-        """The handlers whose filters match; each is asked when the one before it is through."""
-        for index, seen in zip(delivery.matched, delivery.seen, strict=True):
+    def _matching_handlers(self, delivery: Delivery) -> Iterator[Handler]:
+        """The handlers whose filters match with the current values (rule 2).
+
+        This must stay a generator: a filter is checked only after the handler before it has
+        returned, as that one may have changed values or detached the subscriber.
+        """
+        for index, environment in zip(delivery.matched, delivery.environments, strict=True):
             handler = self._plan.handlers[index]
-            mine = replace(seen, parameters=self._fields.values)
-            attached = self._fields.listener is self
-            if attached and holds(handler.filter.node, delivery.event.attributes, mine):
+            current = replace(environment, parameters=self._values.values)
+            is_attached = self._values.listener is self
+            if is_attached and holds(handler.filter.node, delivery.event.attributes, current):
                 yield handler
 
-    def _failed(self, handler: Handler, event: Event, error: Exception) -> None:
+    def _report_failure(self, handler: Handler, event: Event, error: Exception) -> None:
         failure = Failure(self._subscriber, handler.name, event, error)
         try:
             self._on_error(failure)
-        except Exception:  # noqa: BLE001 - there is nobody else to tell
+        except Exception:  # noqa: BLE001 - the log is the last resort
             _log.exception("on_error failed on: %s", failure)
 
 
@@ -180,12 +204,13 @@ def _number(value: Value | None) -> float | None:
     return None if as_float(value) is None else value  # type: ignore[return-value]
 
 
-def _same(a: Value | None, b: Value | None) -> bool:
+def _is_same(a: Value | None, b: Value | None) -> bool:
+    """Whether two values are one to every filter; 1, 1.0 and True are equal in Python only."""
     return type(a) is type(b) and a == b
 
 
-def _common(spans: Iterator[TimeSpan]) -> TimeSpan:
-    low, high = ALWAYS
+def _intersection(spans: Iterator[TimeSpan]) -> TimeSpan:
+    start, end = ALWAYS
     for span in spans:
-        low, high = max(low, span[0]), min(high, span[1])
-    return low, high
+        start, end = max(start, span[0]), min(end, span[1])
+    return start, end

@@ -1,11 +1,14 @@
-"""What a subscriber is attached to: the engine of a hub, or a client of a broker.
+"""The interface between a subscriber and what matches events for it.
 
-Rules. (1) What a subscriber asks is sent once, with the values of its parameters; from then on only
-values are (Parametric Subscriptions, figure 5). (2) Changes take effect in the order in which they
-were handed over, and what is handed over at once takes effect at once, for all its handlers. Of
-changes that follow each other before an event could see them, only the last value needs to be sent.
-(3) An event comes once, with all handlers that it is for, and with all that they may ask about when
-it was judged.
+`EngineConnection` implements it with an engine in the same process; a client of a broker can
+implement it over a network.
+
+Rules. (1) The filters of a subscriber are sent once, with the values of their parameters; from then
+on only values are sent (Parametric Subscriptions, figure 5). (2) Updates take effect in the order
+in which they were handed over, and the values of one update take effect together, for all handlers.
+Of updates that no event could come between, only the last value of each parameter need be sent. (3)
+An event is delivered once, with the numbers of all handlers that it matched, and with the time and
+variables it was matched with.
 """
 
 from __future__ import annotations
@@ -21,29 +24,32 @@ from tidegate.language.values import Value
 from tidegate.subscribers.mailbox import Mailbox
 
 TimeSpan = tuple[float, float]
-"""The values of `t` from one to another, both included."""
+"""The first and the last `t`, in seconds since the subscription, both included."""
 
 ALWAYS: TimeSpan = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one handler of a subscriber asks for."""
+    """The subscription of one handler: its filter as sent, and when that is evaluated."""
 
     filter: Filter
     evolve: Evolve | None = None
 
 
 class SubscriberEnd(Protocol):
-    """The subscriber's side of a connection."""
+    """The subscriber's end of a connection."""
 
     @property
     def mailbox(self) -> Mailbox:
-        """Where events for it are put, to be checked once more and handled in their turn."""
+        """Takes the deliveries for the subscriber."""
         ...
 
     def renew(self, t: float) -> None:
-        """Update what does not hold at a time; called where a span of ``update`` ends."""
+        """Send new values for bands that do not contain their value at ``t``.
+
+        Called for a ``t`` outside of the span of the last ``Handle.update``.
+        """
         ...
 
 
@@ -51,14 +57,15 @@ class Handle(Protocol):
     """The subscriptions of one subscriber at a connection."""
 
     def t(self) -> float:
-        """The seconds since they began, by the clock that judges events."""
+        """Seconds since the subscriptions began, by the clock with which events are matched."""
         ...
 
     def update(self, values: Mapping[str, Value | None], span: TimeSpan = ALWAYS) -> None:
-        """Change parameters, all at once; None takes a value away. Does not wait.
+        """Change parameters, all at once, without waiting; None removes a value.
 
-        What was sent holds for events of that ``span``. Before an event of another time is judged,
-        or, where others judge it, when the span ends, ``renew`` of the receiver is called.
+        All values sent so far are right for events in ``span``. Before an event outside of it is
+        matched (or, where that is done by brokers, when the span ends), ``SubscriberEnd.renew`` is
+        called.
         """
         ...
 
@@ -68,16 +75,16 @@ class Handle(Protocol):
 
 
 class Connection(Protocol):
-    """Takes subscriptions, and sees to it that events are delivered."""
+    """Takes subscriptions and delivers the events that match them."""
 
     def subscribe(
         self,
         requests: Sequence[Request],
         values: Mapping[str, Value | None],
-        receiver: SubscriberEnd,
+        subscriber_end: SubscriberEnd,
     ) -> Handle:
         """Subscribe for all handlers of a subscriber, which share their parameters and their `t`.
 
-        A parameter whose value is None satisfies nothing until it has one.
+        Predicates with a parameter whose value is None match nothing until it has one.
         """
         ...

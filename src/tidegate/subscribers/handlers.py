@@ -1,4 +1,4 @@
-"""Handlers: methods that are called for the events that a filter matches."""
+"""The decorator `on`: makes a method the handler of the events that a filter matches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What `on` says about a method; ``text`` is the filter as it was written."""
+    """The arguments of `on`, kept on the method until `SubscriberPlan` reads the class.
+
+    ``text`` is the filter as it was written, for the caret in error messages.
+    """
 
     filter: Filter
     text: str
@@ -26,11 +29,11 @@ class Mark:
 
 
 def on(filter: str | Filter, evolve: Evolve | None = None) -> Callable[[_Method], _Method]:
-    """Have a method of a subscriber called with each event that matches the filter.
+    """Call a method of a subscriber with each event that matches the filter.
 
-    The method may be `async`. `:name` in the filter is the `Parameter` of that name. ``evolve``
-    says when a filter that moves is evaluated by others; before the method is called, it is
-    evaluated for the time of the event in any case.
+    The method may be `async`. `:name` in the filter refers to the `Parameter` of that name.
+    ``evolve`` chooses when an evolving filter is evaluated by the matcher; right before the method
+    is called, the filter is evaluated for the time of the event in any case.
 
     >>> from tidegate import Parameter, Subscriber
     >>> class Monitor(Subscriber):
@@ -51,7 +54,7 @@ def on(filter: str | Filter, evolve: Evolve | None = None) -> Callable[[_Method]
 
 
 def mark_of(attribute: object) -> Mark | None:
-    """What `on` said about an attribute of a class, if it did."""
+    """The mark that `on` left on an attribute of a class; None if it was not decorated."""
     mark = vars(attribute).get(_MARK) if isinstance(attribute, FunctionType) else None
     return mark if isinstance(mark, Mark) else None
 
@@ -63,7 +66,7 @@ def _check(method: object) -> None:
     if mark_of(method) is not None:
         raise SubscriptionError(f"{name} has a filter already; join the two with `or`")
     if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
-        raise SubscriptionError(f"{name} cannot handle events if it yields")
+        raise SubscriptionError(f"{name} is a generator; a handler must not use `yield`")
     try:
         inspect.signature(method).bind("self", "event")
     except TypeError:

@@ -1,4 +1,9 @@
-"""The hub: events in, handlers called, inside one process."""
+"""The hub: takes events and calls the handlers of subscribers, inside one process.
+
+Locks are taken in this order: `Hub._lock`, `ParameterValues.lock` of a subscriber, the lock of
+`EngineConnection`; the lock of a `Mailbox` is a leaf. No handler is called while one of them is
+held, so a handler may publish, attach, detach and assign parameters.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ S = TypeVar("S", bound=Subscriber)
 
 
 class Hub:
-    """Hands events to the subscribers that are attached to it; to be used from any thread.
+    """Hands events to the subscribers that are attached to it; usable from any thread.
 
     >>> import tidegate
     >>> class Alarm(tidegate.Subscriber):
@@ -40,18 +45,18 @@ class Hub:
 
     A subscriber handles one event after another, in the order in which they were published. If all
     its handlers are plain methods, they are called by the thread that publishes, or by one that is
-    just calling them for an earlier event. If some are async, all are called in the event loop in
-    which it was attached. What a handler publishes is handled after it has returned.
+    calling them for an earlier event. If some are async, all are called in the event loop in which
+    the subscriber was attached. What a handler publishes is handled after it has returned.
 
-    No subscriber waits for another, other than for its turn in the thread or the event loop that
-    both are called in. No more than ``waiting_max`` events wait for one of them; then publishers
-    wait for it too, and where they cannot (in a handler, or in ``publish_now`` inside an event
-    loop) the event is refused with a QueueFullError.
+    No subscriber waits for another, except for its turn in a thread or event loop that both share.
+    At most ``waiting_max`` events wait for a subscriber; then publishers wait too. Where they
+    cannot (in a handler, or in ``publish_now`` inside an event loop) the event is refused with a
+    QueueFullError.
 
-    What a handler raises does not concern whoever publishes: it goes to ``on_error``, which by
-    default writes it to the log `tidegate`.
+    Exceptions of handlers do not reach the publisher. They are passed to ``on_error``, which by
+    default writes them to the log `tidegate`.
 
-    ``engine`` has the clock and the variables; without one, the hub makes its own.
+    ``engine`` provides the clock and the variables; without one, the hub creates its own.
     """
 
     def __init__(
@@ -67,31 +72,31 @@ class Hub:
         self._waiting_max = waiting_max
         self._on_error = on_error
         self._connection = EngineConnection(self.engine)
-        self._attached: dict[int, Attachment] = {}
+        self._attachments: dict[int, Attachment] = {}  # by id(), as subscribers may define ==
         self._lock = threading.Lock()
-        self._here = threading.local()
+        self._thread_local = threading.local()
 
     @property
     def updates(self) -> int:
-        """How many updates subscribers have sent."""
+        """The number of updates that subscribers have sent."""
         return self._connection.updates
 
     def attach(self, subscriber: S) -> S:
-        """Subscribe for all handlers of a subscriber, and give it back.
+        """Subscribe for all handlers of a subscriber; returns the subscriber.
 
-        `t` of its filters counts from now on. A subscriber with async handlers is attached where
-        the event loop runs that is to await them.
+        `t` in its filters counts from now. A subscriber with async handlers must be attached inside
+        the event loop that is to run them.
         """
         with self._lock:
-            self._attached[id(subscriber)] = Attachment(
+            self._attachments[id(subscriber)] = Attachment(
                 subscriber, self._connection, self._waiting_max, self._on_error
             )
         return subscriber
 
     def detach(self, subscriber: Subscriber) -> None:
-        """Call its handlers no more, not even for events that wait for them."""
+        """Stop calling the handlers of a subscriber, even for events that already wait for it."""
         with self._lock:
-            attachment = self._attached.pop(id(subscriber), None)
+            attachment = self._attachments.pop(id(subscriber), None)
             if attachment is None:
                 raise SubscriptionError(
                     f"this {type(subscriber).__name__} is not attached to this hub"
@@ -101,18 +106,19 @@ class Hub:
     async def publish(
         self, event: Event | Mapping[str, object], *, time: datetime | None = None
     ) -> None:
-        """Hand an event to its subscribers, judged at ``time``, else at its own time, else now.
+        """Put an event into the mailboxes of the subscribers it matches.
 
-        Returns when they have it; ``join`` waits until they have handled it.
+        It is matched as of ``time``, else its own time, else now. ``join`` waits until it has been
+        handled.
         """
         may_wait = not is_handling()
-        mailboxes = self._accept(Event.of(event, time), may_wait=may_wait)
+        mailboxes = self._put_into_mailboxes(Event.of(event, time), may_wait=may_wait)
         self._run(mailboxes)
         for mailbox in mailboxes:
-            room = mailbox.room()
+            room = mailbox.until_room()
             if room is not None and may_wait:
                 await asyncio.wrap_future(room)
-        await asyncio.sleep(0)  # let handlers have their turn
+        await asyncio.sleep(0)  # let the tasks of handlers run
 
     def publish_now(
         self, event: Event | Mapping[str, object], *, time: datetime | None = None
@@ -122,10 +128,10 @@ class Hub:
         On return, subscribers without async handlers have handled it, unless another thread does.
         """
         may_wait = not is_handling() and running_loop() is None
-        mailboxes = self._accept(Event.of(event, time), may_wait=may_wait)
+        mailboxes = self._put_into_mailboxes(Event.of(event, time), may_wait=may_wait)
         self._run(mailboxes)
         for mailbox in mailboxes:
-            room = mailbox.room()
+            room = mailbox.until_room()
             if room is not None and may_wait:
                 room.result()
 
@@ -133,48 +139,54 @@ class Hub:
         """Wait until everything that was published has been handled."""
         if is_handling():
             raise SubscriptionError("a handler cannot wait until all handlers have returned")
+        # Handlers may publish while others are waited for, so start over until all are idle.
         while True:
             with self._lock:
-                mailboxes = [each.mailbox for each in self._attached.values()]
-            self._run(mailboxes)  # if whoever was at it has been interrupted
-            rests = [rest for mailbox in mailboxes if (rest := mailbox.rest()) is not None]
-            if not rests:
+                mailboxes = [each.mailbox for each in self._attachments.values()]
+            self._run(mailboxes)  # for those whose runner was interrupted
+            waits = [idle for mailbox in mailboxes if (idle := mailbox.until_idle()) is not None]
+            if not waits:
                 return
-            for rest in rests:
-                await asyncio.wrap_future(rest)
+            for idle in waits:
+                await asyncio.wrap_future(idle)
 
-    def _accept(self, event: Event, *, may_wait: bool) -> list[Mailbox]:
-        """Put an event into the mailboxes of those who want it: all of them, or none."""
+    def _put_into_mailboxes(self, event: Event, *, may_wait: bool) -> list[Mailbox]:
+        """Put an event into all mailboxes it matches, or, if one refuses it, into none."""
+        # Matching and putting in one critical section: all subscribers see the same order.
         with self._lock:
-            found = self._connection.judge(event)
-            for mailbox, _ in found:
+            deliveries = self._connection.match(event)
+            for mailbox, _ in deliveries:
                 _check_loop(mailbox)
                 if mailbox.is_full and not may_wait:
                     raise QueueFullError(
-                        f"{len(mailbox)} events wait for {mailbox.owner}, and who publishes "
-                        "here cannot wait too: in a handler, or without `await`"
+                        f"{len(mailbox)} events wait for {mailbox.owner}, and the publisher cannot "
+                        "wait: it is a handler, or uses publish_now in an event loop"
                     )
-            for mailbox, delivery in found:
+            for mailbox, delivery in deliveries:
                 mailbox.put(delivery)
-            return [mailbox for mailbox, _ in found]
+            return [mailbox for mailbox, _ in deliveries]
 
     def _run(self, mailboxes: list[Mailbox]) -> None:
-        """Have mailboxes emptied: here, or, if this is a handler, when it has returned."""
+        """Have mailboxes emptied: in their loops, else in this thread.
+
+        Inside a handler they are only queued for the call of ``_run`` further up in this thread.
+        If each ran them itself, a chain of handlers would nest as deep as it is long.
+        """
         for mailbox in mailboxes:
             if mailbox.loop is not None:
                 _check_loop(mailbox)
                 mailbox.start()
         plain = [mailbox for mailbox in mailboxes if mailbox.loop is None]
-        running: deque[Mailbox] | None = getattr(self._here, "running", None)
-        if running is not None:
-            running.extend(plain)
+        queued: deque[Mailbox] | None = getattr(self._thread_local, "queued", None)
+        if queued is not None:
+            queued.extend(plain)
             return
-        self._here.running = running = deque(plain)
+        self._thread_local.queued = queued = deque(plain)
         try:
-            while running:
-                running.popleft().run()
+            while queued:
+                queued.popleft().run()
         finally:
-            del self._here.running
+            del self._thread_local.queued
 
 
 def _check_loop(mailbox: Mailbox) -> None:

@@ -1,9 +1,9 @@
-"""The values of a subscriber's parameters, which any thread or task may change.
+"""The current values of a subscriber's parameters, which any thread or task may change.
 
-Rule. The assignment of a value and the sending of the update happen in mutual exclusion with other
-assignments, so updates are sent in the order in which the values changed (Parametric Subscriptions,
-5.1). The paper has a lock for each field; here all fields of a subscriber share one, because
-several of them can change as one.
+Rule. A value is assigned and its update sent in mutual exclusion with other assignments, so updates
+are sent in the order in which the values changed (Parametric Subscriptions, 5.1). The paper has a
+lock per field. Here one lock serves all parameters of a subscriber, because `Subscriber.set`
+changes several of them as one.
 """
 
 from __future__ import annotations
@@ -16,47 +16,49 @@ from tidegate.errors import SubscriptionError
 from tidegate.language.values import Value
 
 
-class Check(Protocol):
-    """A parameter, as far as its values are concerned."""
+class ValueCheck(Protocol):
+    """The initial value of a parameter and the check of assigned ones; `Parameter` has both."""
 
     initial: Value | None
 
     def check(self, raw: object) -> Value | None:
-        """Take what was assigned as a value; raises BadValueError that names the field."""
+        """Convert an assigned object to a value; raises BadValueError that names the parameter."""
         ...
 
 
-class FieldListener(Protocol):
-    """Whoever is to know of changes."""
+class ValuesListener(Protocol):
+    """Sends changed values; implemented by `Attachment`."""
 
     def changed(self, values: Mapping[str, Value | None]) -> None:
-        """Some values have changed, as one; called while the lock is held."""
+        """Send values that changed together; called while `ParameterValues.lock` is held."""
         ...
 
 
-class Fields:
-    """The values of one subscriber.
+class ParameterValues:
+    """The values of one subscriber's parameters.
 
-    ``values`` is never changed but replaced as a whole, so whoever reads it sees values that
-    belong together.
+    ``values`` is replaced as a whole and never modified, so that a reader needs no lock to see
+    values that belong together.
     """
 
-    def __init__(self, owner: str, checks: Mapping[str, Check]) -> None:
+    def __init__(self, owner: str, checks: Mapping[str, ValueCheck]) -> None:
+        # Held while values change and their update is sent. It comes after the hub's lock and
+        # before the connection's (see `engine_connection`).
         self.lock = threading.Lock()
         self.values: Mapping[str, Value] = _without_none(
             {name: check.initial for name, check in checks.items()}
         )
-        self.listener: FieldListener | None = None
+        self.listener: ValuesListener | None = None
         self._owner = owner
         self._checks = checks
 
     def assign(self, raw: Mapping[str, object]) -> None:
-        """Change values, all or none; None takes one away."""
+        """Change some values, all of them or, if one is wrong, none; None removes a value."""
         unknown = [name for name in raw if name not in self._checks]
         if unknown:
-            there = ", ".join(self._checks) or "none"
+            known = ", ".join(self._checks) or "none"
             raise SubscriptionError(
-                f"{self._owner} has no parameter {unknown[0]!r}; it has {there}"
+                f"{self._owner} has no parameter {unknown[0]!r}; it has {known}"
             )
         checked = {name: self._checks[name].check(each) for name, each in raw.items()}
         with self.lock:

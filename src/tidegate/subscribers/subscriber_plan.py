@@ -1,7 +1,7 @@
-"""The plan of a class of subscribers: its parameters and handlers, checked once for all.
+"""The plan of a subscriber class: its parameters and handlers, checked when the class is defined.
 
-A class has what its bases have. A method that overrides a handler takes over its filter, unless it
-has an `on` of its own; to set the name to None takes the handler away.
+A class inherits the parameters and handlers of its bases. A method that overrides a handler takes
+over its filter, unless it has an `on` of its own; setting the name to None removes the handler.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from tidegate.subscribers.widening import BandNames, widen
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A method and its filter: as it was written, and as it is sent, for values up to a band."""
+    """A method with its filter as written and as sent, where bands widen it."""
 
     name: str
     filter: Filter
-    sent: Filter
+    sent_filter: Filter
     evolve: Evolve | None
     is_async: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriberPlan:
-    """What a class asks for. ``bands`` has the parameters that are sent as a band."""
+    """The parameters and handlers of a class named ``owner``.
+
+    ``bands`` has the names of the bounds sent in place of each parameter that has a tolerance.
+    """
 
     owner: str
     parameters: Mapping[str, Parameter]
@@ -43,7 +46,10 @@ class SubscriberPlan:
 
     @classmethod
     def of(cls, owner: type, reserved: type) -> SubscriberPlan:
-        """Read a class; raises FilterError or SubscriptionError for what is wrong with it."""
+        """Read a class; raises FilterError or SubscriptionError if it is wrong.
+
+        No parameter may have the name of an attribute of ``reserved``.
+        """
         parameters = _parameters(owner, reserved)
         bands = _bands(parameters)
         handlers = tuple(
@@ -58,11 +64,11 @@ class SubscriberPlan:
 
 
 def _parameters(owner: type, reserved: type) -> dict[str, Parameter]:
-    found: dict[str, Parameter] = {}
-    for each in reversed(owner.__mro__):
-        for name, attribute in vars(each).items():
+    parameters: dict[str, Parameter] = {}
+    for base in reversed(owner.__mro__):  # the last one that defines a name wins
+        for name, attribute in vars(base).items():
             if not isinstance(attribute, Parameter):
-                found.pop(name, None)
+                parameters.pop(name, None)
                 continue
             if hasattr(reserved, name):
                 raise SubscriptionError(f"{owner.__name__}: a parameter cannot be named {name!r}")
@@ -70,30 +76,30 @@ def _parameters(owner: type, reserved: type) -> dict[str, Parameter]:
                 raise SubscriptionError(
                     f"{owner.__name__}: {attribute.name} and {name} are one Parameter; make two"
                 )
-            found[name] = attribute
-    return found
+            parameters[name] = attribute
+    return parameters
 
 
 def _bands(parameters: Mapping[str, Parameter]) -> dict[str, BandNames]:
     bands: dict[str, BandNames] = {}
     taken = set(parameters)
-    for name, each in parameters.items():
-        if each.band is not None:
-            bands[name] = bounds = BandNames.named(name, taken, moves=each.moves)
-            taken.update(bounds.names)
+    for name, parameter in parameters.items():
+        if parameter.tolerance is not None:
+            bands[name] = band = BandNames.named(name, taken, has_rate=parameter.is_predicted)
+            taken.update(band.names)
     return bands
 
 
 def _marks(owner: type) -> dict[str, Mark]:
-    found: dict[str, Mark] = {}
-    for each in reversed(owner.__mro__):
-        for name, attribute in vars(each).items():
+    marks: dict[str, Mark] = {}
+    for base in reversed(owner.__mro__):  # the last one that defines a name wins
+        for name, attribute in vars(base).items():
             mark = mark_of(attribute)
             if mark is not None:
-                found[name] = mark
+                marks[name] = mark
             elif not callable(attribute):
-                found.pop(name, None)
-    return found
+                marks.pop(name, None)
+    return marks
 
 
 def _handler(
@@ -106,29 +112,32 @@ def _handler(
     label = f"{owner.__name__}.{name}"
     for parameter in mark.filter.parameters:
         if parameter not in parameters:
-            raise _at(parameter, f"{label}: {_no_parameter(owner, parameter, parameters)}", mark)
-        if parameters[parameter].moves and not isinstance(mark.evolve, Lazy | None):
-            raise _at(
+            reason = f"{label}: {_no_parameter(owner, parameter, parameters)}"
+            raise _error_at(parameter, reason, mark)
+        # A Periodic or Cached filter is evaluated for an earlier time than that of the event. The
+        # band of a predicted value would be elsewhere then, and need not contain the value.
+        if parameters[parameter].is_predicted and not isinstance(mark.evolve, Lazy | None):
+            raise _error_at(
                 parameter,
-                f"{label}: where {parameter} is predicted must be evaluated for each event, "
-                f"which {mark.evolve} is not; leave `evolve` out",
+                f"{label}: {parameter} is predicted, so its filter must be evaluated for each "
+                f"event, which {mark.evolve} does not do; leave `evolve` out",
                 mark,
             )
-    sent = _sent(
-        label, mark, {each: bands[each] for each in mark.filter.parameters if each in bands}
-    )
+    used_bands = {each: bands[each] for each in mark.filter.parameters if each in bands}
+    sent_filter = _sent_filter(label, mark, used_bands)
     is_async = inspect.iscoroutinefunction(getattr(owner, name))
-    return Handler(name, mark.filter, sent, mark.evolve, is_async)
+    return Handler(name, mark.filter, sent_filter, mark.evolve, is_async)
 
 
-def _sent(label: str, mark: Mark, bands: Mapping[str, BandNames]) -> Filter:
-    """The filter that is sent, which must be within the limits of all filters."""
+def _sent_filter(label: str, mark: Mark, bands: Mapping[str, BandNames]) -> Filter:
+    """The filter to send; the limits of filters hold for it too."""
     if not bands:
         return mark.filter
     try:
+        # Parsing the widened text applies the limits, which a tree built in code would escape.
         return Filter(parse_filter(str(widen(mark.filter.node, bands))))
     except UnresolvedError as error:
-        raise _at(next(iter(bands)), f"{label}: {error}", mark) from None
+        raise _error_at(next(iter(bands)), f"{label}: {error}", mark) from None
     except FilterLimitError as error:
         reason = f"{label}: with bands for its parameters, {error.reason}"
         raise FilterLimitError(reason, mark.text, 0, len(mark.text)) from None
@@ -136,15 +145,15 @@ def _sent(label: str, mark: Mark, bands: Mapping[str, BandNames]) -> Filter:
 
 def _no_parameter(owner: type, name: str, parameters: Mapping[str, Parameter]) -> str:
     if name in dir(owner):
-        return f"{name} is there, but is no tidegate.Parameter"
-    there = ", ".join(parameters) or "none"
+        return f"the attribute {name} is no tidegate.Parameter"
+    known = ", ".join(parameters) or "none"
     close = get_close_matches(name, list(parameters), n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"there is no Parameter {name!r} in {owner.__name__}; it has {there}{hint}"
+    return f"there is no Parameter {name!r} in {owner.__name__}; it has {known}{hint}"
 
 
-def _at(parameter: str, reason: str, mark: Mark) -> FilterError:
-    """An error at the first place where a parameter stands in a filter."""
+def _error_at(parameter: str, reason: str, mark: Mark) -> FilterError:
+    """An error whose caret is under the first occurrence of a parameter in a filter."""
     for token in tokenize(mark.text):
         if token.kind is TokenKind.PARAMETER and token.text == f":{parameter}":
             return FilterError(reason, mark.text, token.start, token.end)

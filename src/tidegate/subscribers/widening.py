@@ -1,14 +1,15 @@
-"""Filters for values that are known up to a band: what matches with any value of the band.
+"""Widened filters, for parameters of which only a band is sent.
 
-Rule. The widened filter matches whatever the filter matches with some value of each band, as floats
-compute both, as long as what else stands in the expressions is finite.
+Rule. The widened filter matches every event that the filter matches with some value in each band,
+as floats compute both, as long as all else in the expressions is finite.
 
-Theory of operation. In place of a parameter that has a band, its bounds are sent, as parameters of
-other names: `x < :p + 3` becomes `x < :p_high + 3`, and where the band moves, `x < :p_high +
-:p_rate * t + 3`. Interval arithmetic on expressions gives the least and the greatest that the right
-side of a predicate can be, and the predicate takes the one that lets more through. Rounding keeps
-order, so nothing has to be added for it (compare `language/ranges.py`). Where that is not possible
-(`%`, a division by the parameter, functions that the C library computes) the filter is refused.
+Theory of operation. In place of a parameter with a band the bounds of the band are sent, as
+parameters of their own: `x < :p + 3` becomes `x < :p_high + 3` and, if the band moves,
+`x < :p_high + :p_rate * t + 3`. Symbolic interval arithmetic derives a lower and an upper bound of
+the right side of a predicate, as expressions, and the predicate takes the one that matches more.
+Rounding is monotonic, so no margin has to be added for it (as in `language/algebra/ranges.py`).
+Where there is no such bound (`%`, division by the parameter, `exp`, `ln`, `sin` and `cos`, which
+the C library does not round monotonically) the filter is refused.
 """
 
 from __future__ import annotations
@@ -39,24 +40,26 @@ from tidegate.language.syntax import (
     map_predicates,
 )
 
+# A product of two banded factors has four corners, so the bounds of nested products grow
+# exponentially.
 _LEAVES_MAX = 256
-_RIGHT = "Use it with + - * /, min, max, abs, floor, ceil or sqrt, or as a plain Parameter"
+_ADVICE = "Use it with + - * /, min, max, abs, floor, ceil or sqrt, or as a plain Parameter"
 
 
 @dataclass(frozen=True, slots=True)
 class BandNames:
-    """The names under which the band of a parameter is sent; no rate if it never moves."""
+    """The parameter names under which a band is sent; ``rate`` is None if it never moves."""
 
     low: str
     high: str
     rate: str | None = None
 
     @classmethod
-    def named(cls, name: str, taken: Collection[str], *, moves: bool) -> BandNames:
-        """Names for the band of a parameter, other than those that are taken.
+    def named(cls, name: str, taken: Collection[str], *, has_rate: bool) -> BandNames:
+        """Names for the band of a parameter, different from those in ``taken``.
 
-        >>> Bounds.named("x", ["x", "x_low"], moves=False)
-        Bounds(low='x_low_', high='x_high', rate=None)
+        >>> BandNames.named("x", ["x", "x_low"], has_rate=False)
+        BandNames(low='x_low_', high='x_high', rate=None)
         """
 
         def free(wanted: str) -> str:
@@ -64,16 +67,16 @@ class BandNames:
                 wanted += "_"
             return wanted
 
-        rate = free(f"{name}_rate") if moves else None
+        rate = free(f"{name}_rate") if has_rate else None
         return cls(free(f"{name}_low"), free(f"{name}_high"), rate)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """The two or three names."""
         return (self.low, self.high) if self.rate is None else (self.low, self.high, self.rate)
 
-    def expressions(self) -> ExpressionPair:
-        """The bounds as functions of time."""
+    def bounds(self) -> Bounds:
+        """The bounds of the band as expressions in these parameters and `t`."""
         low, high = ParameterRef(self.low), ParameterRef(self.high)
         if self.rate is None:
             return low, high
@@ -81,34 +84,39 @@ class BandNames:
         return Arithmetic("+", low, moved), Arithmetic("+", high, moved)
 
 
-ExpressionPair = tuple[Expression, Expression]
-"""The least and the greatest that an expression can be."""
+Bounds = tuple[Expression, Expression]
+"""A lower and an upper bound of an expression; the same object twice if it involves no band."""
 
 
 def widen(node: Node, bands: Mapping[str, BandNames]) -> Node:
-    """The filter that matches with any values of the bands; UnresolvedError if there is none.
+    """A filter that matches whatever ``node`` matches with any values in the bands.
+
+    Raises UnresolvedError if there is none.
 
     >>> from tidegate.language.filters import parse
-    >>> print(widen(parse("x between :p - 3 and 3 + 2 * :p").node, {"p": Bounds("low", "high")}))
+    >>> names = BandNames("low", "high")
+    >>> print(widen(parse("x between :p - 3 and 3 + 2 * :p").node, {"p": names}))
     x between :low - 3 and 3 + 2 * :high
     """
-    known = {name: bounds.expressions() for name, bounds in bands.items()}
-    return map_predicates(node, lambda predicate: _widened(predicate, known))
+    banded = {name: names.bounds() for name, names in bands.items()}
+    return map_predicates(node, lambda predicate: _widened(predicate, banded))
 
 
-def _widened(predicate: Predicate, known: Mapping[str, ExpressionPair]) -> Node:
-    if not any(_is_known(operand, known) for operand in predicate.operands):
+def _widened(predicate: Predicate, banded: Mapping[str, Bounds]) -> Node:
+    if not any(_is_banded(operand, banded) for operand in predicate.operands):
         return predicate
     name, operator = predicate.attribute, predicate.operator
     if operator in STRING_OPERATORS:
-        raise UnresolvedError(f"`{predicate}` needs a string; make it a plain Parameter")
+        raise UnresolvedError(
+            f"`{predicate}` needs a string, and a band is of numbers; make it a plain Parameter"
+        )
     if operator in (Operator.IN, Operator.NOT_IN):
-        return _widened_list(predicate, known)
+        return _widened_list(predicate, banded)
     try:
-        pairs = [_pair(operand, known) for operand in predicate.operands]
+        bounds = [_bounds(operand, banded) for operand in predicate.operands]
     except UnresolvedError as error:
-        raise UnresolvedError(f"in `{predicate}`, {error}. {_RIGHT}") from None
-    low, high = pairs[0][0], pairs[-1][1]
+        raise UnresolvedError(f"in `{predicate}`, {error}. {_ADVICE}") from None
+    low, high = bounds[0][0], bounds[-1][1]
     match operator:
         case Operator.LESS | Operator.LESS_EQUAL:
             return Predicate(name, operator, (high,))
@@ -116,55 +124,60 @@ def _widened(predicate: Predicate, known: Mapping[str, ExpressionPair]) -> Node:
             return Predicate(name, operator, (low,))
         case Operator.EQUAL | Operator.BETWEEN:
             return Predicate(name, Operator.BETWEEN, (low, high))
-        case Operator.NOT_BETWEEN:
-            return Predicate(name, operator, (pairs[0][1], pairs[1][0]))
-        case _:  # it can be any value but one that is not known
+        case Operator.NOT_BETWEEN:  # the narrowest interval to be outside of
+            return Predicate(name, operator, (bounds[0][1], bounds[1][0]))
+        case _:  # !=: every value differs from some value in the band
             return Predicate(name, Operator.PRESENT)
 
 
-def _widened_list(predicate: Predicate, known: Mapping[str, ExpressionPair]) -> Node:
-    """`in` and `not in`: what is not known is compared by itself."""
-    name, among = predicate.attribute, predicate.operator is Operator.IN
-    single = Operator.EQUAL if among else Operator.NOT_EQUAL
-    plain = tuple(each for each in predicate.operands if not _is_known(each, known))
+def _widened_list(predicate: Predicate, banded: Mapping[str, Bounds]) -> Node:
+    """`in` and `not in`: each banded operand becomes a comparison of its own."""
+    name, is_in = predicate.attribute, predicate.operator is Operator.IN
+    single = Operator.EQUAL if is_in else Operator.NOT_EQUAL
+    plain = tuple(each for each in predicate.operands if not _is_banded(each, banded))
     parts: list[Node] = [
-        _widened(Predicate(name, single, (operand,)), known)
+        _widened(Predicate(name, single, (operand,)), banded)
         for operand in predicate.operands
-        if _is_known(operand, known)
+        if _is_banded(operand, banded)
     ]
     if plain:
         parts.append(Predicate(name, predicate.operator, plain))
-    return any_of(parts) if among else all_of(dict.fromkeys(parts))
+    # Several banded operands of `not in` all become the same `is not null`.
+    return any_of(parts) if is_in else all_of(dict.fromkeys(parts))
 
 
-def _is_known(expression: Expression, known: Mapping[str, ExpressionPair]) -> bool:
-    return any(isinstance(leaf, ParameterRef) and leaf.name in known for leaf in leaves(expression))
+def _is_banded(expression: Expression, banded: Mapping[str, Bounds]) -> bool:
+    return any(
+        isinstance(leaf, ParameterRef) and leaf.name in banded for leaf in leaves(expression)
+    )
 
 
-def _pair(expression: Expression, known: Mapping[str, ExpressionPair]) -> ExpressionPair:
-    """The least and the greatest of an expression; their sizes are bounded."""
-    if not _is_known(expression, known):
+def _bounds(expression: Expression, banded: Mapping[str, Bounds]) -> Bounds:
+    """The bounds of an expression; raises UnresolvedError if it has none, or if they are long."""
+    if not _is_banded(expression, banded):
         return expression, expression
     match expression:
         case ParameterRef(name):
-            return known[name]
+            return banded[name]
         case Negated(operand):
-            low, high = _pair(operand, known)
+            low, high = _bounds(operand, banded)
             return Negated(high), Negated(low)
         case Arithmetic(operator, left, right):
-            pair = _combined(operator, _pair(left, known), _pair(right, known))
+            bounds = _arithmetic_bounds(operator, _bounds(left, banded), _bounds(right, banded))
         case Call(function, arguments):
-            pair = _called(function, [_pair(each, known) for each in arguments])
+            bounds = _call_bounds(function, [_bounds(each, banded) for each in arguments])
         case _:
-            raise TypeError(f"{expression} is not known by a name")
-    if pair is None:
-        raise UnresolvedError(f"there is no telling how far `{format_expression(expression)}` goes")
-    if sum(1 for end in pair for _ in leaves(end)) > _LEAVES_MAX:
-        raise UnresolvedError(f"`{format_expression(expression)}` has too many parts")
-    return pair
+            raise TypeError(f"{expression} has no parameter")
+    if bounds is None:
+        text = format_expression(expression)
+        raise UnresolvedError(f"the range of `{text}` over a band of values is not known")
+    if sum(1 for bound in bounds for _ in leaves(bound)) > _LEAVES_MAX:
+        text = format_expression(expression)
+        raise UnresolvedError(f"the bounds of `{text}` have more than {_LEAVES_MAX} operands")
+    return bounds
 
 
-def _combined(operator: str, a: ExpressionPair, b: ExpressionPair) -> ExpressionPair | None:
+def _arithmetic_bounds(operator: str, a: Bounds, b: Bounds) -> Bounds | None:
     (a_low, a_high), (b_low, b_high) = a, b
     match operator:
         case "+":
@@ -173,13 +186,17 @@ def _combined(operator: str, a: ExpressionPair, b: ExpressionPair) -> Expression
             return Arithmetic("-", a_low, b_high), Arithmetic("-", a_high, b_low)
         case "*":
             return _scaled("*", a, b)
-        case "/" if b_low is b_high:
+        case "/" if b_low is b_high:  # a band as divisor could contain 0
             return _scaled("/", a, b)
     return None
 
 
-def _scaled(operator: str, a: ExpressionPair, b: ExpressionPair) -> ExpressionPair:
-    """A product or quotient, at the corners; the sign of a constant says which is the least."""
+def _scaled(operator: str, a: Bounds, b: Bounds) -> Bounds:
+    """The bounds of a product or quotient: its extremes are at the corners of the two bands.
+
+    With a constant factor, its sign decides which corner is the lower bound; else `min` and `max`
+    of the corners do when the filter is evaluated.
+    """
     corners = [Arithmetic(operator, x, y) for x in dict.fromkeys(a) for y in dict.fromkeys(b)]
     for low, high in (a, b):
         factor = as_float(low.value) if low is high and isinstance(low, Constant) else None
@@ -188,16 +205,19 @@ def _scaled(operator: str, a: ExpressionPair, b: ExpressionPair) -> ExpressionPa
     return Call("min", tuple(corners)), Call("max", tuple(corners))
 
 
-def _called(function: str, parts: list[ExpressionPair]) -> ExpressionPair | None:
-    lows, highs = tuple(low for low, _ in parts), tuple(high for _, high in parts)
+def _call_bounds(function: str, arguments: list[Bounds]) -> Bounds | None:
+    lows, highs = tuple(low for low, _ in arguments), tuple(high for _, high in arguments)
     zero = Constant(0)
     match function:
-        case "min" | "max" | "floor" | "ceil":
+        case "min" | "max" | "floor" | "ceil":  # monotonic in each argument
             return Call(function, lows), Call(function, highs)
         case "abs":
+            # If the band contains 0 the least is 0; else it is the bound that is nearer to 0.
             low, high = lows[0], highs[0]
-            most = Call("max", (Call("abs", (low,)), Call("abs", (high,))))
-            return Call("max", (low, Negated(high), zero)), most
-        case "sqrt":  # of what is negative there is none, but there is of the rest of the band
+            greatest = Call("max", (Call("abs", (low,)), Call("abs", (high,))))
+            return Call("max", (low, Negated(high), zero)), greatest
+        case "sqrt":
+            # sqrt of a negative number is undefined and matches nothing, but the part of the band
+            # that is not negative may match.
             return Call("sqrt", (Call("max", (lows[0], zero)),)), Call("sqrt", highs)
     return None

@@ -1,4 +1,4 @@
-"""`tidegate bench`: what it takes; that it measures is in experiments/."""
+"""The options and output of `tidegate bench`; its measurements are tested in experiments/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_the_workloads_are_those_there_are() -> None:
-    assert set(WORKLOADS) == set(workloads.WORKLOADS)  # written twice, as loading them takes time
+    assert set(WORKLOADS) == set(workloads.WORKLOADS)  # written twice, because the import is slow
 
 
 @pytest.mark.parametrize(
@@ -41,20 +41,20 @@ def test_what_is_refused(arguments: list[str], reason: str) -> None:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What a command measures on Spark, which would take minutes."""
-    asked: list[object] = []
+    """Replaces the measurements on Spark, which take minutes; returns the cases to measure."""
+    cases: list[object] = []
 
     def tables(subscriptions: int, rounds: int, *_: object, only_ours: bool) -> list[MethodSpeed]:
-        asked.append((subscriptions, rounds, only_ours))
+        cases.append((subscriptions, rounds, only_ours))
         return [MethodSpeed("duckdb", subscriptions, 100, 250, 1.0, 2000.0, 1000.0, 3000.0)]
 
     def stream(case: object, *_: object) -> StreamSpeed:
-        asked.append(case)
+        cases.append(case)
         return StreamSpeed(10, 4, 1000, 25, 1.5, 4000.0, 0.25, 0.2, 0.5, 0.05, 0.1)
 
     monkeypatch.setattr(spark_matching, "measure", tables)
     monkeypatch.setattr(spark_streaming, "measure", stream)
-    return asked
+    return cases
 
 
 def test_spark_is_measured_with_tables_and_as_a_stream(measured: list[object]) -> None:

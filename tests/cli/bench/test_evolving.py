@@ -1,4 +1,4 @@
-"""`tidegate bench evolving`: what it prints; that it measures is in experiments/."""
+"""The output of `tidegate bench evolving`; its measurements are tested in experiments/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["bench", "evolving", *arguments])
 
 
-def test_prints_a_row_for_each_way() -> None:
+@pytest.mark.slow  # builds engines
+def test_prints_a_row_for_each_mode() -> None:
     result = run(*FEW)
     assert result.exit_code == 0, result.output
     title, *rows = result.stdout.splitlines()
@@ -29,9 +30,10 @@ def test_prints_a_row_for_each_way() -> None:
     assert all("update p50" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_prints_json() -> None:
     rows = [json.loads(line) for line in run(*FEW, "--json").stdout.splitlines()]
-    assert [row["way"] for row in rows] == ["static", "lazy", "periodic", "cached"]
+    assert [row["mode"] for row in rows] == ["static", "lazy", "periodic", "cached"]
     assert {row["subscriptions"] for row in rows} == {50}
     assert {row["wrong_pairs"] for row in rows} == {0}
     assert all(row["update"]["p50_us"] > 0 for row in rows)

@@ -1,4 +1,4 @@
-"""Bad lines are told in the order of their files and numbers, the first ones only."""
+"""Bad lines are reported in the order of their files and numbers; only the first are printed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FIRST, SECOND = InputFile("a.jsonl"), InputFile("b.parquet")
 
 def refused(bad: BadLines) -> list[str]:
     with pytest.raises(TidegateError) as found:
-        bad.refuse()
+        bad.raise_errors()
     return str(found.value).split("\nerror: ")
 
 
 def test_none() -> None:
     bad = BadLines(skip=False)
-    bad.refuse()
-    assert not bad.stops
+    bad.raise_errors()
+    assert not bad.has_errors
 
 
-def test_they_are_told_in_order() -> None:
+def test_they_are_reported_in_order() -> None:
     bad = BadLines(skip=False)
     for file, number in ((FIRST, 7), (SECOND, 0), (FIRST, 2)):
         bad.add(file, number, TidegateError("is bad"))
-    assert bad.stops
+    assert bad.has_errors
     assert refused(bad) == [
         "a.jsonl, line 2: is bad", "a.jsonl, line 7: is bad", "b.parquet, row 0: is bad",
     ]  # fmt: skip
@@ -55,14 +55,14 @@ def test_the_first_are_shown(count: int, more: list[str]) -> None:
 
 def test_those_that_are_skipped_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     bad = BadLines(skip=True)
-    bad.tell_skipped()
+    bad.print_skipped()
     assert capsys.readouterr().err == ""
     bad.add(FIRST, 3, TidegateError("is bad"))
     bad.add(SECOND, 4, TidegateError("is worse"))
     bad.add(SECOND, 5, TidegateError("is worse"))
-    bad.refuse()
-    assert not bad.stops
-    bad.tell_skipped()
+    bad.raise_errors()
+    assert not bad.has_errors
+    bad.print_skipped()
     assert capsys.readouterr().err.splitlines() == [
         "skipped: a.jsonl, line 3: is bad",
         "skipped: b.parquet, row 4: is worse",

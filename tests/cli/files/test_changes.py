@@ -22,22 +22,22 @@ def read(folder: Folder, name: str, bad: BadLines) -> list[tuple[int, str]]:
 
 
 def test_they_come_in_the_order_of_their_times(folder: Folder) -> None:
-    """Those of one time in the order of the file, all with their numbers."""
+    """Changes of the same time keep the order of the file; all have their row numbers."""
     rows = [row(3, "a"), row(1, "b"), row(3, "c"), row(0, "d"), row(1, "e")]
     folder.write("f.jsonl", rows)
     folder.write_parquet("f.parquet", pa.Table.from_pylist(rows))
     bad = BadLines(skip=False)
     assert read(folder, "f.jsonl", bad) == [(4, "d"), (2, "b"), (5, "e"), (1, "a"), (3, "c")]
     assert read(folder, "f.parquet", bad) == [(3, "d"), (1, "b"), (4, "e"), (0, "a"), (2, "c")]
-    bad.refuse()
+    bad.raise_errors()
 
 
-def test_bad_changes_are_noted(folder: Folder) -> None:
+def test_bad_changes_are_collected(folder: Folder) -> None:
     folder.write("f.jsonl", [row(1, ""), {**row(1, "a"), "filter": "x"}, row(0, "b")])
     bad = BadLines(skip=False)
     assert read(folder, "f.jsonl", bad) == [(3, "b")]
     with pytest.raises(TidegateError) as refused:
-        bad.refuse()
+        bad.raise_errors()
     first, second = str(refused.value).split("\nerror: ")
     assert first.endswith("line 1: id: is empty")
     assert second.endswith("line 2: filter: has no place in a row of op unsubscribe")

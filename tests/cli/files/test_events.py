@@ -1,4 +1,4 @@
-"""Files of events: known by their indexes, with times where they have some."""
+"""Files of events: events are identified by their indexes, and may have times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def events_in(chunks: list[EventChunk]) -> dict[int, dict[str, Any]]:
     return {
         int(index): dict(event.attributes)
         for chunk in chunks
-        for index, event in zip(chunk.indexes, chunk.one_by_one(), strict=True)
+        for index, event in zip(chunk.indexes, chunk.as_events(), strict=True)
     }
 
 
@@ -40,24 +40,24 @@ def events_in(chunks: list[EventChunk]) -> dict[int, dict[str, Any]]:
 
 
 def test_options() -> None:
-    assert TimeAttributes.of_options(None, "") == TimeAttributes()
-    found = TimeAttributes.of_options("time", " a, b.c,,")
+    assert TimeAttributes.from_options(None, "") == TimeAttributes()
+    found = TimeAttributes.from_options("time", " a, b.c,,")
     assert found.names == {"time", "a", "b.c"}
 
 
 def test_texts_become_times() -> None:
-    event = TIMED.event_of({"time": TEXT, "due": "2026-01-03", "note": TEXT, "x": 1})
+    event = TIMED.to_event({"time": TEXT, "due": "2026-01-03", "note": TEXT, "x": 1})
     assert event.time == NOON
     assert event.attributes["due"] == datetime(2026, 1, 3, tzinfo=UTC)
     assert event.attributes["note"] == TEXT
-    assert TIMED.event_of({"time": NOON}).time == NOON
-    assert TimeAttributes().event_of({"time": TEXT}) == Event({"time": TEXT})
+    assert TIMED.to_event({"time": NOON}).time == NOON
+    assert TimeAttributes().to_event({"time": TEXT}) == Event({"time": TEXT})
 
 
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ({"x": 1}, "the event has no 'time', which is to be its time"),
+        ({"x": 1}, "the event has no 'time', the attribute with its time"),
         ({"time": None}, "the event has no 'time'"),
         ({"time": 5}, "attribute 'time': must be a timestamp, as"),
         ({"time": "soon"}, "attribute 'time': 'soon' is not a timestamp"),
@@ -66,7 +66,7 @@ def test_texts_become_times() -> None:
 )
 def test_times_that_are_none(source: dict[str, object], reason: str) -> None:
     with pytest.raises(EventError, match=reason):
-        TIMED.event_of(source)
+        TIMED.to_event(source)
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_indexes_count_bad_lines_too(folder: Folder) -> None:
     bad = BadLines(skip=False)
     assert events_in(read(folder, "f.jsonl", TimeAttributes(), bad)) == {0: {"x": 1}, 2: {"x": 3}}
     with pytest.raises(TidegateError, match="line 3: attribute 'x': a list is not a value"):
-        bad.refuse()
+        bad.raise_errors()
 
 
 def test_both_formats_say_the_same(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_both_formats_say_the_same(folder: Folder, monkeypatch: pytest.MonkeyPat
         bad = BadLines(skip=False)
         assert events_in(read(folder, name, TIMED, bad)) == wanted
         with pytest.raises(TidegateError) as refused:
-            bad.refuse()
+            bad.raise_errors()
         lines = str(refused.value).split("\nerror: ")
         reasons.append([line.partition(": ")[2] for line in lines])
     assert reasons[0] == reasons[1]
@@ -134,17 +134,17 @@ CHUNKS = [
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_events_in_the_order_of_their_times(chunk: EventChunk) -> None:
-    ordered, time_us = chunk.in_time()
+    ordered, time_us = chunk.sorted_by_time()
     assert ordered.indexes.tolist() == [1, 3, 2, 0]  # those of one time in the order of the file
-    assert [event.time for event in ordered.one_by_one()] == sorted(MOMENTS)
+    assert [event.time for event in ordered.as_events()] == sorted(MOMENTS)
     assert time_us.tolist() == [to_us(each) for each in sorted(MOMENTS)]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_parts_together_are_the_whole(chunk: EventChunk) -> None:
-    parts = [chunk.part(start, start + 3) for start in (0, 3)]
-    assert [len(each) for each in parts] == [3, 1]
-    joined = EventChunk.of_all(parts, "time")
+def test_slices_together_are_the_whole(chunk: EventChunk) -> None:
+    slices = [chunk.slice(start, start + 3) for start in (0, 3)]
+    assert [len(each) for each in slices] == [3, 1]
+    joined = EventChunk.concat(slices, "time")
     assert joined.indexes.tolist() == chunk.indexes.tolist()
-    assert list(joined.one_by_one()) == list(chunk.one_by_one())
-    assert len(EventChunk.of_all([], "time")) == 0
+    assert list(joined.as_events()) == list(chunk.as_events())
+    assert len(EventChunk.concat([], "time")) == 0

@@ -1,4 +1,4 @@
-"""Input files: lines and rows with their numbers, and what is said of files that cannot be read."""
+"""Input files: lines and rows with their numbers, and errors of files that cannot be read."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def test_lines_have_their_numbers(folder: Folder) -> None:
     read: list[int] = []
     found = list(file(folder, "f.jsonl").lines(read.append))
     assert found == [(1, b"{}"), (4, b"{ }"), (5, b"last")]
-    assert sum(read) == file(folder, "f.jsonl").extent
+    assert sum(read) == file(folder, "f.jsonl").size
 
 
 def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n\nb\n")))
     stdin = InputFile("-")
-    assert (stdin.name, stdin.is_parquet, stdin.extent) == ("stdin", False, 0)
+    assert (stdin.name, stdin.is_parquet, stdin.size) == ("stdin", False, 0)
     assert list(stdin.lines(lambda _: None)) == [(1, b"a"), (3, b"b")]
-    assert stdin.place(3) == "stdin, line 3"
+    assert stdin.location(3) == "stdin, line 3"
 
 
 def test_tables_have_the_number_of_their_first_row(folder: Folder) -> None:
@@ -42,15 +42,15 @@ def test_tables_have_the_number_of_their_first_row(folder: Folder) -> None:
     rows = [(start, table.column("a").to_pylist()) for start, table in tables]
     assert [start for start, _ in rows] == [some[0] for _, some in rows]
     assert [value for _, some in rows for value in some] == list(range(5))
-    assert sum(read) == parquet.extent == 5
+    assert sum(read) == parquet.size == 5
     assert parquet.schema.names == ["a"]
-    assert parquet.place(0).endswith("f.parquet, row 0")
+    assert parquet.location(0).endswith("f.parquet, row 0")
 
 
 def test_files_that_cannot_be_read(folder: Folder) -> None:
     for name in ("none.jsonl", "none.parquet"):
         with pytest.raises(TidegateError, match=f"{name}: cannot be read: No such file"):
-            _ = file(folder, name).extent
+            _ = file(folder, name).size
     with pytest.raises(TidegateError, match=r"none\.jsonl: cannot be read: No such file"):
         list(file(folder, "none.jsonl").lines(lambda _: None))
     with pytest.raises(TidegateError, match="cannot be read: Is a directory"):

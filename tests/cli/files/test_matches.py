@@ -44,8 +44,8 @@ def test_a_code_that_is_not_used_does_no_harm(tmp_path: Path) -> None:
     assert pairs((tmp_path / "m").read_text(encoding="utf-8")) == [(1, "a"), (1, "b")]
 
 
-def test_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PIECE_MATCHES", 3)
+def test_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK_MATCHES", 3)
     rng = np.random.default_rng(1)
     found = [(int(event), f"s{event % 7}") for event in rng.integers(0, 1000, 50)]
     for name in ("m.jsonl", "m.parquet"):
@@ -58,18 +58,17 @@ def test_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_collected_matches() -> None:
     collected = CollectedMatches()
-    for part in (matches(*FOUND[:3]), matches(*FOUND[3:], coded=True), matches()):
-        collected.add(part)
+    for batch in (matches(*FOUND[:3]), matches(*FOUND[3:], coded=True), matches()):
+        collected.add(batch)
     ordered = OrderedMatches.of(collected.all())
-    names = ordered.names.to_pylist()
-    found = [
-        (event, names[place]) for event, place in zip(ordered.events, ordered.places, strict=True)
-    ]
+    ids = ordered.ids.to_pylist()
+    numbered = zip(ordered.events, ordered.id_numbers, strict=True)
+    found = [(event, ids[number]) for event, number in numbered]
     assert found == sorted(FOUND)
     assert len(OrderedMatches.of(CollectedMatches().all()).events) == 0
 
 
-# -- whole or not at all ----------------------------------------------------------------------
+# -- atomic output -----------------------------------------------------------------------------
 
 
 def write_and_stop(path: Path) -> None:

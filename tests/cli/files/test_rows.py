@@ -1,4 +1,4 @@
-"""Files of rows: each row is taken or noted, and a file of wrong columns is refused as a whole."""
+"""Files of rows: bad rows are collected, and a file with wrong columns is refused as a whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(folder: Folder, name: str, bad: BadLines) -> list[tuple[int, int]]:
     return list(read_rows(InputFile(str(folder.path / name)), LAYOUT, bad, lambda _: None))
 
 
-def test_bad_rows_are_noted_and_the_others_taken(
+def test_bad_rows_are_collected_and_the_others_read(
     folder: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder.write("f.jsonl", [{"n": 2}, {"n": 3}, "", "[]", {"n": 4, "note": None}])
@@ -38,7 +38,7 @@ def test_bad_rows_are_noted_and_the_others_taken(
     bad = BadLines(skip=True)
     assert read(folder, "f.jsonl", bad) == [(1, 2), (5, 4)]
     assert read(folder, "f.parquet", bad) == [(0, 2), (3, 4)]
-    bad.tell_skipped()
+    bad.print_skipped()
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(", ")[2] for line in said[:4]] == [
         "line 2: n: is odd",
@@ -65,7 +65,7 @@ TWICE: Any = pa.Table.from_arrays([pa.array([2]), pa.array([2])], names=["n", "n
     [
         (pa.table({"note": ["x"]}), "there is no column 'n'"),
         (pa.table({"n": [2], "N": [2]}), "there is no field 'N'; a row has n, note"),
-        (TWICE, "column 'n' stands there twice"),
+        (TWICE, "column 'n' occurs twice"),
     ],
 )
 def test_columns_are_checked_before_rows(folder: Folder, table: pa.Table, reason: str) -> None:
@@ -73,7 +73,7 @@ def test_columns_are_checked_before_rows(folder: Folder, table: pa.Table, reason
     bad = BadLines(skip=True)
     with pytest.raises(TidegateError, match=rf"f\.parquet: {reason}"):
         read(folder, "f.parquet", bad)
-    assert not bad.stops
+    assert not bad.has_errors
 
 
 def test_no_rows(folder: Folder) -> None:

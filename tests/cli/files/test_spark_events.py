@@ -1,4 +1,4 @@
-"""Events of a file come to Spark as they are: each kind of value in a column of its own."""
+"""Events of a file in Spark: each attribute has a column for each kind of its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of subscriptions, given to an engine; the few bad ones are found among many."""
+"""Files of subscriptions are added to an engine; the few bad ones among many are found."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tidegate.matching.records import SubscriptionRecord
 
 
 @pytest.mark.parametrize("bad", [[], [0], [49], [3, 17, 18], list(range(50))])
-def test_the_bad_ones_are_told_by_number_and_the_others_taken(bad: list[int]) -> None:
+def test_bad_subscriptions_are_returned_and_the_others_added(bad: list[int]) -> None:
     engine = Engine()
     some = [
         (number, SubscriptionRecord(f"s{number}", "x <" if number in bad else "x < 1"))
         for number in range(50)
     ]
-    told = subscribe(engine, some)
-    assert [number for number, _ in told] == bad
-    assert all(f"subscription 's{number}': " in str(error) for number, error in told)
+    refused = subscribe(engine, some)
+    assert [number for number, _ in refused] == bad
+    assert all(f"subscription 's{number}': " in str(error) for number, error in refused)
     assert sorted(engine.match({"x": 0})) == sorted(
         f"s{number}" for number in range(50) if number not in bad
     )
@@ -52,4 +52,4 @@ def test_a_file_is_taken_some_at_a_time(
     subscribe_all(engine, InputFile(str(folder.path / "f.jsonl")), bad, lambda _: None)
     assert sorted(engine.match({"x": 0})) == ["a", "c"]
     with pytest.raises(TidegateError, match=r"line 3: there already is .*\n.*line 4: filter: is"):
-        bad.refuse()
+        bad.raise_errors()

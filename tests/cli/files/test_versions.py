@@ -1,4 +1,4 @@
-"""Files of subscriptions and of changes as versions; bad rows are noted by their numbers."""
+"""Files of subscriptions and of changes as versions; bad rows are collected with numbers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def ignored(_: int) -> None:
     """Progress that nobody looks at."""
 
 
-def said(bad: BadLines) -> list[str]:
-    """What is wrong: lines and reasons."""
+def errors(bad: BadLines) -> list[str]:
+    """The collected errors: lines and reasons."""
     with pytest.raises(TidegateError) as refused:
-        bad.refuse()
+        bad.raise_errors()
     return [each.partition(", ")[2] for each in str(refused.value).split("\nerror: ")]
 
 
@@ -88,7 +88,7 @@ def test_a_table(folder: Folder) -> None:
     first, second = read_table(file(folder), bad, ignored)
     assert (first.id, first.params, first.until) == ("a", {"p": 1}, NOON)
     assert (second.id, second.subscriber) == ("b", "ann")  # the bad one before does not count
-    reasons = said(bad)
+    reasons = errors(bad)
     assert [reason.partition(":")[0] for reason in reasons] == [
         "line 2", "line 3", "line 5", "line 7",
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_a_log(folder: Folder) -> None:
     bad = BadLines(skip=False)
     [version] = read_log(file(folder), bad, ignored)
     assert (version.id, version.filter, version.until) == ("a", "x = 1", NOON)
-    assert said(bad) == [
+    assert errors(bad) == [
         "line 2: there is no subscription 'z' at 2026-01-02T12:00:00+00:00",
         "line 4: op: there is no 'begin'; there are subscribe, update, unsubscribe",
     ]
@@ -124,11 +124,11 @@ def test_parquet_and_json_lines_say_the_same(folder: Folder) -> None:
     versions = read_log(file(folder), bad, ignored)
     assert read_log(file(folder, "f.parquet"), bad, ignored) == versions
     assert [each.params for each in versions] == [{"p": 1}, {"p": 2}]
-    bad.refuse()
+    bad.raise_errors()
 
 
 def test_an_empty_file(folder: Folder) -> None:
     folder.write("f.jsonl", [])
     bad = BadLines(skip=False)
     assert read_table(file(folder), bad, ignored) == read_log(file(folder), bad, ignored) == []
-    bad.refuse()
+    bad.raise_errors()

@@ -25,7 +25,7 @@ from tidegate.language.values import Value
 
 Event = dict[str, Value]
 
-SUFFIXES = (Operator.ENDS_WITH, Operator.NOT_ENDS_WITH)
+SUFFIXES = frozenset([Operator.ENDS_WITH, Operator.NOT_ENDS_WITH])
 
 
 def advertisement(node: Node) -> Advertisement:
@@ -36,9 +36,8 @@ advertisements = nodes().map(advertisement)
 typed_advertisements = nodes(typed_predicates()).map(advertisement)
 # Several constraints on one attribute are alternatives, and a union of suffixes is not exact.
 simple_advertisements = conjunctions(
-    (predicates(patterns=False) | typed_predicates(patterns=False)).filter(
-        lambda each: each.operator not in SUFFIXES
-    )
+    predicates(patterns=False, without=SUFFIXES)
+    | typed_predicates(patterns=False, without=SUFFIXES)
 ).map(lambda filter: advertisement(filter.node))
 
 

@@ -41,11 +41,11 @@ lines = st.builds(
     steady,
     st.builds(Arithmetic, st.just("*"), steady, st.just(Elapsed())),
 )
-moving_values = lines | functions_of_time() | constants(numbers)
-moving = nodes(predicates(moving_values)).map(Filter)
-moving_lines = nodes(predicates(lines | steady, patterns=False)).map(Filter)
+evolving_values = lines | functions_of_time() | constants(numbers)
+evolving = nodes(predicates(evolving_values)).map(Filter)
+evolving_lines = nodes(predicates(lines | steady, patterns=False)).map(Filter)
 
-stretches = st.tuples(
+elapsed_ranges = st.tuples(
     st.integers(-3, 3).map(float), st.sampled_from([0.0, 0.5, 1.0, 4.0, 100.0])
 ).map(lambda pair: (pair[0], pair[0] + pair[1]))
 leads = st.sampled_from([0.0, 1.0, -1.5, 0.1, 1e16])
@@ -111,31 +111,31 @@ def test_estimates_over_ten_seconds(text: str, over: str, under: str) -> None:
 
 
 def test_an_estimate_of_a_moment_is_the_filter_at_that_moment() -> None:
-    moving = parse("x between -3 + t and 3 + t and y < 2 * t")
-    for estimate in (moving.over_estimate(1.5, 1.5), moving.under_estimate(1.5, 1.5)):
-        assert estimate.equals(moving.at(t=1.5))
+    evolving = parse("x between -3 + t and 3 + t and y < 2 * t")
+    for estimate in (evolving.over_estimate(1.5, 1.5), evolving.under_estimate(1.5, 1.5)):
+        assert estimate.equals(evolving.at(t=1.5))
 
 
-@given(moving, stretches)
-def test_estimates_are_never_refuted(filter: Filter, stretch: tuple[float, float]) -> None:
-    over, under = filter.over_estimate(*stretch), filter.under_estimate(*stretch)
+@given(evolving, elapsed_ranges)
+def test_estimates_are_never_refuted(filter: Filter, elapsed: tuple[float, float]) -> None:
+    over, under = filter.over_estimate(*elapsed), filter.under_estimate(*elapsed)
     assert not over.evolves
     assert not under.evolves
-    for t in moments(*stretch):
+    for t in moments(*elapsed):
         for event in events_at(t, filter.node, over.node, under.node):
             matches = filter.matches(event, t=t)
             assert over.matches(event) or not matches
             assert matches or not under.matches(event)
 
 
-@given(st.lists(predicates(lines | steady), min_size=1, max_size=2), stretches)
+@given(st.lists(predicates(lines | steady), min_size=1, max_size=2), elapsed_ranges)
 def test_an_over_estimate_covers_every_moment(
-    constraints: list[Node], stretch: tuple[float, float]
+    constraints: list[Node], elapsed: tuple[float, float]
 ) -> None:
     for constraint in constraints:
         filter = Filter(constraint)
-        over, under = filter.over_estimate(*stretch), filter.under_estimate(*stretch)
-        for t in moments(*stretch):
+        over, under = filter.over_estimate(*elapsed), filter.under_estimate(*elapsed)
+        for t in moments(*elapsed):
             assert over.covers(filter.at(t=t))
             assert filter.at(t=t).covers(under)
 
@@ -251,7 +251,7 @@ def test_one_covers_the_other_for_good(wide: str, narrow: str) -> None:
         ("x = 1", "x < -1 - t and x > t", 0, 10, True),  # which nothing ever matches
     ],
 )
-def test_covering_depends_on_the_stretch(
+def test_covering_depends_on_the_elapsed_range(
     a: str, b: str, start: float, end: float, covers: bool
 ) -> None:
     assert parse(a).covers_during(parse(b), start, end) == covers
@@ -275,7 +275,7 @@ def test_the_clocks_may_differ(wide: str, narrow: str, lead: float, covers: bool
 
 
 def test_where_the_careful_answer_is_given() -> None:
-    # bounds that touch inside of the stretch
+    # bounds that touch inside of the elapsed range
     assert not parse("x < 10 + t").covers_during(parse("x < 2 * t"), 0, 10)
     # what only several disjuncts together cover
     assert not parse("x < t or x >= t").covers_during(parse("x = 5"), 0, 10)
@@ -295,30 +295,30 @@ def test_parameters_must_have_values() -> None:
     assert parse("x < :p + t").bind(p=3).covers_during(parse("x < :p + t").bind(p=2), 0, 60)
 
 
-def test_a_stretch_has_a_direction() -> None:
-    with pytest.raises(BadValueError, match=r"a stretch of time cannot go from 2\.0 to 1\.0"):
+def test_an_elapsed_range_has_a_direction() -> None:
+    with pytest.raises(BadValueError, match=r"an elapsed range cannot go from 2\.0 to 1\.0"):
         parse("x < t").over_estimate(2, 1)
 
 
-@given(moving, moving, stretches, leads)
+@given(evolving, evolving, elapsed_ranges, leads)
 @example(parse("a not in (t, 20)"), parse("a = 3"), (0.0, 10.0), 0.0)
 def test_covering_is_never_refuted(
-    a: Filter, b: Filter, stretch: tuple[float, float], lead: float
+    a: Filter, b: Filter, elapsed: tuple[float, float], lead: float
 ) -> None:
-    check_covering(a, b, stretch, lead)
+    check_covering(a, b, elapsed, lead)
 
 
-@given(moving_lines, moving_lines, stretches, leads)
+@given(evolving_lines, evolving_lines, elapsed_ranges, leads)
 def test_covering_of_lines_is_never_refuted(
-    a: Filter, b: Filter, stretch: tuple[float, float], lead: float
+    a: Filter, b: Filter, elapsed: tuple[float, float], lead: float
 ) -> None:
-    assert a.covers_during(a, *stretch)
-    check_covering(a, b, stretch, lead)
+    assert a.covers_during(a, *elapsed)
+    check_covering(a, b, elapsed, lead)
 
 
-@given(moving_lines, stretches, st.sampled_from([0.0, 1.0, -0.5]), st.data())
-def test_covering_of_what_moves_alongside_is_never_refuted(
-    a: Filter, stretch: tuple[float, float], lead: float, data: st.DataObject
+@given(evolving_lines, elapsed_ranges, st.sampled_from([0.0, 1.0, -0.5]), st.data())
+def test_covering_of_parallel_filters_is_never_refuted(
+    a: Filter, elapsed: tuple[float, float], lead: float, data: st.DataObject
 ) -> None:
     def nudged(leaf: Expression) -> Expression:
         step = data.draw(st.sampled_from([0, 0, 0, 1, -1, 0.5, 1e-16]))
@@ -326,11 +326,11 @@ def test_covering_of_what_moves_alongside_is_never_refuted(
             return Constant(leaf.value + step)
         return leaf
 
-    check_covering(a, Filter(map_leaves(a.node, nudged)), stretch, lead)
+    check_covering(a, Filter(map_leaves(a.node, nudged)), elapsed, lead)
 
 
-def check_covering(a: Filter, b: Filter, stretch: tuple[float, float], lead: float) -> None:
-    if a.covers_during(b, *stretch, lead=lead):
-        for t in moments(*stretch):
+def check_covering(a: Filter, b: Filter, elapsed: tuple[float, float], lead: float) -> None:
+    if a.covers_during(b, *elapsed, lead=lead):
+        for t in moments(*elapsed):
             for event in (*events_at(t, a.node), *events_at(t + lead, b.node)):
                 assert a.matches(event, t=t) or not b.matches(event, t=t + lead)

@@ -1,4 +1,4 @@
-"""Ranges over a stretch of time: never too narrow, and tight where functions are simple."""
+"""Ranges over an elapsed range: never too narrow, and tight where functions are simple."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def value(of: Expression, t: float) -> float:
     return float(found)
 
 
-def extremes(of: Expression, stretch: ElapsedRange, steps: int = 4000) -> tuple[float, float]:
+def extremes(of: Expression, elapsed: ElapsedRange, steps: int = 4000) -> tuple[float, float]:
     """The least and the greatest of many values."""
-    width = stretch.end - stretch.start
-    times = [stretch.start + width * step / steps for step in range(steps)] + [stretch.end]
+    width = elapsed.end - elapsed.start
+    times = [elapsed.start + width * step / steps for step in range(steps)] + [elapsed.end]
     values = [value(of, t) for t in times]
     return min(values), max(values)
 
@@ -91,16 +91,16 @@ def extremes(of: Expression, stretch: ElapsedRange, steps: int = 4000) -> tuple[
     ],
 )
 @pytest.mark.parametrize(
-    "stretch", [ElapsedRange(0, 10), ElapsedRange(2.5, 6), ElapsedRange(3, 3.25)]
+    "elapsed", [ElapsedRange(0, 10), ElapsedRange(2.5, 6), ElapsedRange(3, 3.25)]
 )
-def test_ranges_of_simple_functions_are_tight(text: str, stretch: ElapsedRange) -> None:
+def test_ranges_of_simple_functions_are_tight(text: str, elapsed: ElapsedRange) -> None:
     of = expression(text)
-    found = tight_range_of(of, stretch)
+    found = tight_range_of(of, elapsed)
     assert found is not None
     assert not found.partial
-    least, most = extremes(of, stretch)
+    least, most = extremes(of, elapsed)
     size = 1 + max(abs(least), abs(most))
-    step = 3e-5 * (stretch.end - stretch.start) * size  # what may lie between two values
+    step = 3e-5 * (elapsed.end - elapsed.start) * size  # what may lie between two values
     assert least - 2e-9 * size - step <= found.low <= least
     assert most <= found.high <= most + 2e-9 * size + step
 
@@ -147,8 +147,8 @@ def test_lines_are_tight_up_to_rounding(text: str, low: float, high: float) -> N
     ],
 )
 def test_otherwise_it_is_interval_arithmetic(text: str, start: float, end: float) -> None:
-    of, stretch = expression(text), ElapsedRange(start, end)
-    assert tight_range_of(of, stretch) == range_of(of, stretch)
+    of, elapsed = expression(text), ElapsedRange(start, end)
+    assert tight_range_of(of, elapsed) == range_of(of, elapsed)
 
 
 spans = st.floats(0, 100) | st.floats(0, 1e-9) | st.floats(0, 1e12) | st.just(0.0)
@@ -162,17 +162,17 @@ starts = st.sampled_from([0.0, 1.0, -1.0, 5.0]) | st.floats(-1e6, 1e6)
 def test_no_value_is_outside(
     of: Expression, start: float, width: float, places: list[float]
 ) -> None:
-    stretch = ElapsedRange(start, start + width)
-    found = tight_range_of(of, stretch)
-    plain = range_of(of, stretch)
+    elapsed = ElapsedRange(start, start + width)
+    found = tight_range_of(of, elapsed)
+    plain = range_of(of, elapsed)
     assert (found is None) == (plain is None)
     if found is None or plain is None:
         return
     assert plain.low <= found.low <= found.high <= plain.high
     assert found.partial == plain.partial
-    inner = [min(max(start, start + width * place), stretch.end) for place in places]
-    near = [math.nextafter(stretch.start, math.inf), math.nextafter(stretch.end, -math.inf)]
-    times = [t for t in [stretch.start, stretch.end, *inner, *near] if start <= t <= stretch.end]
+    inner = [min(max(start, start + width * place), elapsed.end) for place in places]
+    near = [math.nextafter(elapsed.start, math.inf), math.nextafter(elapsed.end, -math.inf)]
+    times = [t for t in [elapsed.start, elapsed.end, *inner, *near] if start <= t <= elapsed.end]
     for t in times:
         seen = evaluate(of, Environment(t=t))
         if seen is None:
@@ -206,10 +206,10 @@ def repeated(draw: st.DrawFn) -> Expression:
 def test_no_value_of_sums_and_products_is_outside(
     of: Expression, start: float, width: float, places: list[float]
 ) -> None:
-    stretch = ElapsedRange(start, start + width)
-    found = tight_range_of(of, stretch)
+    elapsed = ElapsedRange(start, start + width)
+    found = tight_range_of(of, elapsed)
     assert found is not None
     for place in [0.0, 1.0, *places]:
-        t = min(max(start, start + width * place), stretch.end)
+        t = min(max(start, start + width * place), elapsed.end)
         seen = evaluate(of, Environment(t=t))  # undefined if infinities cancel each other
         assert found.partial if seen is None else found.low <= value(of, t) <= found.high

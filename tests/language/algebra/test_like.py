@@ -65,7 +65,7 @@ def test_a_backslash_stands_before_something_special(pattern: str) -> None:
     with pytest.raises(GlobError) as caught:
         Glob.parse(pattern)
     assert str(caught.value) == (
-        "a backslash in a pattern must stand before %, _ or another backslash"
+        "a backslash in a pattern must come before %, _ or another backslash"
     )
 
 

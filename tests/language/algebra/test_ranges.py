@@ -24,7 +24,7 @@ small = st.integers(-5, 5) | st.floats(-100, 100)
 
 
 @st.composite
-def stretches(draw: st.DrawFn) -> ElapsedRange:
+def elapsed_ranges(draw: st.DrawFn) -> ElapsedRange:
     start, length = draw(st.integers(-5, 5) | st.floats(-1e6, 1e6)), draw(st.floats(0, 1e4))
     return ElapsedRange(
         float(start), float(start) + draw(st.sampled_from([0.0, 1.0, 10.0, length]))
@@ -37,9 +37,9 @@ def function(text: str) -> Expression:
     return node.operands[0]
 
 
-def moments(stretch: ElapsedRange, fractions: list[float]) -> list[float]:
-    found = [stretch.start + (stretch.end - stretch.start) * each for each in fractions]
-    return [min(each, stretch.end) for each in found]
+def moments(elapsed: ElapsedRange, fractions: list[float]) -> list[float]:
+    found = [elapsed.start + (elapsed.end - elapsed.start) * each for each in fractions]
+    return [min(each, elapsed.end) for each in found]
 
 
 def value_at(expression: Expression, t: float) -> float | None:
@@ -102,16 +102,16 @@ def test_what_is_no_number_has_no_range(text: str) -> None:
     assert range_of(function(text), ElapsedRange(0, 10)) is None
 
 
-@given(functions_of_time(), stretches(), fractions)
+@given(functions_of_time(), elapsed_ranges(), fractions)
 @example(function("(t - 5) * infinity"), ElapsedRange(0, 10), [0.0, 0.5, 1.0])
 @example(function("sin(t * 1.7976931348623157e308)"), ElapsedRange(-1, 1), [0.0, 1.0])
 @example(function("cos(-1.7976931348623157e308 + t)"), ElapsedRange(0, 1), [0.0, 1.0])
 def test_a_range_holds_every_value(
-    expression: Expression, stretch: ElapsedRange, fractions: list[float]
+    expression: Expression, elapsed: ElapsedRange, fractions: list[float]
 ) -> None:
-    found = range_of(expression, stretch)
+    found = range_of(expression, elapsed)
     assert found is not None
-    for t in moments(stretch, fractions):
+    for t in moments(elapsed, fractions):
         value = value_at(expression, t)
         if value is None:
             assert found.partial
@@ -119,13 +119,13 @@ def test_a_range_holds_every_value(
             assert found.low <= value <= found.high
 
 
-@given(small, small, stretches())
-def test_the_range_of_a_line_is_exact(a: float, b: float, stretch: ElapsedRange) -> None:
+@given(small, small, elapsed_ranges())
+def test_the_range_of_a_line_is_exact(a: float, b: float, elapsed: ElapsedRange) -> None:
     line = function(f"{a!r} + {b!r} * t")
-    start, end = value_at(line, stretch.start), value_at(line, stretch.end)
+    start, end = value_at(line, elapsed.start), value_at(line, elapsed.end)
     assert start is not None
     assert end is not None
-    assert range_of(line, stretch) == Range(min(start, end), max(start, end))
+    assert range_of(line, elapsed) == Range(min(start, end), max(start, end))
 
 
 @given(
@@ -134,18 +134,18 @@ def test_the_range_of_a_line_is_exact(a: float, b: float, stretch: ElapsedRange)
     st.floats(0, 1000),
 )
 def test_the_range_of_a_rising_function_is_tight(text: str, start: float, length: float) -> None:
-    rising, stretch = function(text), ElapsedRange(start, start + length)
-    found = range_of(rising, stretch)
+    rising, elapsed = function(text), ElapsedRange(start, start + length)
+    found = range_of(rising, elapsed)
     assert found is not None
     assert not found.partial
-    assert found.low == pytest.approx(value_at(rising, stretch.start), rel=1e-12, abs=1e-12)
-    assert found.high == pytest.approx(value_at(rising, stretch.end), rel=1e-12, abs=1e-12)
+    assert found.low == pytest.approx(value_at(rising, elapsed.start), rel=1e-12, abs=1e-12)
+    assert found.high == pytest.approx(value_at(rising, elapsed.end), rel=1e-12, abs=1e-12)
 
 
 @given(st.sampled_from(["sin", "cos"]), st.floats(-50, 50), st.floats(0, 7))
 def test_the_range_of_a_wave_is_tight(wave: str, start: float, length: float) -> None:
-    expression, stretch = function(f"{wave}(t)"), ElapsedRange(start, start + length)
-    found = range_of(expression, stretch)
+    expression, elapsed = function(f"{wave}(t)"), ElapsedRange(start, start + length)
+    found = range_of(expression, elapsed)
     assert found is not None
     values = [value_at(expression, start + length * step / 100) for step in range(101)]
     known = [value for value in values if value is not None]
@@ -193,7 +193,7 @@ def test_one_stays_smaller_for_good(smaller: str, greater: str) -> None:
     assert stays_at_most(a, a, ElapsedRange(0, 1e6))
 
 
-def test_a_stretch_may_have_no_end() -> None:
+def test_an_elapsed_range_may_have_no_end() -> None:
     assert stays_at_most(function("2 + t"), function("3 + t"), ElapsedRange(0, math.inf))
     assert stays_at_most(function("5"), function("5 + t"), ElapsedRange(0, math.inf))
     assert not stays_at_most(function("t"), function("1000"), ElapsedRange(0, math.inf))
@@ -210,9 +210,9 @@ def test_lines_that_cross(start: float, end: float, stays: bool) -> None:
 
 @pytest.mark.parametrize(("lead", "stays"), [(0.0, True), (2.0, True), (-2.0, False)])
 def test_a_clock_may_be_ahead(lead: float, stays: bool) -> None:
-    moving = function("3 + t")
-    assert stays_at_most(moving, moving, ElapsedRange(0, 1e6), b_lead=lead) == stays
-    assert stays_at_most(moving, moving, ElapsedRange(0, 1e6), a_lead=-lead) == stays
+    evolving = function("3 + t")
+    assert stays_at_most(evolving, evolving, ElapsedRange(0, 1e6), b_lead=lead) == stays
+    assert stays_at_most(evolving, evolving, ElapsedRange(0, 1e6), a_lead=-lead) == stays
 
 
 @pytest.mark.parametrize("text", ["1 / t", ":p", "@load", "now()", "'a'", "sqrt(t - 1)"])
@@ -222,9 +222,9 @@ def test_what_may_be_undefined_stays_below_nothing(text: str) -> None:
 
 
 def test_where_the_careful_answer_is_given() -> None:
-    # lines that touch inside of the stretch
+    # lines that touch inside of the elapsed range
     assert not stays_at_most(function("2 * t"), function("10 + t"), ElapsedRange(0, 10))
-    # sums with their terms in another grouping, over a long stretch
+    # sums with their terms in another grouping, over a long elapsed range
     assert not stays_at_most(function("t + 1 + 1"), function("t + 3"), ElapsedRange(0, 1e6))
     assert stays_at_most(function("t + 1 + 1"), function("t + 3"), ElapsedRange(0, 10))
 
@@ -247,7 +247,7 @@ def test_a_great_many_terms_are_compared_in_reasonable_time() -> None:
     functions_of_time(),
     functions_of_time(),
     small,
-    stretches(),
+    elapsed_ranges(),
     fractions,
     st.sampled_from([0.0, 1.0, -2.0, 0.1, 1e16]),
 )
@@ -255,28 +255,28 @@ def test_stays_at_most_is_never_refuted(
     a: Expression,
     b: Expression,
     shift: float,
-    stretch: ElapsedRange,
+    elapsed: ElapsedRange,
     fractions: list[float],
     lead: float,
 ) -> None:
     shifted = function(f"t + {shift!r}")
     for x, y in ((a, b), (a, a), (shifted, a), (a, shifted), (function("t"), shifted)):
-        if stays_at_most(x, y, stretch, b_lead=lead):
-            for t in moments(stretch, fractions):
+        if stays_at_most(x, y, elapsed, b_lead=lead):
+            for t in moments(elapsed, fractions):
                 left, right = value_at(x, t), value_at(y, t + lead)
                 assert left is not None
                 assert right is not None
                 assert left <= right
 
 
-# -- stretches ----------------------------------------------------------------------------------
+# -- elapsed ranges -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("start", "end"), [(1, 0), (math.nan, 1), (0, math.nan), (-math.inf, 0), (math.inf, math.inf)]
 )
-def test_a_stretch_starts_and_does_not_end_before(start: float, end: float) -> None:
-    with pytest.raises(BadValueError, match="a stretch of time cannot go from"):
+def test_an_elapsed_range_starts_and_does_not_end_before(start: float, end: float) -> None:
+    with pytest.raises(BadValueError, match="an elapsed range cannot go from"):
         ElapsedRange(start, end)
 
 

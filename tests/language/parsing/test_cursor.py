@@ -36,12 +36,12 @@ def test_what_is_expected_must_be_there() -> None:
         at.expect(")", "the parenthesis is not closed")
     assert (
         str(caught.value)
-        == "the parenthesis is not closed; ')' must stand here, not '5'\n  ( 5\n    ^"
+        == "the parenthesis is not closed; expected ')' here, not '5'\n  ( 5\n    ^"
     )
     assert at.take(TokenKind.NUMBER, "a number").text == "5"
     with pytest.raises(FilterError) as caught:
         at.take(TokenKind.NUMBER, "a number")
-    assert str(caught.value) == "here must stand a number, but the text ends\n  ( 5\n     ^"
+    assert str(caught.value) == "expected a number, but the text ends\n  ( 5\n     ^"
     at.expect_end()
 
 
@@ -58,7 +58,7 @@ def test_depth() -> None:
 
 def test_a_long_token_is_shortened_in_a_message() -> None:
     at = cursor("'" + "a" * 1000 + "'")
-    assert at.found() == ", not \"'aaaaaaaaaaa...aaaaaaaaaaaa'\""
+    assert at.but_found() == ", not \"'aaaaaaaaaaa...aaaaaaaaaaaa'\""
 
 
 @pytest.mark.parametrize("text", [None, 5, b"price < 5", ["price < 5"]])

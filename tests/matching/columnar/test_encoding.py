@@ -19,11 +19,11 @@ from tidegate.matching.arrays import F64, NO_TIME
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar.encoding import (
     Encoded,
+    encode_batch_variables,
     encode_columns,
     encode_event,
     encode_variables,
-    encode_variables_of,
-    tell_times,
+    write_event_times,
 )
 from tidegate.matching.columnar.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
 from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, STRING, TIME
@@ -82,9 +82,7 @@ def encoded_column(column: Any) -> list[dict[str, float]]:
         (NOON, {"present": 1, "time": to_us(NOON)}),
     ],
 )
-def test_a_value_stands_in_the_channels_of_its_kind(
-    value: Value, expected: dict[str, float]
-) -> None:
+def test_a_value_is_in_the_channels_of_its_kind(value: Value, expected: dict[str, float]) -> None:
     assert encoded(value) == expected
     assert encoded_column(pa.array([value])) == [expected]
 
@@ -158,7 +156,7 @@ def test_a_column_is_encoded_as_its_events(column: Any) -> None:
     assert encoded_column(column) == expected
 
 
-def test_a_piece_of_a_column() -> None:
+def test_a_chunk_of_a_column() -> None:
     column = pa.array(["a", None, "b", "a", "b"])
     found = encode_columns([("x", column)], 1, 3, X, POOL)
     assert [named(row).get("string") for row in found.matrix] == [None, 1, 0]
@@ -241,7 +239,7 @@ def test_a_string_has_the_set_of_the_patterns_that_it_satisfies() -> None:
     channel = channels.channel("x", PATTERNS)
     starts = channels.pattern("x", Operator.STARTS_WITH, "a")
     contains = channels.pattern("x", Operator.CONTAINS, "b")
-    channels.settle()
+    channels.flush()
     values: list[Value] = ["ab", "c", 7, "a", "ab", ""]
     expected = [[starts, contains], [], None, [starts], [starts, contains], []]
     batch = EventBatch.of_events([Event({"x": value}) for value in values])
@@ -278,11 +276,11 @@ def test_a_provided_variable_has_a_value_for_each_event() -> None:
         channels.variable(name)
     time_us = np.array([7_000_000, NO_TIME, 86_400_000_000, 7_000_000], np.int64)
     batch = EventBatch(4, [], time_us)
-    found = encode_variables_of(batch.knowing({"load": 0.5}), time_us, channels)
+    found = encode_batch_variables(batch.with_variables({"load": 0.5}), time_us, channels)
     assert found[:, 0].tolist() == [0.5] * 4
     assert found[[0, 2, 3], 1].tolist() == [7.0, 0.0, 7.0]
     assert math.isnan(found[1, 1])
-    fixed = encode_variables_of(batch.knowing({"time_of_day": 1}), time_us, channels)
+    fixed = encode_batch_variables(batch.with_variables({"time_of_day": 1}), time_us, channels)
     assert fixed[:, 1].tolist() == [1.0]  # one row for all: what is set goes first
 
 
@@ -298,9 +296,9 @@ def test_a_provider_is_asked_once_for_each_time() -> None:
     channels = Channels()
     channels.variable("load")
     time_us = np.array([5, 6, 5], np.int64)
-    batch = EventBatch(3, [], time_us).knowing(variables.known)
+    batch = EventBatch(3, [], time_us).with_variables(variables.state)
     for _ in range(2):
-        assert encode_variables_of(batch, time_us, channels).tolist() == [[1], [2], [1]]
+        assert encode_batch_variables(batch, time_us, channels).tolist() == [[1], [2], [1]]
     assert batch.moment(1).variables["load"] == 2
     assert len(asked) == 2
 
@@ -314,7 +312,7 @@ def test_lifetimes_see_the_times_of_events() -> None:
     columns = [("x", pa.array([1, 2, 3, 4])), ("", pa.array([NOON] * 4))]
     found = encode_columns(columns, 0, 4, channels, POOL)
     time_us = np.array([5, NO_TIME, -(2**55) - 1, 2**53 + 1], np.int64)
-    tell_times(found, channels, time_us)
+    write_event_times(found, channels, time_us)
     assert found.matrix[:, lifetime].tolist()[::2] == [5.0, -(2.0**55)]
     assert math.isnan(found.matrix[1, lifetime])
     assert found.matrix[3, lifetime] == 2.0**53
@@ -324,7 +322,7 @@ def test_lifetimes_see_the_times_of_events() -> None:
 def test_without_lifetimes_nobody_is_told_the_times() -> None:
     found = encode_event({"x": 1}, X, POOL)
     before = found.matrix.copy()
-    tell_times(found, X, np.array([5], np.int64))
+    write_event_times(found, X, np.array([5], np.int64))
     assert np.array_equal(found.matrix, before, equal_nan=True)
 
 

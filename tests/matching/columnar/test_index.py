@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
 
-from support.small_parts import small_parts
+from support.small_parts import small_columnar, small_sizes
 from tidegate.language.events import Event
-from tidegate.language.filters import Filter, parse
+from tidegate.language.filters import Filter
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar import index
 from tidegate.matching.columnar.index import Index, IndexPart
-from tidegate.matching.columnar.kernels.layout import Entries, offsets
+from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.part import SHARED
 from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.columnar.time_window import NO_TIMES, EventTimes
 from tidegate.matching.naive import NaiveMatcher
@@ -47,15 +45,15 @@ def entries_of(lifetimes: Sequence[tuple[float, float]], first: int = 0) -> Entr
     )
 
 
-def filled(*eras: Sequence[tuple[float, float]]) -> Index:
-    """An index with lifetimes; each era is settled by itself."""
-    made = Index(LIFETIME)
+def filled(past_max: int, *chunks: Sequence[tuple[float, float]]) -> Index:
+    """An index with lifetimes; each chunk of them is flushed by itself."""
+    made = Index(LIFETIME, small_sizes(past_max))
     first = 0
-    for era in eras:
-        made.reserve(first + len(era))
-        made.add(entries_of(era, first))
-        made.settle(NO_PROGRAM, 0)
-        first += len(era)
+    for chunk in chunks:
+        made.reserve(first + len(chunk))
+        made.add(entries_of(chunk, first))
+        made.flush(NO_PROGRAM, 0)
+        first += len(chunk)
     return made
 
 
@@ -78,30 +76,25 @@ def visited(made: Index, begin: int, end: int) -> list[int]:
 
 
 def test_parts_of_the_past_are_not_made_larger_than_allowed() -> None:
-    with small_parts(8):
-        made = filled(*(seconds(begin, 5) for begin in range(0, 40, 5)))
+    made = filled(8, *(seconds(begin, 5) for begin in range(0, 40, 5)))
     assert lengths(made) == [0, *[5] * 8]
-    with small_parts(10):
-        made = filled(*(seconds(begin, 5) for begin in range(0, 40, 5)))
+    made = filled(10, *(seconds(begin, 5) for begin in range(0, 40, 5)))
     assert lengths(made) == [0, *[10] * 4]
-    with small_parts(8):
-        assert lengths(filled(seconds(0, 9))) == [0, 9]
+    assert lengths(filled(8, seconds(0, 9))) == [0, 9]
 
 
 def test_parts_of_now_are_merged_however_large() -> None:
-    with small_parts(8):
-        made = Index()
-        for begin in range(0, 40, 5):
-            made.reserve(begin + 5)
-            made.add(entries_of(seconds(begin, 5), begin))
-            made.settle(NO_PROGRAM, 0)
+    made = Index(sizes=small_sizes(8))
+    for begin in range(0, 40, 5):
+        made.reserve(begin + 5)
+        made.add(entries_of(seconds(begin, 5), begin))
+        made.flush(NO_PROGRAM, 0)
     assert max(lengths(made)) > 8
     assert all(part.may_match(NO_TIMES) for part in made.parts if len(part))
 
 
 def test_only_parts_of_the_times_of_events_are_looked_at() -> None:
-    with small_parts(5):
-        made = filled(seconds(0, 5), seconds(5, 5), seconds(20, 5), seconds(25, 3))
+    made = filled(5, seconds(0, 5), seconds(5, 5), seconds(20, 5), seconds(25, 3))
     assert lengths(made) == [3, 5, 5, 5]
     assert visited(made, -9, -1) == []
     assert visited(made, 0, 0) == visited(made, 49, 49) == [1]
@@ -114,8 +107,7 @@ def test_only_parts_of_the_times_of_events_are_looked_at() -> None:
 
 
 def test_events_without_times_look_at_no_past_after_1970() -> None:
-    with small_parts(5):
-        made = filled([(5.0, 9.0)] * 5)
+    made = filled(5, [(5.0, 9.0)] * 5)
     assert not any(part.may_match(NO_TIMES) for part in made.parts)
 
 
@@ -128,77 +120,72 @@ def test_an_empty_part_is_never_looked_at() -> None:
 
 
 def test_a_part_shrinks_when_most_of_it_is_gone() -> None:
-    with small_parts(100):
-        made = filled(seconds(0, 10))
-        for number in range(5):
-            made.take_away(number)
-        assert lengths(made) == [0, 10]
-        made.take_away(5)
+    made = filled(100, seconds(0, 10))
+    for number in range(5):
+        made.remove(number)
+    assert lengths(made) == [0, 10]
+    made.remove(5)
     assert lengths(made) == [0, 4]
     assert visited(made, 0, 59) == []
     assert visited(made, 0, 60) == [1]
 
 
 def test_a_part_goes_when_all_of_it_is_gone_and_those_behind_it_stay_known() -> None:
-    with small_parts(5):
-        made = filled(seconds(0, 5), seconds(5, 5), seconds(10, 5), seconds(15, 3))
-        for number in (5, 6, 7, 8, 9):
-            made.take_away(number)
-        assert lengths(made) == [3, 5, 5]
-        for number in (0, 1, 2, 14):
-            made.take_away(number)
-        assert lengths(made) == [3, 2, 5]
-        for number in (3, 4, 10, 11, 12, 13):
-            made.take_away(number)
-        assert lengths(made) == [3]
-        made.add(entries_of(seconds(0, 5), 0))
-        made.settle(NO_PROGRAM, 0)
+    made = filled(5, seconds(0, 5), seconds(5, 5), seconds(10, 5), seconds(15, 3))
+    for number in (5, 6, 7, 8, 9):
+        made.remove(number)
+    assert lengths(made) == [3, 5, 5]
+    for number in (0, 1, 2, 14):
+        made.remove(number)
+    assert lengths(made) == [3, 2, 5]
+    for number in (3, 4, 10, 11, 12, 13):
+        made.remove(number)
+    assert lengths(made) == [3]
+    made.add(entries_of(seconds(0, 5), 0))
+    made.flush(NO_PROGRAM, 0)
     assert lengths(made) == [0, 8]
 
 
 def test_all_entries_of_a_subscription_go_at_once() -> None:
-    with small_parts(100):
-        made = Index(LIFETIME)
-        made.reserve(3)
-        entries = entries_of(seconds(0, 6))
-        entries.subscription = np.array([0, 1, 1, 1, 1, 2], np.int32)
-        entries.flags = np.where(entries.subscription == 1, SHARED, 0).astype(np.uint8)
-        made.add(entries)
-        made.settle(NO_PROGRAM, 0)
-        made.take_away(1)
+    made = Index(LIFETIME, small_sizes(100))
+    made.reserve(3)
+    entries = entries_of(seconds(0, 6))
+    entries.subscription = np.array([0, 1, 1, 1, 1, 2], np.int32)
+    entries.flags = np.where(entries.subscription == 1, SHARED, 0).astype(np.uint8)
+    made.add(entries)
+    made.flush(NO_PROGRAM, 0)
+    made.remove(1)
     assert lengths(made) == [0, 2]
     assert visited(made, 10, 49) == [1], "it spans them still"
 
 
 def test_what_has_no_entries_can_be_taken_away() -> None:
     """Whatever part its number stood in before."""
-    with small_parts(5):
-        made = filled(seconds(0, 5), seconds(5, 5))
-        for number in (5, 6, 7, 8, 9):
-            made.take_away(number)
-        assert lengths(made) == [0, 5]
-        made.take_away(9)
-        made.reserve(11)
-        made.take_away(10)
+    made = filled(5, seconds(0, 5), seconds(5, 5))
+    for number in (5, 6, 7, 8, 9):
+        made.remove(number)
+    assert lengths(made) == [0, 5]
+    made.remove(9)
+    made.reserve(11)
+    made.remove(10)
     assert lengths(made) == [0, 5]
 
 
 def test_an_index_comes_back_from_a_snapshot_as_it_was(tmp_path: Path) -> None:
-    with small_parts(5):
-        made = filled(seconds(0, 5), seconds(5, 5), seconds(10, 2))
-        made.take_away(0)
-        made.take_away(1)
-        into = SectionWriter()
-        made.save(into, "past")
-        into.write(tmp_path / "index")
-        loaded = Index.load(SectionReader(tmp_path / "index"), "past")
-        for each in (made, loaded):
-            assert each.lifetime == LIFETIME
-            assert lengths(each) == [2, 5, 5]
-            each.take_away(2)
-            assert lengths(each) == [2, 2, 5]
-            assert visited(each, 0, 29) == []
-            assert visited(each, 0, 30) == [1]
+    made = filled(5, seconds(0, 5), seconds(5, 5), seconds(10, 2))
+    made.remove(0)
+    made.remove(1)
+    into = SectionWriter()
+    made.save(into, "past")
+    into.write(tmp_path / "index")
+    loaded = Index.load(SectionReader(tmp_path / "index"), "past", small_sizes(5))
+    for each in (made, loaded):
+        assert each.lifetime == LIFETIME
+        assert lengths(each) == [2, 5, 5]
+        each.remove(2)
+        assert lengths(each) == [2, 2, 5]
+        assert visited(each, 0, 29) == []
+        assert visited(each, 0, 30) == [1]
 
 
 # -- as a part of the matcher -----------------------------------------------------------------
@@ -212,7 +199,7 @@ def subscription(id: str, text: str, rng: random.Random | None = None) -> Subscr
 
 
 def test_subscriptions_without_entries_come_and_go() -> None:
-    """The open part must still be there, although all that is in it is gone."""
+    """The open part stays, although all its entries are removed."""
     matcher = ColumnarMatcher()
     matcher.add([subscription("a", "x = 1"), subscription("b", "false")])
     matcher.remove("a")
@@ -222,17 +209,16 @@ def test_subscriptions_without_entries_come_and_go() -> None:
 
 
 def test_a_number_whose_part_is_gone_goes_to_one_without_entries() -> None:
-    with small_parts():
-        matcher = ColumnarMatcher()
-        ids = [f"s{number}" for number in range(5)]
-        matcher.add(subscription(id, "x = 1") for id in ids)
-        for id in ids:
-            matcher.remove(id)
-        matcher.add(subscription(id, "false") for id in ids)
-        for id in ids:
-            matcher.remove(id)
-        matcher.add([subscription("a", "x = 1")])
-        assert matcher.match(Event.of({"x": 1}), Moment()) == ["a"]
+    matcher = small_columnar()
+    ids = [f"s{number}" for number in range(5)]
+    matcher.add(subscription(id, "x = 1") for id in ids)
+    for id in ids:
+        matcher.remove(id)
+    matcher.add(subscription(id, "false") for id in ids)
+    for id in ids:
+        matcher.remove(id)
+    matcher.add([subscription("a", "x = 1")])
+    assert matcher.match(Event.of({"x": 1}), Moment()) == ["a"]
 
 
 FILTERS = [
@@ -252,11 +238,16 @@ FILTERS = [
 class Both:
     """The oracle and the columnar matcher, changed alike."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, sizes: IndexSizes = DEFAULT_SIZES) -> None:
         self.rng = rng
-        self.naive, self.columnar = NaiveMatcher(), ColumnarMatcher()
+        self.sizes = sizes
+        self.naive, self.columnar = NaiveMatcher(), ColumnarMatcher(sizes=sizes)
         self.ids: list[str] = []
         self.made = 0
+
+    def reload(self, path: Path) -> None:
+        self.columnar.save(path)
+        self.columnar = ColumnarMatcher.load(path, sizes=self.sizes)
 
     def add(self, count: int) -> None:
         ids = [f"s{number}" for number in range(self.made, self.made + count)]
@@ -295,28 +286,20 @@ def _pairs(matcher: NaiveMatcher | ColumnarMatcher, batch: EventBatch) -> list[t
     return sorted(zip(found.events.tolist(), found.subscriptions.to_pylist(), strict=True))
 
 
-@contextmanager
-def often_laid_out(every: int) -> Iterator[None]:
-    with mock.patch.object(index, "LAYOUT_ENCLOSINGS", every):
-        yield
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_under_heavy_churn_it_agrees_with_naive(seed: int, tmp_path: Path) -> None:
     """Parts grow, shrink to a few entries, and go; numbers are used again."""
     rng = random.Random(seed)
-    both = Both(rng)
-    with small_parts(), often_laid_out(rng.choice([1, 3, 64])):
-        for step in range(25):
-            both.add(rng.choice([1, 3, 20]))
-            both.update(4)
-            both.remove(rng.choice([0, 2, 15, 200]))
-            assert both.agree(rng.randrange(2 * 10**6) for _ in range(6))
-            if step % 8 == 7:
-                both.columnar.save(tmp_path / str(step))
-                both.columnar = ColumnarMatcher.load(tmp_path / str(step))
-            both.update(4)
-            assert both.agree(rng.choice([0, 10**6, 10**12, 10**16]) for _ in range(3))
+    both = Both(rng, small_sizes(windows_per_layout=rng.choice([1, 3, 64])))
+    for step in range(25):
+        both.add(rng.choice([1, 3, 20]))
+        both.update(4)
+        both.remove(rng.choice([0, 2, 15, 200]))
+        assert both.agree(rng.randrange(2 * 10**6) for _ in range(6))
+        if step % 8 == 7:
+            both.reload(tmp_path / str(step))
+        both.update(4)
+        assert both.agree(rng.choice([0, 10**6, 10**12, 10**16]) for _ in range(3))
 
 
 def test_large_parts_that_are_emptied() -> None:
@@ -329,61 +312,3 @@ def test_large_parts_that_are_emptied() -> None:
         assert both.agree(range(0, 2 * 10**6, 10**5))
     both.add(700)
     assert both.agree(range(0, 2 * 10**6, 10**5))
-
-
-# -- eras -------------------------------------------------------------------------------------
-
-
-class Visits:
-    """Counts the parts that events look at."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._asked = IndexPart.may_match
-
-    def may_match(self, part: IndexPart, times: EventTimes) -> bool:
-        answer = self._asked(part, times)
-        self.count += answer
-        return answer
-
-
-def visits(matcher: ColumnarMatcher, time_us: int) -> int:
-    counted = Visits()
-    with mock.patch.object(
-        IndexPart, "may_match", lambda part, times: counted.may_match(part, times)
-    ):
-        matcher.match(Event.of({"x": 1}), Moment(time_us))
-    return counted.count
-
-
-def version(number: int, since: int, until: int) -> Subscription:
-    return Subscription(f"v{number}", parse("x = 1"), {}, since, None, until)
-
-
-def test_an_event_looks_at_the_parts_of_its_time_only() -> None:
-    """Even if the versions come in any order, and some lived a thousand times as long."""
-    short = [version(number, 10 * number, 10 * number + 10) for number in range(400)]
-    long = [version(number, 100 * number, 100 * number + 10_000) for number in range(400, 416)]
-    mixed = [*short, *long]
-    random.Random(1).shuffle(mixed)
-    with small_parts(8):
-        matcher = ColumnarMatcher()
-        matcher.keep_past(mixed)
-        for time_us in (0, 1234, 2000, 3999):
-            assert 1 <= visits(matcher, time_us) <= 2
-            found = matcher.match(Event.of({"x": 1}), Moment(time_us))
-            assert sorted(found) == sorted(each.id for each in mixed if each.lives(Moment(time_us)))
-        assert 1 <= visits(matcher, 45_000) <= 3
-        assert visits(matcher, -1) == visits(matcher, 10**6) == 0
-
-
-def test_parts_of_the_past_that_are_forgotten_are_no_more_looked_at() -> None:
-    with small_parts(8):
-        matcher = ColumnarMatcher()
-        numbers = matcher.keep_past(version(each, 0, 10) for each in range(40))
-        assert visits(matcher, 5) == 5
-        matcher.forget_past(numbers[:35].tolist())
-        assert visits(matcher, 5) <= 2
-        assert len(matcher.match(Event.of({"x": 1}), Moment(5))) == 5
-        matcher.forget_past(numbers[35:].tolist())
-        assert visits(matcher, 5) == 0

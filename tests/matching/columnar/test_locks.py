@@ -1,4 +1,4 @@
-"""Threads meet at events and barriers; a timeout is only for a test that would hang otherwise."""
+"""Who waits for whom. Threads meet at barriers; a timeout only ends a test that would hang."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from unittest import mock
 
 import pytest
 
@@ -26,26 +25,49 @@ def shared(lock: SharedLock) -> Iterator[None]:
         lock.unshare()
 
 
-class Waits:
-    """Tells when threads begin to wait for a lock to change."""
+class WatchedCondition(threading.Condition):
+    """A condition that shows when threads begin to wait, and may interrupt them instead."""
 
-    def __init__(self, lock: SharedLock) -> None:
+    def __init__(self, lock: threading.Lock) -> None:
+        super().__init__(lock)
         self._begun = threading.Semaphore(0)
-        self._wait = lock._changed.wait
-        lock._changed.wait = self._noticed  # type: ignore[method-assign]
+        self.interrupts = False
 
-    def _noticed(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.interrupts:
+            raise KeyboardInterrupt
         self._begun.release()
-        return self._wait(timeout)
+        return super().wait(timeout)
 
     def next(self) -> None:
         """Return when one more thread waits."""
         assert self._begun.acquire(timeout=TIMEOUT_S)
 
 
+class Watched:
+    """A lock and the condition that its threads wait on."""
+
+    def __init__(self) -> None:
+        self.lock = SharedLock(self._make)
+
+    def _make(self, lock: threading.Lock) -> WatchedCondition:
+        self.waits = WatchedCondition(lock)
+        return self.waits
+
+
 @pytest.fixture
-def lock() -> SharedLock:
-    return SharedLock()
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def lock(watched: Watched) -> SharedLock:
+    return watched.lock
+
+
+@pytest.fixture
+def waits(watched: Watched) -> WatchedCondition:
+    return watched.waits
 
 
 def start(function: Callable[[], None]) -> Future[None]:
@@ -78,8 +100,7 @@ def test_readers_go_in_together(lock: SharedLock) -> None:
     done(*[start(read) for _ in range(4)])
 
 
-def test_a_writer_waits_for_the_readers_to_leave(lock: SharedLock) -> None:
-    waits = Waits(lock)
+def test_a_writer_waits_for_the_readers_to_leave(lock: SharedLock, waits: WatchedCondition) -> None:
     order: list[str] = []
 
     def write() -> None:
@@ -98,8 +119,7 @@ def test_a_writer_waits_for_the_readers_to_leave(lock: SharedLock) -> None:
     assert order == ["one reader leaves", "the other leaves", "writer"]
 
 
-def test_no_reader_gets_in_while_a_writer_waits(lock: SharedLock) -> None:
-    waits = Waits(lock)
+def test_no_reader_gets_in_while_a_writer_waits(lock: SharedLock, waits: WatchedCondition) -> None:
     order: list[str] = []
 
     def write() -> None:
@@ -122,8 +142,7 @@ def test_no_reader_gets_in_while_a_writer_waits(lock: SharedLock) -> None:
     assert order == ["writer", "reader", "reader"]
 
 
-def test_all_writers_that_wait_get_in(lock: SharedLock) -> None:
-    waits = Waits(lock)
+def test_all_writers_that_wait_get_in(lock: SharedLock, waits: WatchedCondition) -> None:
     order: list[str] = []
 
     def write() -> None:
@@ -146,7 +165,7 @@ def test_all_writers_that_wait_get_in(lock: SharedLock) -> None:
 
 
 def test_a_writer_is_alone(lock: SharedLock) -> None:
-    """Many threads, each counting who is in with it."""
+    """Many threads, each counting who holds the lock with it."""
     readers = 0
     writers = 0
     counting = threading.Lock()
@@ -177,7 +196,7 @@ def fail(*_: object) -> None:
 
 
 def take_both_ways(lock: SharedLock) -> None:
-    """Fails if another thread cannot have the lock, alone and then shared."""
+    """Fail if another thread cannot take the lock, alone and then shared."""
 
     def take() -> None:
         with lock:
@@ -189,7 +208,7 @@ def take_both_ways(lock: SharedLock) -> None:
 
 
 @pytest.mark.parametrize("how", [shared, lambda lock: lock], ids=["shared", "alone"])
-def test_an_exception_gives_the_lock_back(
+def test_an_exception_releases_the_lock(
     how: Callable[[SharedLock], SharedLock], lock: SharedLock
 ) -> None:
     with pytest.raises(LookupError), how(lock):
@@ -197,28 +216,29 @@ def test_an_exception_gives_the_lock_back(
     take_both_ways(lock)
 
 
-def test_a_reader_that_is_interrupted_while_it_waits_leaves_no_trace(lock: SharedLock) -> None:
-    waits = Waits(lock)
+def test_a_reader_that_is_interrupted_while_it_waits_leaves_no_trace(
+    lock: SharedLock, waits: WatchedCondition
+) -> None:
     lock.share()
     writer = start(lock.__enter__)
     waits.next()
-    with (
-        mock.patch.object(lock._changed, "wait", side_effect=KeyboardInterrupt),
-        pytest.raises(KeyboardInterrupt),
-    ):
+    waits.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
         lock.share()
+    waits.interrupts = False
     lock.unshare()
     done(writer)
     lock.__exit__()
     take_both_ways(lock)
 
 
-def test_a_writer_that_is_interrupted_while_it_waits_leaves_no_trace(lock: SharedLock) -> None:
+def test_a_writer_that_is_interrupted_while_it_waits_leaves_no_trace(
+    lock: SharedLock, waits: WatchedCondition
+) -> None:
     lock.share()
-    with (
-        mock.patch.object(lock._changed, "wait", side_effect=KeyboardInterrupt),
-        pytest.raises(KeyboardInterrupt),
-    ):
+    waits.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
         lock.__enter__()
-    assert not lock._inner.locked()
-    done(start(lock.share))  # which waits as long as the writer counts as waiting
+    waits.interrupts = False
+    # Would wait if the inner lock were still held, or the writer still counted as waiting.
+    done(start(lock.share))

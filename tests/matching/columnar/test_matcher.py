@@ -1,4 +1,4 @@
-"""What the columnar matcher can do beyond all matchers: versions of the past."""
+"""What the columnar matcher can do beyond other matchers: past versions of subscriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.small_parts import small_parts
+from support.small_parts import small_columnar, small_sizes
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.parsing.parser import parse_filter
@@ -28,7 +28,7 @@ def version(id: str, text: str, since: int, until: int | None, **more: Value) ->
 
 
 def found_at(matcher: ColumnarMatcher, *time_us: int, x: float = 1) -> list[list[str]]:
-    """The ids that match `x` at each of some times, whichever way it is asked."""
+    """The ids that match `x` at each of some times; single events and a batch agree."""
     alone = [sorted(matcher.match(Event.of({"x": x}), Moment(each))) for each in time_us]
     batch = EventBatch.of_events([Event.of({"x": x})] * len(time_us))
     found = matcher.match_batch(batch.judged_at(np.array(time_us, np.int64)))
@@ -111,8 +111,8 @@ def test_matches_say_which_version_it_was() -> None:
     batch = EventBatch.of_events([Event.of({"x": 1})] * 2).judged_at(np.array([9, 10]))
     found = matcher.match_versions(batch)
     columns = (found.columns.subscription, found.columns.subscriber, found.columns.since)
-    told = [column.take(found.numbers).to_pylist() for column in columns]
-    assert sorted(zip(found.events.tolist(), *told, strict=True), key=str) == [
+    values = [column.take(found.numbers).to_pylist() for column in columns]
+    assert sorted(zip(found.events.tolist(), *values, strict=True), key=str) == [
         (0, "a", None, from_us(0)),
         (0, "b", None, None),
         (1, "a", "me", from_us(10)),
@@ -151,6 +151,23 @@ def test_an_attribute_without_a_name_is_not_the_time() -> None:
     assert matcher.match_batch(table.judged_at(np.array([5]))).events.tolist() == [0]
 
 
+def test_versions_in_many_parts_match_at_their_times() -> None:
+    """They come in any order, and some lived a thousand times as long."""
+    short = [version(f"s{n}", "x = 1", 10 * n, 10 * n + 10) for n in range(400)]
+    long = [version(f"l{n}", "x = 1", 100 * n, 100 * n + 10_000) for n in range(16)]
+    mixed = [*short, *long]
+    random.Random(1).shuffle(mixed)
+    matcher = small_columnar()
+    numbers = matcher.keep_past(mixed)
+    times = (-1, 0, 1234, 2000, 3999, 4000, 9999, 11_500, 10**6)
+    for count in (0, 200, 210, len(mixed)):
+        matcher.forget_past(numbers[:count].tolist())
+        numbers, mixed = numbers[count:], mixed[count:]
+        assert found_at(matcher, *times) == [
+            sorted(each.id for each in mixed if each.lives(Moment(time_us))) for time_us in times
+        ]
+
+
 # -- bounds that move -------------------------------------------------------------------------
 
 MOVING = ["x >= {k} + t and x <= {k} + 3 + t", "x < {k} * t", "x > {k} * sin(t)", "x = {k} + t"]
@@ -179,27 +196,26 @@ def moving_versions(rng: random.Random, first: int, count: int) -> list[Subscrip
 @pytest.mark.parametrize("seed", range(4))
 def test_moving_versions_and_events_of_times_far_apart(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
-    with small_parts(8):
-        matcher = ColumnarMatcher()
-        now = [replace(each, until=None) for each in moving_versions(rng, 0, 10)]
-        matcher.add(now)
-        known: dict[int, Subscription] = {}
-        for step in range(12):
-            new = moving_versions(rng, 100 * (step + 1), rng.choice([1, 6, 30]))
-            known |= zip(matcher.keep_past(new).tolist(), new, strict=True)
-            for _ in range(5):
-                event = Event.of({"x": rng.choice([rng.randrange(-3, 9), 10_001, 4.5])})
-                moment = Moment(rng.choice(FAR) + rng.choice([0, 1, 999_999, 10**6]))
-                expected = naively([*now, *known.values()], event, moment)
-                assert sorted(matcher.match(event, moment)) == expected
-            gone = rng.sample(sorted(known), len(known) // 3)
-            matcher.forget_past(gone)
-            for number in gone:
-                del known[number]
-            if step % 5 == 4:
-                matcher.save(tmp_path / str(step))
-                matcher = ColumnarMatcher.load(tmp_path / str(step))
-        assert {number for number, _, _ in matcher.past()} == known.keys()
+    matcher = small_columnar()
+    now = [replace(each, until=None) for each in moving_versions(rng, 0, 10)]
+    matcher.add(now)
+    known: dict[int, Subscription] = {}
+    for step in range(12):
+        new = moving_versions(rng, 100 * (step + 1), rng.choice([1, 6, 30]))
+        known |= zip(matcher.keep_past(new).tolist(), new, strict=True)
+        for _ in range(5):
+            event = Event.of({"x": rng.choice([rng.randrange(-3, 9), 10_001, 4.5])})
+            moment = Moment(rng.choice(FAR) + rng.choice([0, 1, 999_999, 10**6]))
+            expected = naively([*now, *known.values()], event, moment)
+            assert sorted(matcher.match(event, moment)) == expected
+        gone = rng.sample(sorted(known), len(known) // 3)
+        matcher.forget_past(gone)
+        for number in gone:
+            del known[number]
+        if step % 5 == 4:
+            matcher.save(tmp_path / str(step))
+            matcher = ColumnarMatcher.load(tmp_path / str(step), sizes=small_sizes())
+    assert {number for number, _, _ in matcher.past()} == known.keys()
 
 
 def test_a_batch_of_all_times_at_once() -> None:
@@ -214,10 +230,9 @@ def test_a_batch_of_all_times_at_once() -> None:
         for id in naively(versions, event, Moment(time_us[index]))
     ]
     assert expected
-    with small_parts(8):
-        matcher = ColumnarMatcher()
-        matcher.keep_past(versions)
-        found = matcher.match_batch(batch)
+    matcher = small_columnar()
+    matcher.keep_past(versions)
+    found = matcher.match_batch(batch)
     assert (
         sorted(zip(found.events.tolist(), found.subscriptions.to_pylist(), strict=True)) == expected
     )

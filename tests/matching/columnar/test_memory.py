@@ -1,7 +1,7 @@
-from tidegate.matching.columnar.memory import give_back_memory
+from tidegate.matching.columnar.memory import release_memory
 
 
-def test_giving_memory_back_takes_nothing_that_is_in_use() -> None:
-    held = [bytes(1000) for _ in range(1000)]
-    give_back_memory()
-    assert all(len(each) == 1000 for each in held)
+def test_releasing_memory_leaves_what_is_in_use() -> None:
+    objects = [bytes(1000) for _ in range(1000)]
+    release_memory()
+    assert all(len(each) == 1000 for each in objects)

@@ -21,14 +21,14 @@ from tidegate.matching.columnar.time_window import (
 )
 
 UNSET = (math.inf, -math.inf)
-"""What a variable can be that has no value."""
+"""The range of a variable without a value."""
 
 
-def stretch(
-    begin: int, end: int, *rooms: tuple[float, float], timeless: bool = False
+def window(
+    begin: int, end: int, *ranges: tuple[float, float], timeless: bool = False
 ) -> TimeWindow:
-    """A stretch; ``rooms`` are what its variables can be."""
-    return TimeWindow(begin, end, timeless, np.array(rooms or [UNSET], np.float64).T)
+    """A time window; ``ranges`` are those of its variables."""
+    return TimeWindow(begin, end, timeless, np.array(ranges or [UNSET], np.float64).T)
 
 
 def same(a: TimeWindow, b: TimeWindow) -> bool:
@@ -37,22 +37,22 @@ def same(a: TimeWindow, b: TimeWindow) -> bool:
     )
 
 
-TIMELESS = stretch(0, -1, timeless=True)
+TIMELESS = window(0, -1, timeless=True)
 """For events that have no time."""
 
 numbers = st.integers(-5, 5).map(float) | st.floats(-1e100, 1e100)
-rooms = st.just(UNSET) | st.tuples(numbers, numbers).map(lambda two: (min(two), max(two)))
+ranges = st.just(UNSET) | st.tuples(numbers, numbers).map(lambda two: (min(two), max(two)))
 time_us = st.integers(-(10**17), 10**17) | st.integers(-5, 5)
 
 
 @st.composite
-def stretches(draw: st.DrawFn) -> TimeWindow:
+def windows(draw: st.DrawFn) -> TimeWindow:
     begin, end = sorted([draw(time_us), draw(time_us)])
     timeless = draw(st.booleans())
     if timeless and draw(st.booleans()):
         begin, end = 0, -1
-    variables = draw(st.lists(rooms, min_size=1, max_size=3))
-    return stretch(begin, end, *variables, timeless=timeless)
+    variables = draw(st.lists(ranges, min_size=1, max_size=3))
+    return window(begin, end, *variables, timeless=timeless)
 
 
 # -- of events ------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def test_the_time_of_one_event() -> None:
     assert EventTimes.at(None) == NO_TIMES
 
 
-def test_a_stretch_has_the_times_of_its_events() -> None:
+def test_a_window_has_the_times_of_its_events() -> None:
     found = TimeWindow.of(EventTimes(5, 7, True), np.array([[math.nan]]))
     assert (found.begin, found.end, found.timeless) == (5, 7, True)
     assert found.times.tolist() == [5, 7, 1]
@@ -98,10 +98,10 @@ def test_variables_can_be_what_they_are_at_any_of_the_events() -> None:
 # -- as JSON --------------------------------------------------------------------------------------
 
 
-@given(stretches())
-@example(stretch(0, 1, (-math.inf, math.inf), UNSET))
+@given(windows())
+@example(window(0, 1, (-math.inf, math.inf), UNSET))
 @example(TIMELESS)
-def test_json_gives_a_stretch_back(noted: TimeWindow) -> None:
+def test_json_gives_a_window_back(noted: TimeWindow) -> None:
     assert same(TimeWindow.of_json(json.loads(json.dumps(noted.as_json()))), noted)
 
 
@@ -111,29 +111,29 @@ def test_json_gives_a_stretch_back(noted: TimeWindow) -> None:
 @pytest.mark.parametrize(
     ("other", "included"),
     [
-        (stretch(10, 20), True),
-        (stretch(15, 15), True),
-        (stretch(9, 15), False),
-        (stretch(15, 21), False),
-        (stretch(0, 5), False),
-        (stretch(15, 16, timeless=True), False),
+        (window(10, 20), True),
+        (window(15, 15), True),
+        (window(9, 15), False),
+        (window(15, 21), False),
+        (window(0, 5), False),
+        (window(15, 16, timeless=True), False),
         (TIMELESS, False),
     ],
 )
 def test_times_are_included(other: TimeWindow, included: bool) -> None:
-    assert stretch(10, 20).includes(other) == included
+    assert window(10, 20).includes(other) == included
 
 
-def test_a_timeless_stretch_includes_events_without_a_time() -> None:
-    timeless = stretch(10, 20, timeless=True)
+def test_a_timeless_window_includes_events_without_a_time() -> None:
+    timeless = window(10, 20, timeless=True)
     assert timeless.includes(TIMELESS)
-    assert timeless.includes(stretch(10, 20))
+    assert timeless.includes(window(10, 20))
     assert TIMELESS.includes(TIMELESS)
-    assert not TIMELESS.includes(stretch(0, 0))
+    assert not TIMELESS.includes(window(0, 0))
 
 
 @pytest.mark.parametrize(
-    ("room", "included"),
+    ("values", "included"),
     [
         ((1, 2), True),
         ((1.5, 1.5), True),
@@ -143,28 +143,28 @@ def test_a_timeless_stretch_includes_events_without_a_time() -> None:
         ((-math.inf, -math.inf), False),
     ],
 )
-def test_variables_are_included(room: tuple[float, float], included: bool) -> None:
-    assert stretch(0, 9, (1, 2)).includes(stretch(1, 1, room)) == included
+def test_variables_are_included(values: tuple[float, float], included: bool) -> None:
+    assert window(0, 9, (1, 2)).includes(window(1, 1, values)) == included
 
 
 def test_a_variable_without_a_value_includes_none() -> None:
-    assert stretch(0, 9, UNSET).includes(stretch(1, 1, UNSET))
-    assert not stretch(0, 9, UNSET).includes(stretch(1, 1, (1, 1)))
+    assert window(0, 9, UNSET).includes(window(1, 1, UNSET))
+    assert not window(0, 9, UNSET).includes(window(1, 1, (1, 1)))
 
 
 def test_a_variable_that_is_new_is_not_included() -> None:
     """Not even without a value: the kernels need a column for it."""
-    few, many = stretch(0, 9, (1, 2)), stretch(0, 9, (1, 2), UNSET)
+    few, many = window(0, 9, (1, 2)), window(0, 9, (1, 2), UNSET)
     assert not few.includes(many)
     assert many.includes(few)
 
 
-@given(stretches())
-def test_a_stretch_includes_itself(each: TimeWindow) -> None:
+@given(windows())
+def test_a_window_includes_itself(each: TimeWindow) -> None:
     assert each.includes(each)
 
 
-@given(stretches(), stretches(), stretches())
+@given(windows(), windows(), windows())
 def test_inclusion_is_transitive(a: TimeWindow, b: TimeWindow, c: TimeWindow) -> None:
     if a.includes(b) and b.includes(c):
         assert a.includes(c)
@@ -173,18 +173,18 @@ def test_inclusion_is_transitive(a: TimeWindow, b: TimeWindow, c: TimeWindow) ->
 # -- larger ones ----------------------------------------------------------------------------------
 
 
-def test_an_extended_stretch_reaches_onward_and_back() -> None:
-    assert same(stretch(1000, 2000).extended(800), stretch(900, 2800))
+def test_an_extended_window_reaches_onward_and_back() -> None:
+    assert same(window(1000, 2000).extended(800), window(900, 2800))
     assert same(TIMELESS.extended(800), TIMELESS)
 
 
-@given(stretches(), st.integers(0, MOST_US))
-def test_an_extended_stretch_includes_what_it_was(each: TimeWindow, more: int) -> None:
+@given(windows(), st.integers(0, MOST_US))
+def test_an_extended_window_includes_what_it_was(each: TimeWindow, more: int) -> None:
     assert each.extended(more).includes(each)
 
 
-@given(stretches(), stretches())
-def test_recalling_keeps_the_times_and_both_rooms(now: TimeWindow, before: TimeWindow) -> None:
+@given(windows(), windows())
+def test_recalling_keeps_the_times_and_both_ranges(now: TimeWindow, before: TimeWindow) -> None:
     found = now.recalling(before)
     assert (found.begin, found.end, found.timeless) == (now.begin, now.end, now.timeless)
     assert found.includes(now)
@@ -205,67 +205,67 @@ def test_recalling_keeps_the_times_and_both_rooms(now: TimeWindow, before: TimeW
         ((5, 5), (math.inf, math.inf), (5, math.inf)),
     ],
 )
-def test_a_variable_that_leaves_its_room_gets_more(
+def test_a_variable_that_leaves_its_range_gets_a_longer_one(
     now: tuple[float, float], before: tuple[float, float], expected: tuple[float, float]
 ) -> None:
-    found = stretch(0, 9, now).recalling(stretch(0, 9, before))
+    found = window(0, 9, now).recalling(window(0, 9, before))
     assert tuple(found.variables.T[0].tolist()) == expected
 
 
-def test_a_variable_that_keeps_rising_needs_ever_fewer_stretches() -> None:
-    held = stretch(0, 9, (0, 0))
+def test_a_variable_that_keeps_rising_needs_ever_fewer_windows() -> None:
+    enclosed = window(0, 9, (0, 0))
     made = 0
     for value in range(1, 1000):
-        now = stretch(0, 9, (value, value))
-        if not held.includes(now):
-            held = now.recalling(held)
+        now = window(0, 9, (value, value))
+        if not enclosed.includes(now):
+            enclosed = now.recalling(enclosed)
             made += 1
     assert made <= 12
 
 
 def test_an_infinite_variable_is_recalled() -> None:
     forever = (math.inf, math.inf)
-    found = stretch(5, 9, forever).recalling(stretch(0, 4, forever))
+    found = window(5, 9, forever).recalling(window(0, 4, forever))
     assert found.variables.T.tolist() == [list(forever)]
 
 
 def test_a_huge_variable_is_recalled() -> None:
-    now, before = stretch(5, 9, (1e308, 1e308)), stretch(0, 4, (-1e308, -1e308))
+    now, before = window(5, 9, (1e308, 1e308)), window(0, 4, (-1e308, -1e308))
     found = now.recalling(before)
     assert found.includes(now)
     assert found.includes(replace(before, begin=5, end=9))
 
 
-@given(stretches(), stretches())
-@example(TIMELESS, stretch(3, 5))
-@example(stretch(3, 5), TIMELESS)
+@given(windows(), windows())
+@example(TIMELESS, window(3, 5))
+@example(window(3, 5), TIMELESS)
 @example(TIMELESS, TIMELESS)
-def test_a_joined_stretch_includes_both(a: TimeWindow, b: TimeWindow) -> None:
+def test_a_joined_window_includes_both(a: TimeWindow, b: TimeWindow) -> None:
     joined = a.joined(b)
     assert joined.includes(a)
     assert joined.includes(b)
 
 
-def test_a_joined_stretch_has_all_between() -> None:
-    assert same(stretch(0, 3).joined(stretch(7, 9)), stretch(0, 9))
+def test_a_joined_window_has_all_between() -> None:
+    assert same(window(0, 3).joined(window(7, 9)), window(0, 9))
 
 
 def test_times_are_joined_with_no_times() -> None:
-    expected = stretch(3, 5, timeless=True)
-    assert same(TIMELESS.joined(stretch(3, 5)), expected)
-    assert same(stretch(3, 5).joined(TIMELESS), expected)
+    expected = window(3, 5, timeless=True)
+    assert same(TIMELESS.joined(window(3, 5)), expected)
+    assert same(window(3, 5).joined(TIMELESS), expected)
 
 
-# -- foresight ------------------------------------------------------------------------------------
+# -- length ---------------------------------------------------------------------------------------
 
 
 def after(*rounds: tuple[float, float]) -> int:
-    """How far ahead, after some rounds of evaluating and then enclosing, in seconds."""
-    foresight = WindowLength()
+    """The length in microseconds after some rounds of evaluating and then enclosing."""
+    length = WindowLength()
     for evaluating_s, enclosing_s in rounds:
-        foresight.has_evaluated(evaluating_s)
-        foresight.has_enclosed(enclosing_s)
-    return foresight.length_us
+        length.has_evaluated(evaluating_s)
+        length.has_enclosed(enclosing_s)
+    return length.length_us
 
 
 @pytest.mark.parametrize(
@@ -279,21 +279,21 @@ def after(*rounds: tuple[float, float]) -> int:
         (1.0, 0.0, 0.5),
     ],
 )
-def test_foresight_weighs_enclosing_against_evaluating(
+def test_the_length_weighs_enclosing_against_evaluating(
     evaluating_s: float, enclosing_s: float, factor: float
 ) -> None:
     assert after((evaluating_s, enclosing_s)) == FIRST_US * factor
 
 
-def test_foresight_counts_evaluating_since_it_last_enclosed() -> None:
+def test_only_evaluating_since_the_last_enclosing_counts() -> None:
     assert after((10.0, 15.0), (1.0, 10.0)) == 2 * FIRST_US
-    foresight = WindowLength()
+    length = WindowLength()
     for _ in range(9):
-        foresight.has_evaluated(0.1)
-    foresight.has_enclosed(1.0)
-    assert foresight.length_us == FIRST_US
+        length.has_evaluated(0.1)
+    length.has_enclosed(1.0)
+    assert length.length_us == FIRST_US
 
 
-def test_foresight_has_limits() -> None:
+def test_the_length_has_limits() -> None:
     assert after(*[(0.0, 1.0)] * 40) == MOST_US
     assert after(*[(1.0, 0.0)] * 40) == LEAST_US

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from unittest import mock
 
@@ -21,21 +20,20 @@ from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.arrays import I32
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar import index
 from tidegate.matching.columnar.entries.channels import NUMBER, Channels
 from tidegate.matching.columnar.index import Index
 from tidegate.matching.columnar.kernels.cell_kinds import FLOAT
-from tidegate.matching.columnar.kernels.layout import BITMAP_ENTRIES_MIN
+from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES
+from tidegate.matching.columnar.kernels.motion import MOTION_WORDS, R_CONSTANTS
 from tidegate.matching.columnar.kernels.programs import (
     C_LESS,
-    HEAD_WORDS,
-    MOTION_WORDS,
     P_CONSTANT,
     P_END,
     P_SUBTRACT,
     STACK_MAX,
 )
 from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.columnar.sizes import IndexSizes
 from tidegate.matching.columnar.store.cells import StringPool, encode
 from tidegate.matching.columnar.update_plans import plan_rewrite
 from tidegate.matching.matcher import Matcher
@@ -47,7 +45,7 @@ BIG = 2**53
 
 # -- the same as new ------------------------------------------------------------------------------
 
-STILL = [
+STATIC = [
     "x < :a",
     "x >= :a and x <= :b",
     "x between :a - 3 and :a + 3",
@@ -60,7 +58,7 @@ STILL = [
     "x > :a or y < :b",
     "x starts with :a",
 ]
-MOVING = [
+EVOLVING = [
     "x > :a + :b * t",
     "x between :a + t and :b + t",
     "k = 1 and x < :a - t and y >= :b",
@@ -70,7 +68,7 @@ MOVING = [
     "x > :a % (1 + t) and x != :b",
 ]
 
-COUNT = BITMAP_ENTRIES_MIN + 40
+COUNT = DEFAULT_SIZES.bitmap_entries_min + 40
 
 
 def subscription(filter: Filter, number: int) -> Subscription:
@@ -97,14 +95,9 @@ moments = st.builds(
 )
 
 
-@contextmanager
-def small_parts() -> Iterator[None]:
-    """Let a hundred subscriptions already be laid out, and anew when they have moved a little."""
-    with (
-        mock.patch.object(index, "OPEN_ENTRIES_MAX", 32),
-        mock.patch.object(index, "LAYOUT_ENCLOSINGS", 3),
-    ):
-        yield
+def small_matcher() -> ColumnarMatcher:
+    """A matcher that lays out a hundred subscriptions already, and again after 3 windows."""
+    return ColumnarMatcher(sizes=IndexSizes(open_entries_max=32, windows_per_layout=3))
 
 
 def found(matcher: Matcher, event: Mapping[str, Value], moment: Moment) -> list[str]:
@@ -123,61 +116,59 @@ def steps(changes: st.SearchStrategy[dict[str, Value | None]]) -> st.SearchStrat
 def check_steps(filter: Filter, steps: list[Step]) -> None:
     """Updated is as good as new, and as the oracle."""
     subscriptions = [subscription(filter, number) for number in range(COUNT)]
-    naive, updated, fresh = NaiveMatcher(), ColumnarMatcher(), ColumnarMatcher()
+    naive, updated, fresh = NaiveMatcher(), small_matcher(), small_matcher()
     naive.add(subscriptions)
-    with small_parts():
-        updated.add(subscriptions)
-        updated.match(Event({}), Moment())
-        for number, parameters, event, moment in steps:
-            known = {name: v for name, v in parameters.items() if name in filter.parameters}
-            naive.update(f"s{number}", known)
-            updated.update(f"s{number}", known)
-            assert found(updated, event, moment) == found(naive, event, moment)
-        fresh.add([naive.get(each.id) for each in subscriptions])
-        for number, _, _, moment in steps:
-            for value in naive.get(f"s{number}").parameters.values():
-                for near in neighbours(value):
-                    event = {"x": near, "y": near, "k": 1}
-                    assert found(updated, event, moment) == found(fresh, event, moment)
+    updated.add(subscriptions)
+    updated.match(Event({}), Moment())
+    for number, parameters, event, moment in steps:
+        known = {name: v for name, v in parameters.items() if name in filter.parameters}
+        naive.update(f"s{number}", known)
+        updated.update(f"s{number}", known)
+        assert found(updated, event, moment) == found(naive, event, moment)
+    fresh.add([naive.get(each.id) for each in subscriptions])
+    for number, _, _, moment in steps:
+        for value in naive.get(f"s{number}").parameters.values():
+            for near in neighbours(value):
+                event = {"x": near, "y": near, "k": 1}
+                assert found(updated, event, moment) == found(fresh, event, moment)
 
 
-@given(st.sampled_from(STILL).map(parse), steps(changes))
+@given(st.sampled_from(STATIC).map(parse), steps(changes))
 def test_updated_is_as_good_as_new(filter: Filter, steps: list[Step]) -> None:
     check_steps(filter, steps)
 
 
-@given(st.sampled_from(MOVING).map(parse), steps(changes))
+@given(st.sampled_from(EVOLVING).map(parse), steps(changes))
 def test_a_function_that_is_updated_is_as_good_as_new(filter: Filter, steps: list[Step]) -> None:
     check_steps(filter, steps)
 
 
 @given(
-    st.lists(st.sampled_from([*STILL, *MOVING]).map(parse), min_size=1, max_size=3),
+    st.lists(st.sampled_from([*STATIC, *EVOLVING]).map(parse), min_size=1, max_size=3),
     st.lists(st.dictionaries(st.integers(0, COUNT - 1), changes, max_size=8), max_size=3),
     st.lists(st.tuples(events, moments), min_size=1, max_size=3),
 )
 def test_many_updates_at_once_are_as_one_after_the_other(
     filters: list[Filter],
     rounds: list[dict[int, dict[str, Value | None]]],
-    asked: list[tuple[dict[str, Value], Moment]],
+    judged: list[tuple[dict[str, Value], Moment]],
 ) -> None:
     subscriptions = [subscription(filters[n % len(filters)], n) for n in range(COUNT)]
-    naive, updated = NaiveMatcher(), ColumnarMatcher()
-    with small_parts():
-        for half in (subscriptions[::2], subscriptions[1::2]):  # in parts of their own
-            naive.add(half)
-            updated.add(half)
-            updated.match(Event({}), Moment())
-        for each in rounds:
-            updates = {
-                f"s{n}": {k: v for k, v in c.items() if k in subscriptions[n].filter.parameters}
-                for n, c in each.items()
-            }
-            updated.update_many(updates)
-            for id, known in updates.items():
-                naive.update(id, known)
-            for event, moment in asked:
-                assert found(updated, event, moment) == found(naive, event, moment)
+    naive, updated = NaiveMatcher(), small_matcher()
+    for half in (subscriptions[::2], subscriptions[1::2]):  # in parts of their own
+        naive.add(half)
+        updated.add(half)
+        updated.match(Event({}), Moment())
+    for each in rounds:
+        updates = {
+            f"s{n}": {k: v for k, v in c.items() if k in subscriptions[n].filter.parameters}
+            for n, c in each.items()
+        }
+        updated.update_many(updates)
+        for id, known in updates.items():
+            naive.update(id, known)
+        for event, moment in judged:
+            assert found(updated, event, moment) == found(naive, event, moment)
     for one in subscriptions:
         assert updated.get(one.id).parameters == naive.get(one.id).parameters
 
@@ -217,88 +208,81 @@ def values_in_turn() -> Iterator[Value | None]:
             yield second
 
 
-@pytest.mark.parametrize("text", [*STILL, *MOVING])
+@pytest.mark.parametrize("text", [*STATIC, *EVOLVING])
 def test_a_parameter_takes_every_kind_after_every_other(text: str) -> None:
     filter = parse(text)
-    naive, updated = NaiveMatcher(), ColumnarMatcher()
+    naive, updated = NaiveMatcher(), small_matcher()
     subscriptions = [subscription(filter, number) for number in range(COUNT)]
     naive.add(subscriptions[:1])
-    with small_parts():
-        updated.add(subscriptions)
-        updated.match(Event({}), Moment())
-        for value in values_in_turn():
-            for matcher in (naive, updated):
-                matcher.update("s0", {"a": value})
-            for x in (2, 3, 4, BIG + 1, NOON, "abc", True):
-                event = {"x": x, "y": 100, "k": 1}
-                matches = updated.match(Event(event), Moment(2_000_000))
-                assert ("s0" in matches) == bool(naive.match(Event(event), Moment(2_000_000)))
+    updated.add(subscriptions)
+    updated.match(Event({}), Moment())
+    for value in values_in_turn():
+        for matcher in (naive, updated):
+            matcher.update("s0", {"a": value})
+        for x in (2, 3, 4, BIG + 1, NOON, "abc", True):
+            event = {"x": x, "y": 100, "k": 1}
+            matches = updated.match(Event(event), Moment(2_000_000))
+            assert ("s0" in matches) == bool(naive.match(Event(event), Moment(2_000_000)))
 
 
 @pytest.mark.parametrize("text", ["x between :a and :b", "k = 1 and x between :a + t and :b + t"])
 def test_a_range_may_be_empty_for_a_while(text: str) -> None:
-    matcher = ColumnarMatcher()
-    with small_parts():
-        matcher.add([subscription(parse(text), number) for number in range(COUNT)])
-        for low, high in [(3, 5), (5, 3), (6, 2), (4, 4), (9, 3), (3, 5)]:
-            matcher.update("s0", {"a": low, "b": high})
-            matches = [
-                "s0" in matcher.match(Event({"x": x, "k": 1}), Moment(0)) for x in range(2, 7)
-            ]
-            assert matches == [low <= x <= high for x in range(2, 7)]
+    matcher = small_matcher()
+    matcher.add([subscription(parse(text), number) for number in range(COUNT)])
+    for low, high in [(3, 5), (5, 3), (6, 2), (4, 4), (9, 3), (3, 5)]:
+        matcher.update("s0", {"a": low, "b": high})
+        matches = ["s0" in matcher.match(Event({"x": x, "k": 1}), Moment(0)) for x in range(2, 7)]
+        assert matches == [low <= x <= high for x in range(2, 7)]
 
 
 def test_bounds_that_move_are_written_anew_as_time_goes_on_and_back() -> None:
     filter = parse("x between :a + :b * t and :a + 2 + :b * t")
-    naive, updated = NaiveMatcher(), ColumnarMatcher()
+    naive, updated = NaiveMatcher(), small_matcher()
     subscriptions = [subscription(filter, number) for number in range(COUNT)]
     naive.add(subscriptions)
-    with small_parts():
-        updated.add(subscriptions)
-        for step, seconds in enumerate([0, 1, 5, 100, 3, 1000, 0, 86_400 * 30, 2, 2, 50]):
-            for number in (step % 5, COUNT - 1):
-                for matcher in (naive, updated):
-                    matcher.update(f"s{number}", {"a": step, "b": (step % 3 - 1) / 4})
-            for moment in (Moment(seconds * 1_000_000), Moment()):
-                for x in range(-5, 25, 2):
-                    assert found(updated, {"x": x}, moment) == found(naive, {"x": x}, moment)
+    updated.add(subscriptions)
+    for step, seconds in enumerate([0, 1, 5, 100, 3, 1000, 0, 86_400 * 30, 2, 2, 50]):
+        for number in (step % 5, COUNT - 1):
+            for matcher in (naive, updated):
+                matcher.update(f"s{number}", {"a": step, "b": (step % 3 - 1) / 4})
+        for moment in (Moment(seconds * 1_000_000), Moment()):
+            for x in range(-5, 25, 2):
+                assert found(updated, {"x": x}, moment) == found(naive, {"x": x}, moment)
 
 
 def test_what_is_sure_is_found_out_anew_when_a_part_is_laid_out_anew() -> None:
     filter = parse("x between :a + t and :b + t")
-    matcher = ColumnarMatcher()
+    matcher = small_matcher()
     matcher.add([Subscription(f"s{n}", filter, {"a": 0, "b": 9}, 0) for n in range(COUNT)])
     events = EventBatch.of_events([Event({"x": 2.2}), Event({"x": 2.2})])
-    with small_parts():
-        matcher.match(Event({}), Moment(1_000_000_000))
-        matcher.match(Event({}), Moment(0))
-        matches = matcher.match_batch(events.judged_at(np.array([1_500_000, 2_400_000])))
+    matcher.match(Event({}), Moment(1_000_000_000))
+    matcher.match(Event({}), Moment(0))
+    matches = matcher.match_batch(events.judged_at(np.array([1_500_000, 2_400_000])))
     assert matches.events.tolist() == [0] * COUNT
 
 
 @pytest.mark.parametrize(("text", "value"), [("x = :a", -0.0), ("x = :a * -1", 0)])
 def test_minus_zero_is_found_when_it_is_laid_out(text: str, value: float) -> None:
-    matcher = ColumnarMatcher()
+    matcher = small_matcher()
     matcher.add([Subscription("s", parse(text), {"a": 1})])
     matcher.match(Event({}), Moment())
     matcher.update("s", {"a": value})
     assert matcher.match(Event({"x": 0}), Moment()) == ["s"]
-    with small_parts():
-        matcher.add([subscription(parse("y < :a"), number) for number in range(COUNT)])
-        assert matcher.match(Event({"x": 0}), Moment()) == ["s"]
+    matcher.add([subscription(parse("y < :a"), number) for number in range(COUNT)])
+    assert matcher.match(Event({"x": 0}), Moment()) == ["s"]
 
 
 # -- in place -------------------------------------------------------------------------------------
 
 
 def is_in_place(text: str, before: Mapping[str, Value], after: Mapping[str, Value | None]) -> bool:
-    """Whether an update leaves the entry where it stands."""
+    """Whether an update is made in place, without a new entry."""
     matcher = ColumnarMatcher()
     matcher.add([Subscription("s", parse(text), before)])
     matcher.match(Event({}), Moment())
-    with mock.patch.object(Index, "take_away", autospec=True) as take_away:
+    with mock.patch.object(Index, "remove", autospec=True) as remove:
         matcher.update("s", after)
-    return not take_away.called
+    return not remove.called
 
 
 def test_many_updates_of_one_kind_are_written_in_place_by_few_calls() -> None:
@@ -310,11 +294,11 @@ def test_many_updates_of_one_kind_are_written_in_place_by_few_calls() -> None:
     matcher.match(Event({}), Moment())
     with (
         mock.patch.object(Index, "rewrite", autospec=True) as rewrite,
-        mock.patch.object(Index, "take_away", autospec=True) as take_away,
+        mock.patch.object(Index, "remove", autospec=True) as remove,
     ):
         matcher.update_many({f"s{n}": {"a": n + 1} for n in range(80) if n % 4 < 3})
         assert not rewrite.called
-        assert not take_away.called
+        assert not remove.called
 
 
 @pytest.mark.parametrize(
@@ -396,13 +380,13 @@ def plan(text: str, names: str, **parameters: Value) -> I32:
         # only what follows from the change
         ("x < :a and y < :b", "b", [1, *(1, 0, 1), *(C_LESS, 1, 1, 2, P_CONSTANT, P_END), 0]),
         # words of the motion, and the cells that they come from
-        ("x < :a + :b * t", "b", [0, 1, MOTION_WORDS + HEAD_WORDS + 1, 1]),
+        ("x < :a + :b * t", "b", [0, 1, MOTION_WORDS + R_CONSTANTS + 1, 1]),
         (
             "x < :a + :a * t",
             "a",
-            [0, 2, *(MOTION_WORDS + HEAD_WORDS, 0), *(MOTION_WORDS + HEAD_WORDS + 1, 1)],
+            [0, 2, *(MOTION_WORDS + R_CONSTANTS, 0), *(MOTION_WORDS + R_CONSTANTS + 1, 1)],
         ),
-        ("x < t and x > :a", "a", [0, 1, MOTION_WORDS + HEAD_WORDS + HEAD_WORDS, 0]),
+        ("x < t and x > :a", "a", [0, 1, MOTION_WORDS + R_CONSTANTS + R_CONSTANTS, 0]),
     ],
 )
 def test_plans(text: str, names: str, expected: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Which version goes for whom: cohorts, expiry, waiting."""
+"""The times of versions: triggers, cohorts, expiry, filters without a version."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ XY = frozenset([frozenset("xy")])
 
 
 def only(versions: CachedVersions) -> CacheGroup:
-    (kind,) = versions.kinds
-    return kind
+    (group,) = versions.groups
+    return group
 
 
 def test_the_first_event_makes_a_version_and_the_next_after_its_expiry_another() -> None:
@@ -31,17 +31,17 @@ def test_an_event_needs_all_attributes_of_one_disjunct() -> None:
     assert versions.renew({"x": 1, "y": 2}, 6) == ["s"]
 
 
-def test_what_got_its_version_together_expires_together() -> None:
+def test_filters_that_got_their_versions_together_expire_together() -> None:
     versions = CachedVersions()
     for id, since in (("a", None), ("b", 0), ("c", 7)):
         versions.add(id, X, 10, since)
     assert versions.renew("x", 5) == ["a", "b"]
-    assert only(versions).due_from == 7  # when the third begins
+    assert only(versions).due_from_us == 7  # when the third begins
     assert versions.renew("x", 8) == ["c"]
-    assert only(versions).due_from == 16
+    assert only(versions).due_from_us == 16
     assert sorted(versions.renew("x", 16)) == ["a", "b"]
     assert sorted(versions.renew("x", 30)) == ["a", "b", "c"]
-    assert only(versions).due_from == 41
+    assert only(versions).due_from_us == 41
     assert sorted(versions.renew("x", 41)) == ["a", "b", "c"]  # one cohort now
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_made_before_a_subscription_begins() -> None:
     assert [versions.renew("x", time) for time in (6, 7)] == [[], ["s"]]
 
 
-def test_a_version_that_is_dropped_is_made_anew_by_the_next_event() -> None:
+def test_a_dropped_version_is_replaced_by_the_next_event() -> None:
     versions = CachedVersions()
     versions.add("s", X, 10, 3)
     versions.renew("x", 5)
@@ -69,7 +69,7 @@ def test_a_version_that_is_dropped_is_made_anew_by_the_next_event() -> None:
     assert versions.renew("x", 4) == ["s"]  # an earlier time than the version that is gone
 
 
-def test_what_is_removed_leaves_nothing_behind() -> None:
+def test_a_removed_filter_leaves_nothing_behind() -> None:
     versions = CachedVersions()
     versions.add("a", X, 10, None)
     versions.add("b", X, 10, None)
@@ -77,7 +77,7 @@ def test_what_is_removed_leaves_nothing_behind() -> None:
     versions.drop("b")
     versions.remove("b")
     versions.remove("a")
-    assert (len(versions), list(versions.kinds), "a" in versions) == (0, [], False)
+    assert (len(versions), list(versions.groups), "a" in versions) == (0, [], False)
     versions.add("a", X, 10, 8)
     assert versions.renew("x", 7) == []
     assert versions.renew("x", 9) == ["a"]
@@ -89,7 +89,7 @@ def test_an_id_that_comes_again_does_not_inherit_when_it_waited() -> None:
     versions.add("s", X, 10, 3)
     versions.remove("s")
     versions.add("s", X, 10, 50)
-    assert only(versions).due_from == 50
+    assert only(versions).due_from_us == 50
     assert versions.renew("x", 40) == []
 
 
@@ -101,10 +101,10 @@ def test_empty_cohorts_are_forgotten() -> None:
     versions.remove("a")
     versions.drop("b")
     versions.renew("x", 8)
-    assert only(versions).due_from == 19
+    assert only(versions).due_from_us == 19
     versions.remove("b")
     versions.add("c", X, 10, NEVER)
-    assert only(versions).due_from == NEVER
+    assert only(versions).due_from_us == NEVER
 
 
 def test_versions_are_resumed() -> None:

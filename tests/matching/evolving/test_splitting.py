@@ -1,4 +1,4 @@
-"""The still part of a filter, and what is left of it to be asked."""
+"""The static part of a filter and the rest, and the attributes that trigger evaluation."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from support.strategies import (
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter, parse
 from tidegate.language.semantics import holds
-from tidegate.matching.evolving.splitting import split_still, triggers_of
+from tidegate.matching.evolving.splitting import split_static, triggers_of
 
 
 @pytest.mark.parametrize(
-    ("text", "still", "moving"),
+    ("text", "static", "rest"),
     [
         ("a = 1 and x < t", "a = 1 and x is not null", "x < t"),
         ("x < t", "x is not null", "x < t"),
         ("a = :p and x < :q + t and x > 0", "a = :p and x is not null and x > 0", "x < :q + t"),
         ("a = 1 and m = @mode", "a = 1 and m is not null", "m = @mode"),
         ("w > now() and a = 1", "w is not null and a = 1", "w > now()"),
-        # what stands in a disjunction has to be asked together
+        # below an `or` only the whole can decide
         ("a = 1 or x < t", "a = 1 or x is not null", "a = 1 or x < t"),
         (
             "b = 2 and (a = 1 or x < t)",
@@ -38,10 +38,10 @@ from tidegate.matching.evolving.splitting import split_still, triggers_of
         ),
     ],
 )
-def test_parts(text: str, still: str, moving: str) -> None:
-    part, rest = split_still(parse(text))
-    assert (str(part), str(rest)) == (still, moving)
-    assert not part.evolves
+def test_static_part_and_rest(text: str, static: str, rest: str) -> None:
+    found, evolving = split_static(parse(text))
+    assert (str(found), str(evolving)) == (static, rest)
+    assert not found.evolves
 
 
 open_nodes = nodes(st.one_of(predicates(), predicates(expressions())))
@@ -52,12 +52,12 @@ variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, values))
 @given(st.data())
 def test_an_event_matches_a_filter_if_it_matches_both_parts(data: st.DataObject) -> None:
     filter = Filter(data.draw(open_nodes))
-    still, moving = split_still(filter)
+    static, rest = split_static(filter)
     event = data.draw(events_aimed_at(filter.node))
     environment = Environment(
         data.draw(some), data.draw(variables), data.draw(st.floats(-5, 5, allow_nan=False))
     )
-    both = holds(still.node, event, environment) and holds(moving, event, environment)
+    both = holds(static.node, event, environment) and holds(rest, event, environment)
     assert both == holds(filter.node, event, environment)
 
 
@@ -72,5 +72,5 @@ def test_an_event_matches_a_filter_if_it_matches_both_parts(data: st.DataObject)
         ("not x between t and 9", {frozenset("x")}),
     ],
 )
-def test_which_events_concern_what_moves_with_time(text: str, expected: set[object]) -> None:
+def test_the_attributes_that_trigger_evaluation(text: str, expected: set[object]) -> None:
     assert triggers_of(parse(text).shape_and_row[0]) == expected

@@ -1,46 +1,31 @@
-"""Versions of subscriptions, against the fold of their changes."""
+"""Differences between versions, and the successions and deltas that follow from them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.change_logs import (
-    BEGINNING,
-    END,
-    MICROSECOND,
-    NOON,
-    Delivery,
-    Judged,
-    event_lists,
-    expected,
-    folded,
-    in_order,
-    logs,
-    times,
-    variable_values,
-)
-from tidegate.language.semantics import holds
-from tidegate.language.values import Value, to_us
+from support.change_logs import NOON, logs
+from tidegate.language.evolve import Periodic
+from tidegate.language.values import to_us
+from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.timelines import Timelines, versions_of
 from tidegate.matching.history.versions import (
-    Refusal,
     Succession,
-    Timelines,
     Version,
+    VersionDelta,
     VersionDifference,
-    versions_of,
+    difference_between,
+    key_of,
 )
-from tidegate.matching.records import subscription_of
-from tidegate.matching.subscription import Moment
 
-SECOND = timedelta(seconds=1)
-ONE, TWO, THREE = (NOON + number * SECOND for number in (1, 2, 3))
+ONE, TWO, THREE = (NOON + timedelta(seconds=number) for number in (1, 2, 3))
+OPEN = Version("s", "x = :k", {"k": 1}, since=NOON, origin=NOON)
 
 
 def subscribe(time: datetime, filter: str = "x = :k", **params: object) -> Change:
@@ -55,234 +40,49 @@ def unsubscribe(time: datetime) -> Change:
     return Change(time, Op.UNSUBSCRIBE, "s")
 
 
-def told(versions: Iterable[Version]) -> list[tuple[str, dict[str, object], int, int | None]]:
-    """Versions in short: the filter, the parameters, and the seconds after noon."""
-    return [
-        (
-            each.filter,
-            dict(each.params),
-            (each.since - NOON) // SECOND,
-            None if each.until is None else (each.until - NOON) // SECOND,
-        )
-        for each in versions
-        if each.since is not None
-    ]
+def test_a_key_is_the_id_and_the_start_of_a_version() -> None:
+    assert key_of(OPEN) == ("s", to_us(NOON))
+    assert key_of(replace(OPEN, until=ONE)) == key_of(OPEN)
+    assert key_of(Version("s", "true", until=ONE)) == ("s", int(NO_TIME))
 
 
-# -- the fold ---------------------------------------------------------------------------------
+# -- differences ------------------------------------------------------------------------------
 
 
-def naively(
-    versions: Sequence[Version], events: Sequence[Judged], variables: Mapping[str, Value]
-) -> list[Delivery]:
-    """What is delivered by the versions that live at the time of each event."""
-    found: list[Delivery] = []
-    for version in versions:
-        subscription = subscription_of(version, None)
-        for index, event in enumerate(events):
-            moment = Moment.at(event.time, variables)
-            environment = subscription.environment(moment)
-            if subscription.lives(moment) and holds(
-                subscription.filter.node, event.attributes, environment
-            ):
-                assert version.since is not None
-                found.append(Delivery(index, version.id, version.subscriber, version.since))
-    return sorted(found, key=in_order)
+def test_versions_that_both_lists_begin_with_are_left_out() -> None:
+    first, last = replace(OPEN, until=ONE), replace(OPEN, since=TWO)
+    middle, other = replace(OPEN, since=ONE, until=TWO), replace(OPEN, since=ONE, until=THREE)
+    assert difference_between([first, middle, last], [first, other]) == VersionDifference(
+        (middle, last), (other,)
+    )
+    assert difference_between([first, last], [first, last]) == VersionDifference((), ())
+    assert difference_between([], [first]) == VersionDifference((), (first,))
 
 
-@settings(max_examples=settings().max_examples // 2)
-@given(st.data())
-def test_the_versions_of_a_log_agree_with_the_fold(data: st.DataObject) -> None:
-    log = data.draw(logs())
-    events = data.draw(event_lists(log))
-    variables = data.draw(variable_values)
-    versions, refused = versions_of(log)
-    assert naively(versions, events, variables) == expected(log, events, variables)
-    assert as_listed(each.change for each in refused) == as_listed(folded(log).refused)
-
-
-def as_listed(changes: Iterable[Change]) -> Counter[str]:
-    return Counter(map(repr, changes))
-
-
-@settings(max_examples=settings().max_examples // 2)
-@given(logs())
-def test_versions_follow_each_other(log: list[Change]) -> None:
-    ends: dict[str, datetime | None] = {}
-    for each in versions_of(log)[0]:
-        assert each.since is not None
-        assert each.origin is not None
-        assert each.origin <= each.since
-        before = ends.get(each.id, BEGINNING)
-        assert before is not None, "one that goes on is the last"
-        assert before <= each.since
-        assert each.until is None or each.since < each.until
-        ends[each.id] = each.until
-    assert {id for id, end in ends.items() if end is None} == folded(log).there.keys()
-
-
-class Follower:
-    """Versions by what differences say."""
-
-    def __init__(self) -> None:
-        self.versions: Counter[str] = Counter()
-
-    def apply(self, differences: Iterable[VersionDifference]) -> None:
-        for each in differences:
-            self._forget(each.before)
-            self.versions.update(map(repr, each.after))
-
-    def _forget(self, versions: Iterable[Version]) -> None:
-        for each in map(repr, versions):
-            assert self.versions[each] == 1
-            del self.versions[each]
-
-    def make_final(self, ended: Iterable[Version]) -> None:
-        self._forget(ended)
-
-
-@settings(max_examples=settings().max_examples // 2)
-@given(logs(), st.data())
-def test_differences_add_up(log: list[Change], data: st.DataObject) -> None:
-    """Whatever comes together and whatever is final meanwhile."""
-    timelines, follower = Timelines(), Follower()
-    border, taken, refused = BEGINNING, list[Change](), list[Refusal]()
-    for change in log:
-        if change.time >= border:
-            taken.append(change)
-            follower.apply(timelines.take([change]))
-        if data.draw(st.integers(0, 3)) == 0:
-            border = max(border, data.draw(times))
-            ended, more = timelines.make_final(border)
-            follower.make_final(ended)
-            refused += more
-        assert follower.versions == Counter(map(repr, timelines.versions()))
-    known = [each for each in versions_of(taken)[0] if each.until is None or each.until > border]
-    kept = [each for each in timelines.versions() if each.until is None or each.until > border]
-    assert Counter(map(repr, kept)) == Counter(map(repr, known))
-    refused += timelines.refusals()
-    assert as_listed(each.change for each in refused) == as_listed(folded(taken).refused)
-
-
-@settings(max_examples=settings().max_examples // 2)
-@given(logs(), st.data())
-def test_how_changes_are_put_together_makes_no_difference(
-    log: list[Change], data: st.DataObject
-) -> None:
-    one_by_one, cut = Timelines(), data.draw(st.integers(0, len(log)))
-    for change in log:
-        one_by_one.take([change])
-    in_two = Timelines()
-    in_two.take(log[:cut])
-    in_two.take(log[cut:])
-    assert list(map(repr, one_by_one.versions())) == list(map(repr, in_two.versions()))
-    assert one_by_one.refusals() == in_two.refusals()
-
-
-# -- single rules -----------------------------------------------------------------------------
-
-
-def test_each_change_ends_a_version_and_begins_another() -> None:
-    log = [subscribe(NOON, k=0), update(ONE, k=1), update(TWO, "y = :k"), unsubscribe(THREE)]
-    versions, refused = versions_of(log)
-    assert told(versions) == [
-        ("x = :k", {"k": 0}, 0, 1),
-        ("x = :k", {"k": 1}, 1, 2),
-        ("y = :k", {"k": 1}, 2, 3),
-    ]
-    assert {each.origin for each in versions} == {NOON}
-    assert refused == []
-
-
-def test_changes_of_one_time_are_made_in_the_order_in_which_they_came() -> None:
-    log = [update(ONE, k=2), update(ONE, k=3), subscribe(NOON, k=0), update(NOON, k=1)]
-    assert told(versions_of(log)[0]) == [("x = :k", {"k": 1}, 0, 1), ("x = :k", {"k": 3}, 1, None)]
-
-
-def test_subscribing_again_begins_anew() -> None:
-    log = [subscribe(NOON, k=0), unsubscribe(ONE), subscribe(ONE), unsubscribe(TWO)]
-    log.append(subscribe(THREE, "x = 1"))
-    versions, _ = versions_of(log)
-    assert told(versions) == [
-        ("x = :k", {"k": 0}, 0, 1),
-        ("x = :k", {}, 1, 2),
-        ("x = 1", {}, 3, None),
-    ]
-    assert [each.origin for each in versions] == [NOON, ONE, THREE]
-
-
-def test_parameters_are_remembered_while_no_filter_names_them() -> None:
-    log = [
-        subscribe(NOON, "x = :k and y = :l", k=1, l=2),
-        update(ONE, "y = :l", l=3),
-        update(TWO, "x = :k and y = :l"),
-        unsubscribe(THREE),
-        subscribe(THREE, "y = 1"),
-        update(THREE + SECOND, "x = :k"),
-    ]
-    assert [params for _, params, _, _ in told(versions_of(log)[0])] == [
-        *({"k": 1, "l": 2}, {"l": 3}, {"k": 1, "l": 3}, {}, {}),
-    ]
-
-
-def test_a_parameter_that_is_taken_away_stays_away() -> None:
-    log = [subscribe(NOON, k=1), update(ONE, k=None), update(TWO, "x = :k and true")]
-    assert [params for _, params, _, _ in told(versions_of(log)[0])] == [
-        *({"k": 1}, {"k": None}, {"k": None}),
-    ]
+def test_values_of_another_type_differ_although_python_takes_them_for_equal() -> None:
+    other = replace(OPEN, params={"k": True})
+    assert difference_between([OPEN], [other]) == VersionDifference((OPEN,), (other,))
 
 
 @pytest.mark.parametrize(
-    ("log", "reason"),
+    ("before", "after", "since"),
     [
-        ([update(NOON, k=1)], "there is no subscription 's' at 2026-01-02T12:00:00+00:00"),
-        ([unsubscribe(NOON)], "there is no subscription 's' at 2026-01-02T12:00:00+00:00"),
-        ([subscribe(NOON), subscribe(NOON)], "there already is a subscription 's'"),
-        ([subscribe(NOON, "x = :k", j=1)], "the filter has no parameter :j; it has :k"),
-        ([subscribe(NOON), update(ONE, j=1)], "the filter has no parameter :j; it has :k"),
-        ([subscribe(NOON), update(ONE, "x = 1", k=1)], "has no parameter :k; it has none"),
-        ([subscribe(NOON), update(ONE, "x <")], "subscription 's': a value must follow '<'"),
-        ([subscribe(NOON, "x <")], "subscription 's': a value must follow '<'"),
-        ([subscribe(NOON), update(ONE, k=[1])], "parameter :k: a list is not a value"),
+        ((), (OPEN,), NOON),
+        ((OPEN,), (), NOON),
+        ((OPEN,), (replace(OPEN, params={"k": 2}),), NOON),
+        ((OPEN,), (replace(OPEN, until=TWO),), TWO),
+        ((replace(OPEN, until=THREE),), (replace(OPEN, until=TWO),), TWO),
+        ((replace(OPEN, since=ONE),), (OPEN,), NOON),
+        ((replace(OPEN, until=TWO),), (replace(OPEN, until=TWO, params={"k": True}),), NOON),
     ],
 )
-def test_a_change_that_cannot_be_made_is_passed_over(log: list[Change], reason: str) -> None:
-    versions, (refusal,) = versions_of(log)
-    assert refusal.change == log[-1]
-    assert reason in refusal.reason
-    assert told(versions) == told(versions_of(log[:-1])[0])
+def test_the_time_from_which_a_subscription_differs(
+    before: tuple[Version, ...], after: tuple[Version, ...], since: datetime
+) -> None:
+    assert VersionDifference(before, after).since == since
 
 
-def test_a_change_may_fit_once_another_has_come() -> None:
-    timelines = Timelines()
-    assert timelines.take([update(ONE, k=1), subscribe(TWO, k=2)])
-    assert len(timelines.refusals()) == 1
-    (difference,) = timelines.take([subscribe(NOON, k=0)])
-    assert told(difference.before) == [("x = :k", {"k": 2}, 2, None)]
-    assert told(difference.after) == [("x = :k", {"k": 0}, 0, 1), ("x = :k", {"k": 1}, 1, None)]
-    assert [each.change for each in timelines.refusals()] == [subscribe(TWO, k=2)]
-
-
-def test_what_stays_the_same_is_no_difference() -> None:
-    timelines = Timelines()
-    timelines.take([subscribe(NOON, k=0), update(ONE, k=1)])
-    assert timelines.take([update(ONE, k=1)]) == []
-    assert timelines.take([subscribe(TWO)]) == []
-    assert timelines.take([]) == []
-    (difference,) = timelines.take([update(TWO, k=2)])
-    assert told(difference.before) == [("x = :k", {"k": 1}, 1, None)]
-
-
-def test_a_value_of_another_type_is_a_difference() -> None:
-    """To Python `1` and `True` are equal."""
-    timelines = Timelines()
-    timelines.take([subscribe(NOON, k=1)])
-    (difference,) = timelines.take([update(NOON, k=True)])
-    assert [dict(each.params)["k"] for each in difference.after] == [True]
-    assert difference.since == NOON
-
-
-# -- what is final ----------------------------------------------------------------------------
+# -- successions ------------------------------------------------------------------------------
 
 
 def test_parameters_that_change_from_now_on_are_successions() -> None:
@@ -305,6 +105,7 @@ def test_parameters_that_change_from_now_on_are_successions() -> None:
         [unsubscribe(TWO), subscribe(THREE, k=1)],
         [update(NOON, k=2)],
         [update(TWO, k=2), unsubscribe(THREE)],
+        [unsubscribe(NOON), subscribe(NOON, "x < :k", k=1), update(ONE, k=2)],
     ],
 )
 def test_other_changes_are_none(changes: list[Change]) -> None:
@@ -322,75 +123,69 @@ def test_late_changes_are_none() -> None:
     assert found.successions() is None
 
 
-def test_how_many_there_are() -> None:
+@pytest.mark.parametrize(
+    "begun_again",
+    [replace(OPEN, evolve=Periodic(1.0)), replace(OPEN, subscriber="me")],
+    ids=["evolve", "subscriber"],
+)
+def test_another_mode_or_subscriber_is_none(begun_again: Version) -> None:
+    """A subscription may end and begin again at one time, with the same filter and parameters."""
+    after = (
+        replace(begun_again, until=ONE),
+        replace(begun_again, since=ONE, params={"k": 2}),
+    )
+    assert VersionDifference((OPEN,), after).successions() is None
+
+
+# -- deltas -----------------------------------------------------------------------------------
+
+
+def test_a_delta_has_each_difference_in_its_cheapest_form() -> None:
+    in_time = VersionDifference(
+        (OPEN,), (replace(OPEN, until=ONE), replace(OPEN, since=ONE, params={"k": 2}))
+    )
+    ended = VersionDifference((replace(OPEN, id="u"),), (replace(OPEN, id="u", until=ONE),))
+    forgotten = replace(OPEN, id="v", until=NOON)
+    assert VersionDelta.of([in_time, ended], [forgotten]) == VersionDelta(
+        [key_of(forgotten)], [Succession("s", ONE, {"k": 2})], [ended]
+    )
+
+
+def test_the_number_of_versions_that_a_delta_concerns() -> None:
     timelines = Timelines()
-    timelines.take([update(TWO, k=1)])  # which cannot be made yet
-    assert (len(timelines), timelines.current) == (1, 0)
-    timelines.take([subscribe(NOON, k=1)])
-    assert (len(timelines), timelines.current) == (1, 1)
-    again = Timelines.restore(timelines.dump(), None)
-    for each in (timelines, again):
-        each.take([unsubscribe(THREE)])
-        assert (len(each), each.current) == (1, 0)
-        each.make_final(THREE + SECOND)
-        assert (len(each), each.current) == (0, 0)
-
-
-def test_versions_that_ended_are_given_once_and_forgotten() -> None:
-    timelines = Timelines()
-    timelines.take([subscribe(NOON, k=0), update(ONE, k=1), update(TWO, k=2)])
-    assert told(timelines.make_final(ONE)[0]) == [("x = :k", {"k": 0}, 0, 1)]
-    assert timelines.make_final(ONE) == ([], [])
-    assert told(timelines.make_final(TWO)[0]) == [("x = :k", {"k": 1}, 1, 2)]
-    assert timelines.make_final(END) == ([], [])
-    assert told(timelines.versions()) == [("x = :k", {"k": 2}, 2, None)]
-
-
-def test_changes_at_the_border_may_still_come() -> None:
-    timelines = Timelines()
-    timelines.take([subscribe(NOON, k=0)])
-    timelines.make_final(ONE)
-    (difference,) = timelines.take([update(ONE, k=1)])
-    assert told(difference.before) == [("x = :k", {"k": 0}, 0, None)]
-    assert told(difference.after) == [("x = :k", {"k": 1}, 1, None)]
-    timelines.take([update(ONE + MICROSECOND, k=2)])
-    assert [dict(each.params) for each in timelines.versions()] == [{"k": 1}, {"k": 2}]
-
-
-def test_what_was_final_is_remembered() -> None:
-    """The parameters that no filter names now, and the time from which `t` counts."""
-    timelines = Timelines()
-    timelines.take([subscribe(NOON, "x = :k and y = :l", k=1, l=2), update(ONE, "y = :l")])
-    timelines.make_final(TWO)
-    timelines.take([update(THREE, "x = :k")])
-    *_, last = timelines.versions()
-    assert (last.params, last.origin) == ({"k": 1}, NOON)
-
-
-def test_a_change_is_refused_once_its_time_is_final() -> None:
-    timelines = Timelines()
-    timelines.take([update(NOON, k=1), update(TWO, k=2)])
-    assert timelines.make_final(NOON)[1] == []
-    assert [each.change for each in timelines.make_final(ONE)[1]] == [update(NOON, k=1)]
-    assert timelines.make_final(TWO)[1] == []
-    assert [each.change for each in timelines.refusals()] == [update(TWO, k=2)]
-    timelines.take([subscribe(ONE, k=1)])
-    assert timelines.refusals() == []
-
-
-def test_an_id_is_free_again_after_all_of_it_was_forgotten() -> None:
-    timelines = Timelines()
-    timelines.take([subscribe(NOON, k=0), unsubscribe(ONE)])
-    timelines.make_final(TWO)
-    assert list(timelines.versions()) == []
-    timelines.take([subscribe(TWO, "y = 1")])
-    assert told(timelines.versions()) == [("y = 1", {}, 2, None)]
-
-
-@pytest.mark.parametrize("time", [BEGINNING, END])
-def test_changes_at_the_ends_of_the_calendar(time: datetime) -> None:
-    versions, _ = versions_of([subscribe(time, k=0), update(time, k=1)])
-    assert [(dict(each.params), each.since, each.until) for each in versions] == [
-        ({"k": 1}, time, None)
+    batches = [
+        [subscribe(NOON, k=1), Change(NOON, Op.SUBSCRIBE, "u", "x = 1")],
+        [update(ONE, k=2), update(THREE, k=3), Change(TWO, Op.UNSUBSCRIBE, "u")],
+        [update(TWO, k=4)],  # late: of four versions then, the first one is as it was
     ]
-    assert subscription_of(versions[0], None).since == to_us(time)
+    counts = [VersionDelta.of(timelines.take(batch)).version_count for batch in batches]
+    assert counts == [2, 3 * 2 + 2, 2 + 3]
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(logs(), st.data())
+def test_successions_say_what_their_differences_say(log: list[Change], data: st.DataObject) -> None:
+    """Replayed on the open version, successions make the versions of the difference."""
+    cut = data.draw(st.integers(0, len(log)))
+    timelines = Timelines()
+    timelines.take(log[:cut])
+    for change in log[cut:]:
+        for difference in timelines.take([change]):
+            successions = difference.successions()
+            if successions is not None:
+                assert repr(_replayed(difference, successions)) == repr(difference.after)
+    assert list(timelines.versions()) == versions_of(log)[0]
+
+
+def _replayed(difference: VersionDifference, successions: list[Succession]) -> tuple[Version, ...]:
+    (current,) = difference.before
+    versions: list[Version] = []
+    for each in successions:
+        versions.append(replace(current, until=each.since))
+        params = {**current.params, **each.params}
+        # a parameter that loses its value may be listed without one or not at all
+        known = difference.after[len(versions)].params
+        kept = {name: params[name] for name in known}
+        assert all(params[name] is None for name in params.keys() - known.keys())
+        current = replace(current, since=each.since, params=kept)
+    return (*versions, current)

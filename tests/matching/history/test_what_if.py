@@ -1,4 +1,4 @@
-"""Changes that are tried out on versions."""
+"""Hypothetical changes of versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from support.what_if_oracle import live_at, tried_at
 from tidegate import SubscriptionError
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import Version, versions_of
+from tidegate.matching.history.timelines import versions_of
+from tidegate.matching.history.versions import Version
 from tidegate.matching.history.what_if import ALWAYS, differing, with_changes
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -33,30 +34,49 @@ TIMES = st.integers(0, 8).map(at)
 
 
 @st.composite
-def logged(draw: st.DrawFn) -> Change:
-    op = draw(st.sampled_from([Op.SUBSCRIBE, Op.UPDATE, Op.UPDATE, Op.UNSUBSCRIBE]))
-    filter = draw(FILTERS) if op is Op.SUBSCRIBE else None
-    params = None if op is Op.UNSUBSCRIBE else draw(PARAMS)
-    return Change(draw(TIMES), op, draw(st.sampled_from("ab")), filter, params)
+def live_versions(draw: st.DrawFn) -> list[Version]:
+    """The versions of two subscriptions, each with updates and perhaps an end or several."""
+    log: list[Change] = []
+    for id in "ab":
+        is_live = False
+        for time in sorted(draw(st.lists(TIMES, min_size=1, max_size=5))):
+            log.append(_fitting(draw, id, time, is_live=is_live))
+            is_live = log[-1].op is not Op.UNSUBSCRIBE
+    versions, refused = versions_of(log)
+    assert not refused
+    return versions
+
+
+def _fitting(draw: st.DrawFn, id: str, time: datetime, *, is_live: bool) -> Change:
+    """A change that can be made to a subscription that is live at its time, or is not."""
+    if not is_live:
+        return Change(time, Op.SUBSCRIBE, id, draw(FILTERS), draw(PARAMS))
+    if draw(st.sampled_from([Op.UPDATE, Op.UPDATE, Op.UNSUBSCRIBE])) is Op.UNSUBSCRIBE:
+        return Change(time, Op.UNSUBSCRIBE, id)
+    return Change(time, Op.UPDATE, id, draw(st.none() | FILTERS), draw(PARAMS))
 
 
 @st.composite
-def tried(draw: st.DrawFn) -> Change:
-    time, id = draw(st.just(ALWAYS) | TIMES), draw(st.sampled_from("ab"))
-    op = draw(st.sampled_from([Op.SUBSCRIBE, Op.UPDATE, Op.UPDATE, Op.UNSUBSCRIBE]))
-    if op is Op.UNSUBSCRIBE:
-        return Change(time, op, id)
-    filter = draw(FILTERS) if op is Op.SUBSCRIBE else draw(st.none() | FILTERS)
-    return Change(time, op, id, filter, draw(PARAMS))
+def hypothetical(draw: st.DrawFn, live: list[Version]) -> list[Change]:
+    """Changes that can be made to versions, those of one time in order, the times in any order."""
+    decided: dict[str, bool] = {}
+    """Whether a subscription is live from the last of its hypothetical changes on, for good."""
+    by_time: dict[datetime, list[Change]] = {}
+    for time in sorted(draw(st.lists(st.just(ALWAYS) | TIMES, min_size=1, max_size=4))):
+        id = draw(st.sampled_from("ab"))
+        lasts = any(each.id == id and (each.until is None or each.until > time) for each in live)
+        change = _fitting(draw, id, time, is_live=decided.get(id, lasts))
+        if change.op is not Op.UPDATE:
+            decided[id] = change.op is Op.SUBSCRIBE
+        by_time.setdefault(time, []).append(change)
+    return [each for some in draw(st.permutations(list(by_time.values()))) for each in some]
 
 
-@given(st.lists(logged(), max_size=8), st.lists(tried(), max_size=3))
-def test_at_each_moment_it_is_as_the_changes_say(log: list[Change], changes: list[Change]) -> None:
-    live, _ = versions_of(log)
-    try:
-        made = with_changes(live, changes, beginning=at(0))
-    except SubscriptionError:
-        return
+@given(st.data())
+def test_at_each_moment_it_is_as_the_changes_say(data: st.DataObject) -> None:
+    live = data.draw(live_versions())
+    changes = data.draw(hypothetical(live))
+    made = with_changes(live, changes, beginning=at(0))
     for half in range(20):
         time = at(half / 2)
         for id in "ab":
@@ -129,11 +149,11 @@ def test_what_cannot_be_tried(change: Change, reason: str) -> None:
 
 
 def test_where_t_has_no_beginning_a_version_is_not_cut() -> None:
-    live = [Version("s", "x > :p + t", {"p": 1}), Version("still", "x > :p", {"p": 1})]
+    live = [Version("s", "x > :p + t", {"p": 1}), Version("static", "x > :p", {"p": 1})]
     with pytest.raises(SubscriptionError, match="function of `t` and has no `since`"):
         with_changes(live, [update("s", at(1), params={"p": 2})])
-    made = with_changes(live, [update("still", at(1), params={"p": 2})])
-    assert [each.until for each in made if each.id == "still"] == [at(1), None]
+    made = with_changes(live, [update("static", at(1), params={"p": 2})])
+    assert [each.until for each in made if each.id == "static"] == [at(1), None]
     assert with_changes(live, [update("s", params={"p": 2})])[0].params == {"p": 2}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tidegate.language.filters import parse
-from tidegate.matching.poset import box_groups
 from tidegate.matching.poset.box_groups import BoxEntry, BoxGroup, BoxRole, ValueNumbers, plan_of
 from tidegate.matching.poset.boxes import Box
 from tidegate.matching.poset.coverage import FILTERS
@@ -16,44 +15,46 @@ def box(text: str) -> Box:
     return only
 
 
-def group_of(*texts: str) -> tuple[BoxGroup[str], dict[str, BoxEntry[str]]]:
+LOOPS_AND_ARRAYS = pytest.mark.parametrize("loop_max", [1000, 0], ids=["loops", "arrays"])
+
+
+def group_of(loop_max: int, *texts: str) -> tuple[BoxGroup[str], dict[str, BoxEntry[str]]]:
     first = box(texts[0])
-    group: BoxGroup[str] = BoxGroup((first.names, first.states), BoxRole.WHOLE, ValueNumbers())
+    group: BoxGroup[str] = BoxGroup(
+        (first.names, first.forms), BoxRole.WHOLE, ValueNumbers(), loop_max=loop_max, sort_min=1
+    )
     return group, {text: group.add(text, box(text)) for text in texts}
 
 
 def wider(group: BoxGroup[str], text: str, *, nearest: bool = False) -> set[str]:
-    asked = box(text)
-    plan = plan_of(group, (asked.names, asked.states), wide=True)
+    given = box(text)
+    plan = plan_of(group, (given.names, given.forms), wide=True)
     assert plan is not None
-    return {entry.item for entry in group.select(plan, asked, True, nearest)}
+    return {entry.item for entry in group.select(plan, given, True, nearest)}
 
 
-@pytest.fixture(params=[0, 1000], ids=["arrays", "loops"], autouse=True)
-def size_from_which_arrays_are_used(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(box_groups, "_LOOPED_MAX", request.param)
-    monkeypatch.setattr(box_groups, "_SORTED_MIN", 1)
-
-
-def test_boxes_are_found_by_their_single_values_and_bounds() -> None:
-    group, _ = group_of("s = 'a' and x < 5", "s = 'a' and x < 9", "s = 'b' and x < 9")
+@LOOPS_AND_ARRAYS
+def test_boxes_are_found_by_their_single_values_and_bounds(loop_max: int) -> None:
+    group, _ = group_of(loop_max, "s = 'a' and x < 5", "s = 'a' and x < 9", "s = 'b' and x < 9")
     assert wider(group, "s = 'a' and x < 3") == {"s = 'a' and x < 5", "s = 'a' and x < 9"}
     assert wider(group, "s = 'b' and x < 9") == {"s = 'b' and x < 9"}
     assert wider(group, "s = 'c' and x < 1") == set()
 
 
 def test_the_nearest_cover_no_other() -> None:
-    group, _ = group_of(*(f"s = 'a' and x < {limit}" for limit in range(3, 9)))
-    assert "s = 'a' and x < 4" in wider(group, "s = 'a' and x < 4", nearest=True)
-    if box_groups._LOOPED_MAX == 0:
-        assert wider(group, "s = 'a' and x < 4", nearest=True) == {"s = 'a' and x < 4"}
+    texts = [f"s = 'a' and x < {limit}" for limit in range(3, 9)]
+    group, _ = group_of(0, *texts)
+    assert wider(group, "s = 'a' and x < 4", nearest=True) == {"s = 'a' and x < 4"}
+    group, _ = group_of(1000, *texts)  # loops do not single out the nearest
+    assert wider(group, "s = 'a' and x < 4", nearest=True) == set(texts[1:])
 
 
+@LOOPS_AND_ARRAYS
 @pytest.mark.parametrize("into", ["s = 'a' and x < 2", "s = 'b' and x < 7", "s = 'new' and x < 7"])
-def test_a_box_is_written_in_place(into: str) -> None:
-    group, entries = group_of("s = 'a' and x < 5", "s = 'a' and x < 9", "s = 'b' and x < 9")
+def test_a_box_is_written_in_place(into: str, loop_max: int) -> None:
+    group, entries = group_of(
+        loop_max, "s = 'a' and x < 5", "s = 'a' and x < 9", "s = 'b' and x < 9"
+    )
     group.change(entries["s = 'a' and x < 5"], box(into))
     assert "s = 'a' and x < 5" in wider(group, into)
     assert wider(group, "s = 'a' and x < 4") == {"s = 'a' and x < 9"}
@@ -64,6 +65,6 @@ def test_a_box_is_written_in_place(into: str) -> None:
 
 
 def test_shapes_that_have_nothing_in_common_have_no_plan() -> None:
-    group, _ = group_of("s = 'a' and x < 5")
+    group, _ = group_of(0, "s = 'a' and x < 5")
     narrow = box("s = 1 and x < 5")
-    assert plan_of(group, (narrow.names, narrow.states), wide=True) is None
+    assert plan_of(group, (narrow.names, narrow.forms), wide=True) is None

@@ -19,10 +19,10 @@ def test_a_filter_is_its_conjunctions() -> None:
     assert FILTERS.boxes(parse("false")) == FILTERS.boxes(never) == []
 
 
-def test_what_moves_is_all_that_it_ever_is() -> None:
+def test_an_evolving_filter_has_the_boxes_of_its_over_estimate() -> None:
     (box,) = FILTERS.boxes(EvolvingFilter(parse("a < 3 - t and b = 1"), 0))
-    (still,) = FILTERS.boxes(parse("a < 3.0 and b = 1"))
-    assert box.bounds == still.bounds
+    (static,) = FILTERS.boxes(parse("a < 3.0 and b = 1"))
+    assert box.bounds == static.bounds
     with pytest.raises(UnresolvedError):
         FILTERS.boxes(parse("b < :p"))
 
@@ -32,12 +32,12 @@ def test_alternatives_of_an_advertisement_within_another_are_left_out() -> None:
     assert [each.names for each in wide] == [("a", "b")]
 
 
-def test_what_moves() -> None:
-    assert FILTERS.moves(EvolvingFilter(parse("x < t"), 0))
-    assert not FILTERS.moves(parse("x < 1"))
+def test_which_filters_evolve() -> None:
+    assert FILTERS.evolves(EvolvingFilter(parse("x < t"), 0))
+    assert not FILTERS.evolves(parse("x < 1"))
 
 
-def test_what_matches() -> None:
+def test_events_match_at_their_publication_time() -> None:
     event = Event.of({"a": 1})
     assert FILTERS.matches(parse("a = 1"), event)
     later = Event(event.attributes, from_us(2_000_000))

@@ -1,4 +1,4 @@
-"""What the conformance tests do not see: who shares a node."""
+"""What the conformance tests do not see: which subscriptions share a node."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ def test_equal_filters_share_a_node() -> None:
             Subscription("b", parse("price < :limit"), {"limit": 10.0}),
         ]
     )
-    assert len(matcher._poset) == 1
+    poset = matcher._poset  # private on purpose: no answer shows what is shared
+    assert len(poset) == 1
     matcher.update("b", {"limit": 20})
-    assert len(matcher._poset) == 2
+    assert len(poset) == 2
     assert matcher.match(Event.of({"price": 15}), Moment()) == ["b"]
     matcher.remove("a")
     matcher.remove("b")
-    assert len(matcher._poset) == 0
+    assert len(poset) == 0
 
 
-def test_what_moves_is_refused() -> None:
+def test_evolving_filters_are_refused() -> None:
     matcher = PosetMatcher()
-    with pytest.raises(SubscriptionError, match="and this one moves: price < t"):
+    with pytest.raises(SubscriptionError, match="and this one evolves: price < t"):
         matcher.add([Subscription("a", parse("x = 1")), Subscription("c", parse("price < t"))])
     assert len(matcher) == 0
 

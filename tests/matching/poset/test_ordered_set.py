@@ -5,7 +5,7 @@ import pytest
 from tidegate.matching.poset.ordered_set import OrderedSet
 
 
-def test_members_stay_in_the_order_in_which_they_came() -> None:
+def test_members_stay_in_insertion_order() -> None:
     found = OrderedSet(["c", "a"])
     found |= OrderedSet(["b", "a"])
     assert list(found) == ["c", "a", "b"]

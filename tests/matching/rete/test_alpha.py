@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.sound_network import alphas_of, check_empty, indexed_patterns
 from support.strategies import (
     PARAMETERS,
     VARIABLES,
@@ -19,7 +19,6 @@ from tidegate.language.filters import parse
 from tidegate.language.semantics import holds
 from tidegate.language.syntax import Operator, Predicate, all_of
 from tidegate.language.values import Kind
-from tidegate.matching.rete import alpha as module
 from tidegate.matching.rete.alpha import AlphaNetwork, AlphaNode, Fact
 from tidegate.matching.rete.conditions import (
     Condition,
@@ -29,7 +28,6 @@ from tidegate.matching.rete.conditions import (
     ValueRange,
     steps_of,
 )
-from tidegate.matching.string_patterns import StringPatterns
 from tidegate.matching.subscription import Moment
 
 CHEAP = ValueRange("price", Kind.NUMBER, 0, 10)
@@ -38,24 +36,24 @@ IBM = Points("symbol", frozenset({"IBM"}))
 
 def met(network: AlphaNetwork, event: dict[str, object]) -> list[AlphaNode]:
     fact = Fact(Event.of(event), Moment(), network)
-    return [node for node in network if fact.meets(node)]
+    return [node for node in alphas_of(network) if fact.meets(node)]
 
 
 def test_equal_conditions_are_one_node_until_the_last_use_is_given_up() -> None:
     network = AlphaNetwork()
-    node = network.take(CHEAP)
-    assert network.take(ValueRange("price", Kind.NUMBER, 0.0, 10.0)) is node
-    assert (len(network), node.uses) == (1, 2)
+    node = network.acquire(CHEAP)
+    assert network.acquire(ValueRange("price", Kind.NUMBER, 0.0, 10.0)) is node
+    assert (alphas_of(network), node.uses) == ([node], 2)
     network.release(node)
     assert network.find(CHEAP) is node
     network.release(node)
     assert network.find(CHEAP) is None
-    assert len(network) == 0
+    check_empty(network)
 
 
 def test_a_node_is_changed_in_place() -> None:
     network = AlphaNetwork()
-    node = network.take(IBM)
+    node = network.acquire(IBM)
     conditions: list[Condition] = [
         Points("symbol", frozenset({"MSFT", "IBM"})),
         PatternCondition("symbol", Operator.ENDS_WITH, "M"),
@@ -66,70 +64,69 @@ def test_a_node_is_changed_in_place() -> None:
     for condition in conditions:
         network.change(node, condition)
         assert network.find(condition) is node
-        assert len(network) == 1
+        assert alphas_of(network) == [node]
         found = met(network, {"symbol": "IBM"})
         assert found == ([] if isinstance(condition, NeverCondition) else [node])
         assert met(network, {"symbol": "M$"}) == []
 
 
-def test_nothing_is_left_in_the_indexes() -> None:
+def test_released_nodes_leave_nothing_in_the_indexes() -> None:
     network = AlphaNetwork()
     nodes = [
-        network.take(IBM),
-        network.take(Points("symbol", frozenset({"IBM", "MSFT"}))),
-        network.take(PatternCondition("symbol", Operator.CONTAINS, "B")),
+        network.acquire(IBM),
+        network.acquire(Points("symbol", frozenset({"IBM", "MSFT"}))),
+        network.acquire(PatternCondition("symbol", Operator.CONTAINS, "B")),
     ]
     event = Event.of({"symbol": "IBM"})
-    assert list(network.on_points(event.attributes)) == nodes[:2]
-    assert list(network.on_patterns("symbol", "IBM")) == nodes[2:]
+    assert list(network.met_points(event.attributes)) == nodes[:2]
+    assert list(network.met_patterns("symbol", "IBM")) == nodes[2:]
     for node in nodes:
         network.release(node)
-    assert (network._points, network._patterns) == ({}, {})
-    assert network.on_points(event.attributes) == {}
-    assert network.on_patterns("symbol", "IBM") == {}
+    check_empty(network)
+    assert network.met_points(event.attributes) == {}
+    assert network.met_patterns("symbol", "IBM") == {}
 
 
-def test_patterns_that_are_gone_do_not_stay_in_the_index_for_ever() -> None:
+def test_unused_patterns_do_not_stay_in_the_index_for_ever() -> None:
     network = AlphaNetwork()
-    kept = network.take(PatternCondition("s", Operator.CONTAINS, "kept"))
+    kept = network.acquire(PatternCondition("s", Operator.CONTAINS, "kept"))
     for number in range(1000):
-        network.release(network.take(PatternCondition("s", Operator.CONTAINS, f"gone{number}")))
-    index: StringPatterns = network._patterns["s"]._index
-    assert len(index) < 100
-    assert list(network.on_patterns("s", "kept gone1")) == [kept]
+        network.release(
+            network.acquire(PatternCondition("s", Operator.CONTAINS, f"unused{number}"))
+        )
+    assert indexed_patterns(network, "s") < 100
+    assert list(network.met_patterns("s", "kept unused1")) == [kept]
 
 
 @given(st.lists(strings, min_size=1, max_size=6), strings)
-def test_patterns_are_found_after_the_index_is_made_anew(texts: list[str], value: str) -> None:
-    network = AlphaNetwork()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SPARE_PATTERNS", 0)
-        for text in texts[1:]:
-            network.take(PatternCondition("s", Operator.STARTS_WITH, text))
-        node = network.take(PatternCondition("s", Operator.CONTAINS, texts[0]))
-        for text in texts[1:]:
-            found = network.find(PatternCondition("s", Operator.STARTS_WITH, text))
-            assert found is not None
-            network.release(found)
-            assert (node in network.on_patterns("s", value)) is (texts[0] in value)
+def test_patterns_are_found_after_the_index_is_built_again(texts: list[str], value: str) -> None:
+    network = AlphaNetwork(spare_patterns=0)
+    for text in texts[1:]:
+        network.acquire(PatternCondition("s", Operator.STARTS_WITH, text))
+    node = network.acquire(PatternCondition("s", Operator.CONTAINS, texts[0]))
+    for text in texts[1:]:
+        found = network.find(PatternCondition("s", Operator.STARTS_WITH, text))
+        assert found is not None
+        network.release(found)
+        assert (node in network.met_patterns("s", value)) is (texts[0] in value)
 
 
 def test_patterns_are_looked_for_once_for_an_event() -> None:
     network = AlphaNetwork()
-    network.take(PatternCondition("s", Operator.CONTAINS, "a"))
+    network.acquire(PatternCondition("s", Operator.CONTAINS, "a"))
     fact = Fact(Event.of({"s": "abc"}), Moment(), network)
-    assert fact.on_patterns("s") is fact.on_patterns("s")
-    assert list(fact.on_patterns("other")) == []
+    assert fact.met_patterns("s") is fact.met_patterns("s")
+    assert list(fact.met_patterns("other")) == []
 
 
 def test_kinds_are_told_apart() -> None:
     network = AlphaNetwork()
     for text in ("x = 1", "x = true", "x >= 0", "x >= false", "x != 2", "x != 'a'"):
         (conjunction,) = disjuncts(parse(text).node)
-        network.take(steps_of(conjunction)[0].condition({}, None))
+        network.acquire(steps_of(conjunction)[0].condition({}, None))
     number, boolean = ([type(n.condition) for n in met(network, {"x": x})] for x in (1, True))
-    assert [each.__name__ for each in number] == ["Points", "Band", "Asked"]
-    assert [each.__name__ for each in boolean] == ["Points", "Band"]
+    assert [each.__name__ for each in number] == ["Points", "ValueRange", "OtherPredicate"]
+    assert [each.__name__ for each in boolean] == ["Points", "ValueRange"]
     assert met(network, {"x": None}) == met(network, {"y": 1}) == []
 
 
@@ -148,7 +145,7 @@ def test_an_event_meets_the_steps_of_what_it_matches(
     environment = moment.environment(origin, known)
     for conjunction in disjuncts(all_of(asked)):
         network = AlphaNetwork()
-        nodes = [network.take(step.condition(known, origin)) for step in steps_of(conjunction)]
+        nodes = [network.acquire(step.condition(known, origin)) for step in steps_of(conjunction)]
         fact = Fact(event, moment, network)
         expected = all(holds(each, event.attributes, environment) for each in conjunction)
         assert all(fact.meets(each) for each in nodes) is expected

@@ -18,8 +18,8 @@ from tidegate.matching.rete.conditions import (
     Points,
     StepClass,
     ValueRange,
-    point,
     steps_of,
+    value_key,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::tidegate.errors.NeverMatchesWarning")
@@ -34,13 +34,13 @@ def steps(text: str) -> list[ChainStep]:
 
 
 def condition(
-    text: str, parameters: dict[str, Value] | None = None, origin: int | None = None
+    text: str, parameters: dict[str, Value] | None = None, origin_us: int | None = None
 ) -> Condition:
     (step,) = steps(text)
-    return step.condition(parameters or {}, origin)
+    return step.condition(parameters or {}, origin_us)
 
 
-def number_band(low: float, high: float | None) -> ValueRange:
+def number_range(low: float, high: float | None) -> ValueRange:
     return ValueRange("x", Kind.NUMBER, low, high)
 
 
@@ -52,16 +52,16 @@ ABOVE_ONE = 1.0000000000000002
     ("text", "expected"),
     [
         ("x = 1", Points("x", frozenset({1}))),
-        ("x = true", Points("x", frozenset({point(True)}))),
+        ("x = true", Points("x", frozenset({value_key(True)}))),
         ("x in (1, 'a', 1.0)", Points("x", frozenset({1, "a"}))),
-        ("x < 1", number_band(LOWEST, 1)),
-        ("x <= 1", number_band(LOWEST, ABOVE_ONE)),
-        ("x > 1", number_band(ABOVE_ONE, None)),
-        ("x >= 1", number_band(1, None)),
-        ("x > 9007199254740992", number_band(9007199254740993, None)),
-        ("x >= 1 and x < 5 and x >= 2", number_band(2, 5)),
-        ("x between 1 and 2", number_band(1, 2.0000000000000004)),
-        ("x >= 1 + 1", number_band(2.0, None)),
+        ("x < 1", number_range(LOWEST, 1)),
+        ("x <= 1", number_range(LOWEST, ABOVE_ONE)),
+        ("x > 1", number_range(ABOVE_ONE, None)),
+        ("x >= 1", number_range(1, None)),
+        ("x > 9007199254740992", number_range(9007199254740993, None)),
+        ("x >= 1 and x < 5 and x >= 2", number_range(2, 5)),
+        ("x between 1 and 2", number_range(1, 2.0000000000000004)),
+        ("x >= 1 + 1", number_range(2.0, None)),
         ("x >= 5 and x < 5", NeverCondition("x")),
         ("x >= 1 and x < 'a'", NeverCondition("x")),
         ("x < -infinity", NeverCondition("x")),
@@ -82,7 +82,7 @@ def test_conditions_of_constants(text: str, expected: Condition) -> None:
 
 
 @pytest.mark.parametrize("text", ["x != 1", "x not in (1, 2)", "x is not null", "x not like 'a%'"])
-def test_what_most_events_meet_is_asked(text: str) -> None:
+def test_conditions_that_most_events_meet_are_evaluated(text: str) -> None:
     assert condition(text) == OtherPredicate(parse(text).node)  # type: ignore[arg-type]
 
 
@@ -104,7 +104,7 @@ def test_what_most_events_meet_is_asked(text: str) -> None:
         ("x not in (t, :p)", {}),
     ],
 )
-def test_what_has_no_value_is_never_met(text: str, parameters: dict[str, Value]) -> None:
+def test_a_condition_without_a_value_is_never_met(text: str, parameters: dict[str, Value]) -> None:
     assert condition(text, parameters) == NeverCondition("x")
 
 
@@ -113,7 +113,7 @@ def test_values_that_are_known_are_enough_for_a_list() -> None:
     assert isinstance(condition("x in (:p, t)"), OtherPredicate)
 
 
-def test_what_moves_has_the_values_of_its_parameters_and_its_origin() -> None:
+def test_evolving_conditions_have_the_values_of_their_parameters_and_an_origin() -> None:
     assert condition("x > :p + t", {"p": 3}, 7) == condition("x > 3 + t", {}, 7)
     assert condition("x > :p + t", {"p": 3}, 7) != condition("x > 3 + t", {}, 8)
     assert condition("x > :p + @load", {"p": 3}, 7) == condition("x > 3 + @load", {}, 8)
@@ -129,11 +129,11 @@ def test_one_and_true_are_different_points() -> None:
 
 def test_all_bounds_on_an_attribute_are_one_step() -> None:
     (step,) = steps("x > :low and x < 9 and x <= :high")
-    assert (step.way, sorted(step.parameters)) == (StepClass.RANGE, ["high", "low"])
+    assert (step.step_class, sorted(step.parameters)) == (StepClass.RANGE, ["high", "low"])
     below, above = steps("x > 1 and y < 2")
-    assert (below.way, above.way) == (StepClass.BOUND, StepClass.BOUND)
-    still, moving = steps("x > 1 and x < t")
-    assert (still.way, moving.way) == (StepClass.BOUND, StepClass.MOVING)
+    assert (below.step_class, above.step_class) == (StepClass.BOUND, StepClass.BOUND)
+    static, evolving = steps("x > 1 and x < t")
+    assert (static.step_class, evolving.step_class) == (StepClass.BOUND, StepClass.EVOLVING)
 
 
 def test_steps_on_one_attribute_have_a_fixed_order_and_no_repetition() -> None:
@@ -146,12 +146,12 @@ def in_order(ranks: AttributeRanks, text: str) -> str:
     return "; ".join(str(each) for step in ordered for each in step.predicates)
 
 
-def test_first_comes_what_few_events_meet_and_constants_before_parameters() -> None:
+def test_selective_conditions_come_first_and_constants_before_parameters() -> None:
     ranks = AttributeRanks()
     text = (
         "f > t and e != 1 and d > 2 and c like 'x%' and b > 1 and b < 9 and a = :p and z in (1, 2)"
     )
-    ranks.name([parse(text).attributes])
+    ranks.add([parse(text).attributes])
     assert in_order(ranks, text) == (
         "z in (1, 2); a = :p; c like 'x%'; b > 1; b < 9; d > 2; e != 1; f > t"
     )
@@ -159,19 +159,19 @@ def test_first_comes_what_few_events_meet_and_constants_before_parameters() -> N
 
 def test_attributes_that_many_filters_name_come_first() -> None:
     ranks = AttributeRanks()
-    ranks.name([("a", "b"), ("b",)])
+    ranks.add([("a", "b"), ("b",)])
     assert in_order(ranks, "a = 1 and b = 2") == "b = 2; a = 1"
-    ranks.name([("a", "c")] * 5)  # those that were ranked before keep their rank
+    ranks.add([("a", "c")] * 5)  # those that were ranked before keep their rank
     assert in_order(ranks, "c = 3 and a = 1 and b = 2") == "b = 2; a = 1; c = 3"
 
 
 def test_a_rank_lasts_as_long_as_a_filter_names_the_attribute() -> None:
     ranks = AttributeRanks()
-    ranks.name([("a", "b"), ("a",)])
-    ranks.forget(("a", "b"))
-    assert len(ranks) == 1
-    ranks.name([("b",)])
+    ranks.add([("b", "a"), ("a",)])
     assert in_order(ranks, "b = 2 and a = 1") == "a = 1; b = 2"
-    ranks.forget(("a",))
-    ranks.forget(("b",))
-    assert len(ranks) == 0
+    ranks.remove(("b", "a"))
+    ranks.add([("b",)])  # whose last filter was removed; `a` still has its rank
+    assert in_order(ranks, "b = 2 and a = 1") == "a = 1; b = 2"
+    ranks.remove(("a",))
+    ranks.add([("a",)])
+    assert in_order(ranks, "b = 2 and a = 1") == "b = 2; a = 1"

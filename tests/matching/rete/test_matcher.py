@@ -1,4 +1,4 @@
-"""What the conformance tests do not see: what is shared, and what a change leaves as it is."""
+"""What the conformance tests do not see: which nodes are shared, what an update leaves alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.small_parts import small_parts
-from support.sound_network import check_sound
+from support.small_parts import small_rete
+from support.sound_network import check_empty_matcher, check_sound, joins_of, network_of, sizes
 from support.strategies import (
     PARAMETERS,
     VARIABLES,
@@ -27,6 +27,7 @@ from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.engine import Engine
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rete.beta import BetaNetwork, Join
 from tidegate.matching.rete.conditions import Points
 from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
@@ -41,13 +42,14 @@ def made(*filters: str, **parameters: Value) -> ReteMatcher:
         kept = {name: value for name, value in parameters.items() if name in filter.parameters}
         new.append(Subscription(f"s{number}", filter, kept))
     matcher.add(new)
-    check_sound(matcher._network)
+    check_sound(network_of(matcher))
     return matcher
 
 
-def sizes(matcher: ReteMatcher) -> tuple[int, int]:
-    """How many conditions and joins there are."""
-    return len(matcher._network.alphas), len(list(matcher._network))
+def end_of(network: BetaNetwork, id: str) -> Join:
+    """The join at the end of the only chain of a subscription."""
+    (end,) = [join for join in joins_of(network) if id in {chain.id for chain in join.endings}]
+    return end
 
 
 def matches(matcher: ReteMatcher, **event: object) -> list[str]:
@@ -69,12 +71,12 @@ def matches(matcher: ReteMatcher, **event: object) -> list[str]:
         (["true", "false"], 0, 0),
     ],
 )
-def test_what_is_alike_is_there_once(filters: list[str], alphas: int, joins: int) -> None:
+def test_equal_conditions_and_joins_are_shared(filters: list[str], alphas: int, joins: int) -> None:
     matcher = made(*filters, p=5)
-    assert sizes(matcher) == (alphas, joins)
+    assert sizes(network_of(matcher)) == (alphas, joins)
 
 
-def test_nothing_is_left_when_everything_is_gone() -> None:
+def test_nothing_is_left_when_all_subscriptions_are_removed() -> None:
     texts = [
         "s = 'a' and x < :p and y > 2",
         "s = 'a' and x < 5 or s like 'b%'",
@@ -83,45 +85,42 @@ def test_nothing_is_left_when_everything_is_gone() -> None:
     ]
     matcher = made(*texts, *(f"s = 'a' and x < {number}" for number in range(50)), p=5)
     matcher.update("s0", {"p": None})
-    for id in sorted(matcher._subscriptions):
-        matcher.remove(id)
-        check_sound(matcher._network)
-    assert sizes(matcher) == (0, 0)
-    assert len(matcher._ranks) == 0
-    assert matcher._woven == {}
-    assert matcher._network.alphas._points == {}
-    assert matcher._network.alphas._patterns == {}
+    for number in range(len(matcher)):
+        matcher.remove(f"s{number}")
+        check_sound(network_of(matcher))
+    check_empty_matcher(matcher)
 
 
 def test_an_update_changes_a_node_of_its_own_in_place() -> None:
     matcher = made("s = 'a' and x < :p and y > 2", "s = 'a' and x < 3", p=5)
-    joins = list(matcher._network)
+    joins = joins_of(network_of(matcher))
     alphas = [join.alpha for join in joins]
     for value in (6, 2.5, "text", None, 4):
         matcher.update("s0", {"p": value})
-        check_sound(matcher._network)
-        assert list(matcher._network) == joins
+        check_sound(network_of(matcher))
+        assert joins_of(network_of(matcher)) == joins
         assert [join.alpha for join in joins] == alphas
     assert matches(matcher, s="a", x=3.5, y=3) == ["s0"]
 
 
 def test_an_update_splits_off_what_is_shared() -> None:
     matcher = made("s = 'a' and x < :p", "s = 'a' and x < :p", p=5)
-    assert sizes(matcher) == (2, 2)
+    assert sizes(network_of(matcher)) == (2, 2)
     matcher.update("s0", {"p": 6})
-    assert sizes(matcher) == (3, 3)
+    assert sizes(network_of(matcher)) == (3, 3)
     assert matches(matcher, s="a", x=5.5) == ["s0"]
     matcher.update("s1", {"p": 6})
-    assert sizes(matcher) == (2, 2)
+    assert sizes(network_of(matcher)) == (2, 2)
     assert matches(matcher, s="a", x=5.5) == ["s0", "s1"]
 
 
 def test_a_value_to_look_up_changes_in_place_too() -> None:
     matcher = made("s = :p and x < 5", "s = 'b' and x < 6", p="a")
-    end = matcher._woven["s0"][0].chain.end
+    network = network_of(matcher)
+    end = end_of(network, "s0")
     matcher.update("s0", {"p": "b"})
-    check_sound(matcher._network)
-    assert matcher._woven["s0"][0].chain.end is end
+    check_sound(network)
+    assert end_of(network, "s0") is end
     assert end.before.alpha.condition == Points("s", frozenset({"b"}))
     assert end.before.chains == 2
     assert matches(matcher, s="b", x=1) == ["s0", "s1"]
@@ -146,7 +145,7 @@ def test_of_several_all_or_none_are_added() -> None:
     for ids in (["a", "a"], ["b", "s0"]):
         with pytest.raises(SubscriptionError, match="there already is"):
             matcher.add([Subscription(id, parse("x = 1 and y = 2")) for id in ids])
-        assert sizes(matcher) == (1, 1)
+        assert sizes(network_of(matcher)) == (1, 1)
     assert len(matcher) == 1
     assert matches(matcher, x=1, y=2) == ["s0"]
 
@@ -158,11 +157,12 @@ def test_a_parameter_that_is_not_there_changes_nothing() -> None:
     assert matches(matcher, x=3) == ["s0"]
 
 
-def test_whoever_matches_in_several_ways_is_found_once() -> None:
+def test_a_subscription_with_several_matching_disjuncts_is_found_once() -> None:
     matcher = made("x < 5 or y < 5 or x < 6")
     assert matches(matcher, x=1, y=1) == ["s0"]
 
 
+IDS = [f"s{number}" for number in range(6)]
 open_filters = nodes(st.one_of(predicates(), predicates(expressions()))).map(Filter)
 settings_of = st.fixed_dictionaries({}, optional=dict.fromkeys(PARAMETERS, values))
 moments = st.builds(
@@ -175,16 +175,11 @@ moments = st.builds(
 @given(st.data())
 def test_the_network_stays_sound_and_agrees_with_naive(data: st.DataObject) -> None:
     """Few filters for many subscriptions, so that much is shared and split."""
-    with small_parts():
-        churn(data)
-
-
-def churn(data: st.DataObject) -> None:
     filters = data.draw(st.lists(open_filters, min_size=1, max_size=4))
     events = events_aimed_at(*(each.node for each in filters))
-    naive, rete = NaiveMatcher(), ReteMatcher()
+    naive, rete = NaiveMatcher(), small_rete()
     for number in range(data.draw(st.integers(1, 15))):
-        id = f"s{data.draw(st.integers(0, 5))}"
+        id = data.draw(st.sampled_from(IDS))
         if id not in naive:
             filter = data.draw(st.sampled_from(filters))
             drawn = data.draw(settings_of)
@@ -202,17 +197,18 @@ def churn(data: st.DataObject) -> None:
         else:
             naive.remove(id)
             rete.remove(id)
-        check_sound(rete._network)
+        check_sound(network_of(rete))
         event, moment = Event(data.draw(events)), data.draw(moments)
         assert sorted(rete.match(event, moment)) == sorted(naive.match(event, moment))
-    for id in list(naive._subscriptions):
-        rete.remove(id)
-    assert sizes(rete) == (0, 0)
+    for id in IDS:
+        if id in rete:
+            rete.remove(id)
+    check_empty_matcher(rete)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_parameters_that_change_agree_with_naive(seed: int) -> None:
-    """Wide fans of every sort, in which everything moves about."""
+    """Large fans of every sort, in which conditions change all the time."""
     rng = random.Random(seed)
     texts = [
         "k = :k and x < :x",
@@ -245,7 +241,7 @@ def test_many_parameters_that_change_agree_with_naive(seed: int) -> None:
         rete.update(id, value)
         event, moment = Event(dict(draw())), Moment(rng.randrange(10**7))
         assert sorted(rete.match(event, moment)) == sorted(naive.match(event, moment))
-    check_sound(rete._network)
+    check_sound(network_of(rete))
 
 
 def test_threads_see_changes_whole() -> None:
@@ -275,6 +271,6 @@ def test_threads_see_changes_whole() -> None:
         answers = [pool.submit(ask, thread) for thread in range(2)]
         assert [each.result() for each in changes] == [None, None]
         assert [each.result() for each in answers] == [set(), set()]
-    check_sound(matcher._network)
+    check_sound(network_of(matcher))
     assert len(matches(matcher, x=5)) == 18
     assert matches(matcher, x=105) == ["s0", "s1"]

@@ -1,4 +1,4 @@
-"""What a client knows of its subscriptions: strict, whatever its broker has learned by then."""
+"""A client's own view of its subscriptions is strict, whatever its broker has learned by then."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tidegate.language.evolve import Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.subscription import Subscription
-from tidegate.routing.clients.client_state import ClientState, is_covered, wants
+from tidegate.routing.clients.client_state import ClientState, is_covered, matches_now
 from tidegate.routing.messages import (
     Cancel,
+    Client,
     Deliver,
-    InForce,
     MatchedVersion,
     Message,
     NamedSubscription,
@@ -49,7 +49,7 @@ def with_cheap(limit: float = 10) -> ClientState:
     return client
 
 
-# -- what it asks for ---------------------------------------------------------------------------
+# -- requests -----------------------------------------------------------------------------------
 
 
 def test_requests_say_all_that_a_broker_needs() -> None:
@@ -76,7 +76,7 @@ def test_all_changes_of_a_client_are_numbered() -> None:
     assert [client[name].version for name in ("other", "cheap")] == [2, 4]
 
 
-def test_how_it_stands_is_known_at_once() -> None:
+def test_a_change_is_in_force_for_the_client_at_once() -> None:
     client = with_cheap()
     assert "cheap" in client
     assert client["cheap"].subscription.parameters == {"limit": 10}
@@ -88,7 +88,7 @@ def test_how_it_stands_is_known_at_once() -> None:
     assert "cheap" not in client
 
 
-def test_what_cannot_be_changes_nothing() -> None:
+def test_a_request_that_raises_changes_nothing() -> None:
     client = with_cheap()
     before = client["cheap"]
     wrong: list[tuple[type[TidegateError], str]] = []
@@ -112,9 +112,12 @@ def test_what_cannot_be_changes_nothing() -> None:
     assert client["cheap"] == before
     assert "new" not in client
     assert client.update("cheap", {"limit": 3}).version == 2
-    assert wrong[0] == (RoutingError, "there is a subscription 'cheap' already")
+    assert wrong[0] == (
+        RoutingError,
+        "there is a subscription 'cheap' already; update or cancel it",
+    )
     assert issubclass(wrong[3][0], FilterError)
-    assert wrong[-1] == (RoutingError, "there is no subscription 'dear'")
+    assert wrong[-1] == (RoutingError, "there is no subscription 'dear'; subscribe first")
 
 
 def test_an_unsubscription_ends_what_it_covers() -> None:
@@ -129,7 +132,7 @@ def test_an_unsubscription_ends_what_it_covers() -> None:
     ]
 
 
-def test_covered_as_it_stands_and_for_good() -> None:
+def test_covered_now_and_for_all_time() -> None:
     rising = NamedSubscription(Subscription("s", parse("x < t"), since=0, origin=0), 1)
     assert not is_covered(rising, parse("x < 1000000"))
     assert is_covered(rising, parse("x is not null"))
@@ -137,76 +140,58 @@ def test_covered_as_it_stands_and_for_good() -> None:
     assert is_covered(unknown, parse("x = 1"))
 
 
-# -- what it gets -------------------------------------------------------------------------------
+# -- deliveries ---------------------------------------------------------------------------------
 
 
-def test_what_no_longer_matches_is_not_taken() -> None:
+def test_a_delivery_that_no_longer_matches_is_not_accepted() -> None:
     client = with_cheap()
     event = at(1, price=7)
-    assert client.taken(delivery(event, ("cheap", 1))) == (MatchedVersion("cheap", 1),)
+    assert client.accepted(delivery(event, ("cheap", 1))) == (MatchedVersion("cheap", 1),)
     client.update("cheap", {"limit": 5})
-    assert client.taken(delivery(event, ("cheap", 1))) == ()
-    assert client.stale == 1
-    assert client.taken(delivery(at(1, price=4), ("cheap", 1))) == (MatchedVersion("cheap", 1),)
+    assert client.accepted(delivery(event, ("cheap", 1))) == ()
+    assert client.accepted(delivery(at(1, price=4), ("cheap", 1))) == (MatchedVersion("cheap", 1),)
     client.cancel("cheap")
-    assert client.taken(delivery(at(1, price=4), ("cheap", 2))) == ()
-    assert client.stale == 2
+    assert client.accepted(delivery(at(1, price=4), ("cheap", 2))) == ()
 
 
-def test_what_another_one_wants_is_not_stale() -> None:
+def test_matches_of_one_delivery_are_accepted_one_by_one() -> None:
     client = with_cheap()
     client.subscribe("even", "n = 2", now_us=0)
     event = at(1, price=70, n=2)
-    taken = client.taken(delivery(event, ("cheap", 1), ("even", 2)))
-    assert taken == (MatchedVersion("even", 2),)
-    assert client.taken(delivery(event, ("cheap", 1), unnamed=True)) == ()
-    assert client.stale == 0
+    accepted = client.accepted(delivery(event, ("cheap", 1), ("even", 2)))
+    assert accepted == (MatchedVersion("even", 2),)
+    assert client.accepted(delivery(event, ("cheap", 1), unnamed=True)) == ()
 
 
-def test_what_moves_is_judged_at_the_time_of_the_event() -> None:
+def test_an_evolving_filter_is_evaluated_at_the_time_of_the_event() -> None:
     client = ClientState()
     client.subscribe("w", "x between t - 1 and t + 1", now_us=10 * SECOND)
-    assert client.taken(delivery(at(15, x=5.5), ("w", 1)))
-    assert not client.taken(delivery(at(15, x=6.5), ("w", 1)))
-    assert not client.taken(delivery(at(9, x=0), ("w", 1)))  # before it began
+    assert client.accepted(delivery(at(15, x=5.5), ("w", 1)))
+    assert not client.accepted(delivery(at(15, x=6.5), ("w", 1)))
+    assert not client.accepted(delivery(at(9, x=0), ("w", 1)))  # before it began
 
 
-def test_what_the_variables_are_only_the_broker_knows() -> None:
+def test_predicates_with_variables_count_as_satisfied() -> None:
     subscription = Subscription("s", parse("x < :n and y < @v"), {"n": 5}, since=0, origin=0)
-    assert wants(subscription, at(1, x=4, y=1e9))
-    assert not wants(subscription, at(1, x=6, y=0))
-    assert not wants(subscription, at(1, x=4))
-
-
-def test_what_is_in_force() -> None:
-    client = with_cheap()
-    assert client.in_force("cheap") is None
-    client.confirmed(InForce("cheap", 1))
-    client.confirmed(InForce("dear", 1))
-    assert client.in_force("cheap") == 1
-    assert client.in_force("dear") is None
-    client.update("cheap", {"limit": 3})
-    assert client.in_force("cheap") == 1
-    client.confirmed(InForce("cheap", 2))
-    assert client.in_force("cheap") == 2
-    client.cancel("cheap")
-    assert client.in_force("cheap") is None
+    assert matches_now(subscription, at(1, x=4, y=1e9))
+    assert not matches_now(subscription, at(1, x=6, y=0))
+    assert not matches_now(subscription, at(1, x=4))
 
 
 # -- with a broker ------------------------------------------------------------------------------
 
 
-def taken(network: Network, client: ClientState, name: str = "ann") -> list[object]:
-    """The values of x in the events that a client takes."""
+def accepted(network: Network, client: ClientState, name: str = "ann") -> list[object]:
+    """The values of x in the events that a client accepts."""
     return [
         each.publication.event.attributes["x"]
         for each in network.received.get(name, ())
-        if isinstance(each, Deliver) and client.taken(each)
+        if isinstance(each, Deliver) and client.accepted(each)
     ]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nothing_stale_gets_through_and_effects_are_in_order(seed: int) -> None:
+def test_nothing_outdated_gets_through_and_versions_are_in_order(seed: int) -> None:
     """Coverage, strictness and order (3.3): the client changes its mind while events flow."""
     random = Random(seed)
     network = Network(LINE)
@@ -226,8 +211,8 @@ def test_nothing_stale_gets_through_and_effects_are_in_order(seed: int) -> None:
         wanted = client["s"].subscription.parameters["n"]
         for message in network.received["ann"][before:]:
             assert isinstance(message, Deliver)
-            found = client.taken(message)
-            assert bool(found) == (message.publication.event.attributes["x"] == wanted)
+            matches = client.accepted(message)
+            assert bool(matches) == (message.publication.event.attributes["x"] == wanted)
     for update in late:
         assert network.ask("d", "ann", update) == []
     network.run(random)
@@ -235,7 +220,7 @@ def test_nothing_stale_gets_through_and_effects_are_in_order(seed: int) -> None:
     assert versions == sorted(versions)
 
 
-def test_a_broker_that_has_restarted_is_told_again() -> None:
+def test_a_broker_that_has_restarted_gets_all_subscriptions_again() -> None:
     network = Network(LINE)
     client = ClientState()
     requests: list[Message] = [
@@ -248,23 +233,21 @@ def test_a_broker_that_has_restarted_is_told_again() -> None:
     for request in requests:
         network.ask("d", "ann", request)
     network.run()
-    client.confirmed(InForce("still", 4))
     network.cut("c", "d")
     network.run()
     assert len(network.brokers["c"].subscriptions.poset) == 0
     del network.brokers["d"]
     network.connect("d", "c")
     network.received.clear()
-    again = client.again()
+    again = client.resubscribe()
     assert [(each.name, each.version) for each in again] == [("still", 4), ("rising", 2)]
-    assert client.in_force("still") is None
     for each in again:
         assert network.ask("d", "ann", each) == []
     network.run()
     for second, x in ((50, 2), (50, 4), (110, 4), (110, 6)):  # `t` counts on from second 5
         network.ask("a", "pub", Publish(at(second, x=x)))
     network.run()
-    assert taken(network, client) == [2, 4]
+    assert accepted(network, client) == [2, 4]
     assert network.matches("ann") == [(MatchedVersion("still", 4),), (MatchedVersion("rising", 2),)]
     assert network.ask("d", "ann", client.update("still", {"n": 5})) == []
 
@@ -281,6 +264,6 @@ def test_client_and_broker_agree_on_what_an_unsubscription_covers() -> None:
         wanted = parse(f"x < {random.randrange(12)} or y = {random.randrange(9)}")
         answer = network.ask("a", name, client.unsubscribe(wanted))
         left = [str(number) for number in range(len(texts)) if str(number) in client]
-        held = network.brokers["a"].claims._named
-        assert [named for key in held if key.identity == name for named in held[key]] == left
+        held = network.brokers["a"].named.subscriptions_of(Client(name))
+        assert [each.subscription.id for each in held] == left
         assert any(isinstance(each, Refused) for each in answer) == (len(left) == len(texts))

@@ -1,4 +1,4 @@
-"""Subscriptions with a name: no event falls between two versions, whatever the network does."""
+"""Named subscriptions: no event falls between two versions, whatever the network does."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from tidegate.routing.messages import (
 )
 from tidegate.routing.overlay.domains import Architecture
 
+ANN = Client("ann")
 LINE = [("a", "b"), ("b", "c"), ("c", "d")]
 TREE = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
 RING = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "a"), ("b", "e")]
@@ -129,7 +130,7 @@ def test_what_matches_all_versions_comes_exactly_once(
     assert not any(isinstance(each, Refused) for each in network.received["ann"])
 
 
-def test_an_event_is_judged_by_the_old_version_or_by_the_new_one() -> None:
+def test_an_event_is_matched_by_the_old_version_or_by_the_new_one() -> None:
     """Wherever the update is when events come by: 7 matches both, 3 the old, 15 the new one."""
     seen = set()
     for seed in range(40):
@@ -161,7 +162,7 @@ def test_an_event_is_judged_by_the_old_version_or_by_the_new_one() -> None:
 @pytest.mark.parametrize("where", WORLDS)
 @settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**32), merging=st.booleans())
-def test_what_is_in_force_brings_all_that_matches(
+def test_a_version_in_force_brings_all_events_that_match_it(
     where: str, routing: str, seed: int, merging: bool
 ) -> None:
     random = Random(seed)
@@ -190,7 +191,7 @@ def test_what_is_in_force_brings_all_that_matches(
     assert network.in_force("ann")[-4:] == [("s", version) for version in range(2, 6)]
 
 
-def test_it_takes_until_all_brokers_have_it() -> None:
+def test_a_version_is_confirmed_when_all_brokers_have_it() -> None:
     network = Network(LINE)
     network.ask("a", "ann", named("x < :n", n=1, confirm=True))
     for link in (("a", "b"), ("a", "b"), ("b", "c"), ("b", "c"), ("c", "d"), ("c", "d")):
@@ -204,11 +205,11 @@ def test_it_takes_until_all_brokers_have_it() -> None:
     assert network.in_force("ann") == [("s", 1)]
 
 
-def test_who_is_alone_is_told_at_once() -> None:
+def test_a_broker_without_neighbours_confirms_at_once() -> None:
     network = Network([])
     network.add("a")
-    (told,) = network.ask("a", "ann", named("x < 1", confirm=True))
-    assert told == InForce("s", 1)
+    (confirmation,) = network.ask("a", "ann", named("x < 1", confirm=True))
+    assert confirmation == InForce("s", 1)
     assert network.ask("a", "ann", Update("s", 2, filter="x < 2")) == []
     assert network.ask("a", "ann", Update("s", 3, confirm=True)) == [InForce("s", 3)]
 
@@ -219,7 +220,7 @@ def test_where_subscriptions_are_sent_nowhere_it_is_in_force_at_once() -> None:
     assert not any(network.waiting.values())
 
 
-def test_who_does_not_ask_is_not_told() -> None:
+def test_only_requests_with_confirm_are_confirmed() -> None:
     network = Network(LINE)
     network.ask("a", "ann", named("x < :n", n=1))
     network.ask("a", "ann", update(2, n=2))
@@ -227,7 +228,7 @@ def test_who_does_not_ask_is_not_told() -> None:
     assert network.received["ann"] == []
 
 
-def test_those_who_ask_while_a_wave_is_on_its_way_share_the_next() -> None:
+def test_confirmations_asked_for_while_a_wave_is_on_its_way_share_the_next() -> None:
     network = Network(LINE)
     network.ask("a", "ann", named("x < :n", n=1, confirm=True))
     for version in range(2, 7):
@@ -272,7 +273,7 @@ def test_another_one_of_the_same_name_and_version_is_not_confirmed_by_mistake() 
     assert network.in_force("ann") == []
 
 
-# -- what is delivered --------------------------------------------------------------------------
+# -- deliveries ---------------------------------------------------------------------------------
 
 
 def test_all_that_match_are_named_in_one_delivery() -> None:
@@ -286,8 +287,8 @@ def test_all_that_match_are_named_in_one_delivery() -> None:
     network.publish("a", "pub", x=50, z=1)
     network.publish("a", "pub", z=1)
     network.run()
-    told = [each for each in network.received["ann"] if isinstance(each, Deliver)]
-    assert [(set(each.matches), each.unnamed) for each in told] == [
+    deliveries = [each for each in network.received["ann"] if isinstance(each, Deliver)]
+    assert [(set(each.matches), each.unnamed) for each in deliveries] == [
         ({MatchedVersion("one", 1), MatchedVersion("two", 2)}, False),
         ({MatchedVersion("one", 1)}, True),
         (set(), True),
@@ -325,7 +326,7 @@ def test_one_with_a_name_and_one_without_do_not_replace_each_other() -> None:
 
 
 def test_nothing_is_delivered_that_does_not_match_at_its_time() -> None:
-    """Further away estimates do; ann's own broker is exact."""
+    """Other brokers may use estimates; ann's own broker is exact."""
     network = Network(LINE, "subscription")
     request = Subscribe("x between t - 1 and t + 1", "s", version=1, origin_us=0)
     network.ask("d", "ann", request)
@@ -377,7 +378,7 @@ def test_an_update_does_not_restart_t() -> None:
     assert network.delivered("ann") == [{"x": 20}]
 
 
-def test_t_counts_from_when_the_broker_gets_it_if_nothing_is_said() -> None:
+def test_t_counts_by_default_from_when_the_broker_gets_the_request() -> None:
     network = Network(LINE)
     network.now_us = 7 * SECOND
     network.ask("d", "ann", named("x < t"))
@@ -410,7 +411,7 @@ def test_parameters_of_a_new_filter_keep_their_values() -> None:
 @pytest.mark.parametrize("routing", ["subscription", "advertisement", "match-first"])
 def test_cancelled_departed_and_unsubscribed_leave_nothing(routing: str) -> None:
     endings: list[tuple[Message, ...]] = [
-        (Cancel("s"), Cancel("moving")),
+        (Cancel("s"), Cancel("evolving")),
         (Depart(),),
         (Unsubscribe("x is not null"),),
         (Suspend(), Depart()),
@@ -418,7 +419,7 @@ def test_cancelled_departed_and_unsubscribed_leave_nothing(routing: str) -> None
     for ending in endings:
         network = world("acyclic", routing)
         network.ask("e", "ann", named("x < :n", n=5, confirm=True))
-        network.ask("e", "ann", named("x < :n + t and y > @v", "moving", version=2, n=5))
+        network.ask("e", "ann", named("x < :n + t and y > @v", "evolving", version=2, n=5))
         network.run()
         network.ask("e", "ann", update(3, n=7, confirm=True))
         for message in ending:
@@ -427,8 +428,8 @@ def test_cancelled_departed_and_unsubscribed_leave_nothing(routing: str) -> None
         for name, broker in network.brokers.items():
             assert len(broker.subscriptions.poset) == 0, name
             assert len(broker.waves) == 0
-            assert not broker.claims._named
-            assert not broker.claims._unconfirmed
+            assert broker.named.count(ANN) == 0
+        assert network.in_force("ann") == [("s", 1)]  # the update was cancelled before its wave
         network.publish("a", "pub-a", x=1, y=1)
         network.run()
         assert network.delivered("ann") == []
@@ -439,7 +440,7 @@ def test_cancelled_departed_and_unsubscribed_leave_nothing(routing: str) -> None
         assert network.is_empty()
 
 
-def test_an_unsubscription_cancels_what_it_covers_as_it_stands() -> None:
+def test_an_unsubscription_cancels_the_present_versions_that_it_covers() -> None:
     network = Network(LINE)
     network.ask("d", "ann", named("x < :n", "one", n=5))
     network.ask("d", "ann", named("x < :n", "two", version=2, n=50))
@@ -450,15 +451,15 @@ def test_an_unsubscription_cancels_what_it_covers_as_it_stands() -> None:
     network.subscribe("d", "ann", "y = 3")
     network.ask("d", "bob", named("x < 1"))
     assert network.ask("d", "ann", Unsubscribe("x <= 9")) == []
-    held = network.brokers["d"].claims.held(Client("ann"))
+    held = network.brokers["d"].named.subscriptions_of(ANN)
     assert [each.subscription.id for each in held] == ["two", "four"]
-    left = network.brokers["d"].subscriptions.held(Client("ann"))
+    left = network.brokers["d"].subscriptions.nodes_of(ANN)
     assert [str(node.item) for node in left] == ["y = 3"]
-    assert network.brokers["d"].claims.count(Client("bob")) == 1
+    assert network.brokers["d"].named.count(Client("bob")) == 1
     network.ask("d", "ann", Update("two", 6, {"n": 8}))
     assert network.ask("d", "ann", Unsubscribe("x <= 9")) == []
     (refused,) = network.ask("d", "ann", Unsubscribe("x <= 9"))
-    assert "'ann' has no subscription that this covers" in str(refused)
+    assert "'ann' has no subscription that `x <= 9` covers" in str(refused)
 
 
 def test_a_name_can_be_used_again() -> None:
@@ -516,9 +517,9 @@ def test_values_versions_and_t_move_with_the_client(where: str) -> None:
     network.ask("a", "ann", Suspend())
     network.ask("d", "ann", Resume("a"))
     network.run()
-    assert len(network.brokers["a"].sessions) == 1  # the publisher
-    assert network.brokers["a"].claims.count(Client("ann")) == 0
-    held = network.brokers["d"].claims.held(Client("ann"))
+    assert ANN not in network.brokers["a"].sessions
+    assert network.brokers["a"].named.count(ANN) == 0
+    held = network.brokers["d"].named.subscriptions_of(ANN)
     assert [(each.subscription.id, each.version) for each in held] == [("s", 6), ("other", 5)]
     for x in (11, 13):
         network.ask("b", "pub-b", Publish(Event.of({"x": x, "y": 0}, from_us(10 * SECOND))))
@@ -568,7 +569,7 @@ def test_nothing_is_missed_or_comes_twice_while_it_moves_and_changes(
     numbers = [event["n"] for event in network.delivered("ann")]
     assert sorted(numbers) == list(range(1, published + 1))  # type: ignore[type-var]
     assert not any(isinstance(each, Refused) for each in network.received["ann"])
-    (held,) = network.brokers[way[-1]].claims.held(Client("ann"))
+    (held,) = network.brokers[way[-1]].named.subscriptions_of(ANN)
     assert held.version == version
     network.ask(way[-1], "ann", Depart())
     for name in brokers:
@@ -595,7 +596,7 @@ def test_what_is_asked_while_arriving_is_done_on_arrival() -> None:
     assert network.matches("ann") == [(MatchedVersion("s", 2), MatchedVersion("other", 3))]
 
 
-def test_what_could_not_be_kept_is_told() -> None:
+def test_dropped_deliveries_are_reported() -> None:
     network = world("acyclic")
     network.brokers["a"].sessions = Sessions(kept_max=1)
     network.ask("a", "ann", named("x < :n", n=5))

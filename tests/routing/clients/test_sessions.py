@@ -1,3 +1,5 @@
+"""Deliveries are kept while a client is away, and requests while it is arriving."""
+
 from __future__ import annotations
 
 import pytest
@@ -40,7 +42,7 @@ def test_the_oldest_go_when_too_many_are_kept_and_the_client_is_told_first() -> 
         sessions.deliver(ANN, delivery(number))
     assert sessions.resume(ANN) == [(ANN, Missed(3)), (ANN, delivery(3)), (ANN, delivery(4))]
     sessions.suspend(ANN)
-    assert sessions.resume(ANN) == []  # it was told once
+    assert sessions.resume(ANN) == []  # `Missed` is sent once
 
 
 @pytest.mark.parametrize("suspended_first", [True, False])
@@ -48,7 +50,6 @@ def test_who_is_suspended_and_arriving_waits_for_both(suspended_first: bool) -> 
     sessions = known()
     sessions.suspend(ANN)
     sessions[ANN].is_arriving = True
-    assert sessions.is_arriving(ANN)
     assert sessions.deliver(ANN, delivery(1)) == []
     first, second = (
         (sessions.resume, sessions.arrived) if suspended_first
@@ -56,7 +57,7 @@ def test_who_is_suspended_and_arriving_waits_for_both(suspended_first: bool) -> 
     )  # fmt: skip
     assert first(ANN) == []
     assert second(ANN) == [(ANN, delivery(1))]
-    assert not sessions.is_arriving(ANN)
+    assert not sessions[ANN].is_arriving
 
 
 def test_beginning_again_keeps_what_is_there() -> None:
@@ -64,14 +65,13 @@ def test_beginning_again_keeps_what_is_there() -> None:
     sessions.suspend(ANN)
     sessions.begin(ANN)
     assert sessions.deliver(ANN, delivery(1)) == []
-    assert len(sessions) == 1
+    assert sessions.resume(ANN) == [(ANN, delivery(1))]
 
 
 def test_who_has_left_is_unknown() -> None:
     sessions = known()
     sessions.end(ANN)
     assert ANN not in sessions
-    assert not sessions.is_arriving(ANN)
     sessions.end(ANN)
     for ask in (sessions.suspend, sessions.resume, sessions.arrived):
         with pytest.raises(RoutingError, match="'ann' is not known here"):
@@ -88,10 +88,10 @@ def test_requests_of_who_is_arriving_have_a_limit(monkeypatch: pytest.MonkeyPatc
     assert len(sessions[ANN].requests) == 2
 
 
-def test_what_was_its_turn_elsewhere_is_not_delivered_here() -> None:
+def test_an_event_that_reached_an_earlier_broker_is_not_delivered_here() -> None:
     sessions = known()
-    sessions[ANN].had = {"b": Stamp("b", 0, 2)}
+    sessions[ANN].seen_elsewhere = {"b": Stamp("b", 0, 2)}
     assert [bool(sessions.deliver(ANN, delivery(number))) for number in (1, 2, 3)] == [
         False, False, True,
     ]  # fmt: skip
-    assert sessions[ANN].had == {}  # nothing of before can come any more
+    assert sessions[ANN].seen_elsewhere == {}  # none of the earlier events can come any more

@@ -1,4 +1,4 @@
-"""Shortest paths against plain walks up the parents, where many paths cost the same."""
+"""Shortest paths are unique and the same in both directions, where many cost the same time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ links = st.dictionaries(
 
 
 def graph_of(links: Links) -> Graph:
-    said: dict[str, dict[str, int]] = {name: {} for name in NAMES}
+    announced: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     for (one, other), cost in links.items():
-        said[one][other] = said[other][one] = cost
-    return Graph.of(Announcement(name, 1, tuple(near.items())) for name, near in said.items())
+        announced[one][other] = announced[other][one] = cost
+    return Graph.of(Announcement(name, 1, tuple(near.items())) for name, near in announced.items())
 
 
 def path(graph: Graph, start: str, end: str) -> list[str] | None:
@@ -30,10 +30,10 @@ def path(graph: Graph, start: str, end: str) -> list[str] | None:
     tree = graph.tree(start)
     if end not in tree.costs:
         return None
-    found = [end]
-    while found[-1] != start:
-        found.append(tree.parents[found[-1]])
-    return found[::-1]
+    backward = [end]
+    while backward[-1] != start:
+        backward.append(tree.parents[backward[-1]])
+    return backward[::-1]
 
 
 @given(links)
@@ -60,18 +60,18 @@ def test_paths_are_shortest(links: Links) -> None:
 
 
 @given(links)
-def test_leads_is_whether_a_broker_is_on_the_path(links: Links) -> None:
+def test_passes_is_whether_a_broker_is_on_the_path(links: Links) -> None:
     graph = graph_of(links)
     for one in NAMES:
         for other in NAMES:
             there = path(graph, one, other)
             for middle in NAMES:
-                leads = graph.tree(one).leads(through=graph.tree(middle), to=other)
-                assert leads == (there is not None and middle in there)
+                passes = graph.tree(one).passes(through=graph.tree(middle), to=other)
+                assert passes == (there is not None and middle in there)
 
 
 @given(links)
-def test_children_are_those_who_have_one_as_their_parent(links: Links) -> None:
+def test_children_are_the_brokers_with_this_parent(links: Links) -> None:
     graph = graph_of(links)
     for root in NAMES:
         tree = graph.tree(root)
@@ -94,20 +94,20 @@ def test_a_link_counts_when_both_ends_have_announced_it() -> None:
     b = Announcement("b", 1, (("a", 5), ("c", 5)))
     assert not Graph.of([a]).reaches("a", "b")
     assert Graph.of([a, b]).neighbours("a") == {"b": 5}
-    assert Graph.of([a, b]).neighbours("b") == {"a": 5}  # c has said nothing
+    assert Graph.of([a, b]).neighbours("b") == {"a": 5}  # c has not announced it
 
 
-def test_a_link_costs_what_the_dearer_end_says() -> None:
-    said = [Announcement("a", 1, (("b", 5),)), Announcement("b", 1, (("a", 7),))]
-    graph = Graph.of(said)
+def test_a_link_has_the_higher_cost_of_its_ends() -> None:
+    announced = [Announcement("a", 1, (("b", 5),)), Announcement("b", 1, (("a", 7),))]
+    graph = Graph.of(announced)
     assert graph.neighbours("a") == {"b": 7}
     assert graph.neighbours("b") == {"a": 7}
 
 
 def test_brokers_that_know_the_same_share_a_graph() -> None:
-    said = [Announcement("a", 1, (("b", 5),)), Announcement("b", 1, (("a", 5),))]
+    announced = [Announcement("a", 1, (("b", 5),)), Announcement("b", 1, (("a", 5),))]
     later = [Announcement("b", 9, (("a", 5),)), Announcement("a", 9, (("b", 5),))]
-    assert Graph.of(said) is Graph.of(later)
+    assert Graph.of(announced) is Graph.of(later)
 
 
 def test_an_unknown_broker_has_no_neighbours_and_reaches_itself_only() -> None:

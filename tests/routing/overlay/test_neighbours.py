@@ -1,4 +1,4 @@
-"""How brokers come to be neighbours; what is refused is in test_bad_input.py."""
+"""How brokers become neighbours and part; what is refused is in test_bad_input.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.routing.messages import (
     Announce,
     Connect,
     Disconnect,
-    Interests,
+    FilterDelta,
     Key,
     Refused,
     Subscribe,
@@ -30,72 +30,72 @@ def a_broker(architecture: Architecture = Architecture.ACYCLIC) -> Broker:
     return broker
 
 
-def test_who_is_asked_is_no_neighbour_until_it_accepts() -> None:
+def test_a_broker_that_was_asked_is_no_neighbour_until_it_accepts() -> None:
     broker = a_broker()
     assert broker.join("p", "d", 5) == [("p", Connect("d", 5))]
     assert broker.neighbours.knows("p")
-    assert "p" not in broker.around.domain_of
+    assert "p" not in broker.domains.domain_of
     sent = broker.handle(Accept("d", 5), "p", 10)
-    assert broker.around.domain_of["p"].neighbours == {"p": 5}
+    assert broker.domains.domain_of["p"].neighbours == {"p": 5}
     assert [type(message) for _, message in sent] == [Announce, Announce]
 
 
-def test_who_asks_is_a_neighbour_at_once_and_gets_what_it_should_have() -> None:
+def test_a_broker_that_asks_is_a_neighbour_at_once_and_gets_all_filters() -> None:
     network = Network([])
     network.add("m")
     network.subscribe("m", "ann", "x < 5")
     network.ask("m", "ann", Subscribe("y < :n", "s", {"n": 3}, version=1))
     sent = network.brokers["m"].handle(Connect("d", 7), "p", 10)
-    (_, accept), *_, (peer, wanted) = sent
+    (_, accept), *_, (peer, delta) = sent
     assert accept == Accept("d", 7)
     assert peer == "p"
-    assert isinstance(wanted, Interests)
-    assert [str(item) for _, item in wanted.wanted] == ["x < 5", "y < 3"]
+    assert isinstance(delta, FilterDelta)
+    assert [str(item) for _, item in delta.added] == ["x < 5", "y < 3"]
 
 
 def test_a_refusal_leaves_nothing() -> None:
     broker = a_broker()
     ((_, request),) = broker.join("p", "d", 5)
-    broker.neighbours.refused(Refused(request, "no"), "p")
+    broker.neighbours.on_refused(Refused(request, "no"), "p")
     assert not broker.neighbours.knows("p")
     broker.join("p", "d", 5)  # it can ask again
 
 
-def test_who_is_lost_before_it_answers_was_not_asked() -> None:
+def test_a_request_is_forgotten_when_the_link_is_lost_before_the_answer() -> None:
     broker = a_broker()
     broker.join("p", "d", 5)
-    assert broker.lost("p", 10) == []
+    assert broker.link_lost("p", 10) == []
     assert not broker.neighbours.knows("p")
 
 
 def test_a_lost_link_is_announced_to_the_others() -> None:
     network = Network([("a", "b"), ("b", "c")])
-    sent = network.brokers["b"].lost("a", 50)
+    sent = network.brokers["b"].link_lost("a", 50)
     ((peer, message),) = sent
     assert peer == "c"
     assert isinstance(message, Announce)
-    (said,) = message.announcements
-    assert (said.broker, said.costs_us) == ("b", (("c", 1),))
-    assert network.brokers["b"].lost("a", 60) == []  # once
+    (announced,) = message.announcements
+    assert (announced.broker, announced.costs_us) == ("b", (("c", 1),))
+    assert network.brokers["b"].link_lost("a", 60) == []  # once
 
 
 def test_announcements_are_passed_on_once_and_not_back() -> None:
     network = Network([("a", "b"), ("b", "c"), ("b", "d")])
-    news = Announce((Announcement("far", 7, (("a", 3),)),))
-    sent = network.brokers["b"].handle(news, "a", 50)
-    assert sent == [("c", news), ("d", news)]
-    assert network.brokers["b"].handle(news, "a", 51) == []
+    announce = Announce((Announcement("far", 7, (("a", 3),)),))
+    sent = network.brokers["b"].handle(announce, "a", 50)
+    assert sent == [("c", announce), ("d", announce)]
+    assert network.brokers["b"].handle(announce, "a", 51) == []
 
 
-def test_a_master_is_the_one_that_was_asked_to_be_it() -> None:
+def test_the_broker_that_was_asked_becomes_the_master() -> None:
     network = Network([("s", "m")], architecture=Architecture.HIERARCHICAL)
-    assert network.brokers["s"].around.domains["d"].master == "m"
-    assert network.brokers["m"].around.domains["d"].master is None
+    assert network.brokers["s"].domains.by_name["d"].master == "m"
+    assert network.brokers["m"].domains.by_name["d"].master is None
     network.cut("s", "m")
-    assert network.brokers["s"].around.domains["d"].master is None
+    assert network.brokers["s"].domains.by_name["d"].master is None
 
 
-def test_who_leaves_tells_the_other_end() -> None:
+def test_a_broker_that_leaves_tells_the_other_end() -> None:
     network = Network([("a", "b"), ("b", "c")])
     sent = network.brokers["b"].leave("c", 50)
     assert ("c", Disconnect()) in sent
@@ -103,8 +103,8 @@ def test_who_leaves_tells_the_other_end() -> None:
         network.brokers["b"].leave("c", 60)
 
 
-def test_names_of_a_link_begin_anew_with_it() -> None:
-    """An update after a link was down is of what was sent since, under the new name."""
+def test_a_link_that_comes_up_again_has_new_keys() -> None:
+    """An update after a link was down is of what was sent since, under the new key."""
     network = Network([("a", "b")])
     network.ask("a", "ann", Subscribe("x < :n", "s", {"n": 3}, version=1))
     network.run()
@@ -114,7 +114,7 @@ def test_names_of_a_link_begin_anew_with_it() -> None:
     network.connect("b", "a")
     assert network.brokers["a"].subscriptions.sent("b") == {Key(2, None): parse("x < 4")}
     network.ask("a", "ann", Update("s", 3, {"n": 5}))
-    assert list(network.waiting["a", "b"]) == [Interests(altered=((Key(2, None), ((0, 5),)),))]
+    assert list(network.waiting["a", "b"]) == [FilterDelta(updated=((Key(2, None), ((0, 5),)),))]
     network.run()
     network.publish("b", "pub", x=4.5)
     network.run()

@@ -1,4 +1,4 @@
-"""Matches out of chains against `SequenceMatcher`, however the pattern is cut into parts."""
+"""Matches selected from chains equal those of `SequenceMatcher`, however the pattern is split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.values import to_us
 from tidegate.routing.messages import Publication, Stamp
 from tidegate.routing.patterns import chains as module
-from tidegate.routing.patterns.chains import Chain, Chains, Greedy, Position
+from tidegate.routing.patterns.chains import Chain, Chains, GreedySelection, Position
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BEFORE_ALL = Position(0, Stamp("", 0, 0))
@@ -39,7 +39,7 @@ def position(publication: Publication) -> Position:
 
 
 class Finder:
-    """Finds all chains for a pattern; parts of it, as the cuts say, by finders of their own."""
+    """Finds all chains of a pattern; parts of it, split at ``cuts``, by finders of their own."""
 
     def __init__(self, pattern: Pattern, cuts: Sequence[int], deeper: bool) -> None:
         self.chains = Chains(len(pattern.steps), pattern.within_us)
@@ -88,12 +88,12 @@ def test_the_matches_are_those_of_the_matcher(
     pattern: Pattern, cuts: list[int], deeper: bool, stream: list[tuple[int, int]]
 ) -> None:
     matcher = SequenceMatcher(pattern)
-    finder, greedy = Finder(pattern, cuts, deeper), Greedy(BEFORE_ALL)
+    finder, selection = Finder(pattern, cuts, deeper), GreedySelection(BEFORE_ALL)
     found: list[tuple[Event, ...]] = []
     expected: list[tuple[Event, ...]] = []
     for publication in publications(stream):
         expected += matcher.feed(publication.event)
-        chosen = [chain.publications for chain in finder.take(publication) if greedy.take(chain)]
+        chosen = [chain.publications for chain in finder.take(publication) if selection.take(chain)]
         found += [tuple(each.event for each in match) for match in chosen]
     assert found == expected + matcher.flush()
 
@@ -142,9 +142,9 @@ def test_chains_that_end_together_come_in_the_order_of_their_begins() -> None:
 
 def test_the_next_match_begins_behind_the_last_one() -> None:
     at = [position(each) for each in publications([(0, 1)] * 4)]
-    greedy = Greedy(at[0])
+    selection = GreedySelection(at[0])
     chains = [Chain(0, 2, at[begin], at[end], ()) for begin, end in ((0, 1), (1, 2), (2, 3))]
-    assert [greedy.take(each) for each in chains] == [False, True, False]
+    assert [selection.take(each) for each in chains] == [False, True, False]
 
 
 def test_the_oldest_open_chains_go_when_there_are_too_many(
@@ -154,4 +154,3 @@ def test_the_oldest_open_chains_go_when_there_are_too_many(
     finder = Finder(parse_pattern("x = 0 then x = 1"), [], deeper=False)
     found = [finder.take(each) for each in publications([(0, 1)] * 5 + [(1, 1)])]
     assert [_numbers(each.publications)[0] for each in found[-1]] == [2, 3, 4]
-    assert finder.chains.dropped == 2

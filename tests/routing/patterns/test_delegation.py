@@ -1,4 +1,4 @@
-"""Patterns in a network: who looks for which part, and that the matches are the right ones."""
+"""Patterns in a network: which broker finds which part, and that the matches are right."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.broker_network import Around, Network
+from support.broker_network import BrokerHarness, Network
 from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
@@ -17,11 +17,11 @@ from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.values import from_us
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import (
+    AdvertisementDelta,
     Client,
     Delegate,
     Deliver,
     Depart,
-    Offers,
     Publish,
     Refused,
     Resume,
@@ -45,18 +45,18 @@ WORLDS = {
 }
 
 
-def around(*offered: tuple[str, str]) -> Around:
-    """Broker m with neighbours p and q, which offer something."""
-    found = Around(Broker("m", strategy("advertisement")), "p", "q")
-    for peer, text in offered:
-        found.offer(peer, parse_advertisement(text))
-    return found
+def harness(*advertised: tuple[str, str]) -> BrokerHarness:
+    """Broker m with neighbours p and q, which have advertised something."""
+    made = BrokerHarness(Broker("m", strategy("advertisement")), "p", "q")
+    for peer, text in advertised:
+        made.advertise(peer, parse_advertisement(text))
+    return made
 
 
-def delegated(around: Around) -> list[tuple[str, str, int]]:
+def delegated(harness: BrokerHarness) -> list[tuple[str, str, int]]:
     return [
         (str(peer), str(message.pattern), message.levels)
-        for peer, message in around.others
+        for peer, message in harness.others
         if isinstance(message, Delegate)
     ]
 
@@ -65,7 +65,7 @@ def delegated(around: Around) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("offered", "parts"),
+    ("advertised", "parts"),
     [
         ([("p", "x > 0")], [PatternPart(0, 4, "p")]),
         ([("p", "x > 0"), ("q", "x > 0")], [PatternPart(i, i + 1, None) for i in range(4)]),
@@ -82,87 +82,87 @@ def delegated(around: Around) -> list[tuple[str, str, int]]:
     ],
 )
 def test_parts_are_as_long_as_one_neighbour_has_all_of_them(
-    offered: list[tuple[str, str]], parts: list[PatternPart]
+    advertised: list[tuple[str, str]], parts: list[PatternPart]
 ) -> None:
     pattern = parse_pattern("x = 1 then x = 2 then x = 3 then x = 4")
-    patterns = around(*offered).broker.patterns
+    patterns = harness(*advertised).broker.patterns
     assert patterns.factored(pattern, levels=1) == parts
     assert patterns.factored(pattern, levels=0) == [PatternPart(i, i + 1, None) for i in range(4)]
 
 
-def test_what_a_client_here_offers_is_looked_for_here() -> None:
-    it = around(("p", "x > 0"))
-    it.tell(ANN, Subscribe("x = 1 then x = 2"))
+def test_events_of_a_client_of_this_broker_are_matched_here() -> None:
+    it = harness(("p", "x > 0"))
+    it.send(ANN, Subscribe("x = 1 then x = 2"))
     assert delegated(it) == [("p", "x = 1 then x = 2", LEVELS_MAX - 1)]
     it.broker.advertise(parse_advertisement("x = 2"), Client("pub"))
-    assert it.broker.patterns.available(parse("x = 2")) == {"p", None}
-    assert it.broker.patterns.available(parse("x = 1")) == {"p"}
+    assert it.broker.patterns.providers(parse("x = 2")) == {"p", None}
+    assert it.broker.patterns.providers(parse("x = 1")) == {"p"}
 
 
 def test_a_part_keeps_the_time_that_the_whole_may_take() -> None:
-    it = around(("p", "x > 0"))
-    it.tell(ANN, Subscribe("x = 1 then x = 2 then y = 1 within 9 s"))
+    it = harness(("p", "x > 0"))
+    it.send(ANN, Subscribe("x = 1 then x = 2 then y = 1 within 9 s"))
     assert delegated(it) == [("p", "x = 1 then x = 2 within 9 s", LEVELS_MAX - 1)]
 
 
-def test_patterns_are_factored_anew_when_advertisements_change() -> None:
-    it = around(("p", "x > 0"))
-    it.tell(ANN, Subscribe("x = 1 then x = 2"))
+def test_patterns_are_factored_again_when_advertisements_change() -> None:
+    it = harness(("p", "x > 0"))
+    it.send(ANN, Subscribe("x = 1 then x = 2"))
     ((_, first),) = it.others
     assert isinstance(first, Delegate)
 
-    it.offer("q", parse_advertisement("x = 1"))
+    it.advertise("q", parse_advertisement("x = 1"))
     assert Undelegate(first.number) in [message for _, message in it.others]
     assert it.filters["q"].texts() == ["x = 1"]
     assert sorted(it.filters["p"].texts()) == ["x = 1", "x = 2"]
 
-    it.tell("q", Offers((), (it.name_of("q", "x = 1"),)))
+    it.send("q", AdvertisementDelta((), (it.key_of("q", "x = 1"),)))
     assert delegated(it) == [("p", "x = 1 then x = 2", LEVELS_MAX - 1)]
     assert it.filters["q"].texts() == it.filters["p"].texts() == []
 
 
 def test_the_same_pattern_has_one_monitor() -> None:
-    it = around(("p", "x > 0"))
+    it = harness(("p", "x > 0"))
     bob = Client("bob")
-    it.tell(ANN, Subscribe("x = 1 then x = 2"))
-    it.tell(bob, Subscribe("x = 1 then x = 2"))
+    it.send(ANN, Subscribe("x = 1 then x = 2"))
+    it.send(bob, Subscribe("x = 1 then x = 2"))
     assert it.others == []
     assert len(it.broker.patterns) == 1
-    it.tell(ANN, Unsubscribe("x = 1 then x = 2"))
+    it.send(ANN, Unsubscribe("x = 1 then x = 2"))
     assert it.others == []
-    it.tell(bob, Unsubscribe("x > 0 then x > 0"))  # covers it
+    it.send(bob, Unsubscribe("x > 0 then x > 0"))  # covers it
     assert [type(message) for _, message in it.others] == [Undelegate]
     assert len(it.broker.patterns) == 0
 
 
 def test_a_narrower_pattern_cancels_nothing() -> None:
-    it = around(("p", "x > 0"))
-    it.tell(ANN, Subscribe("x >= 1 then x = 2"))
+    it = harness(("p", "x > 0"))
+    it.send(ANN, Subscribe("x >= 1 then x = 2"))
     for text in (
         "x = 1 then x = 2",
         "x >= 1 then x = 2 within 5 s",
         "x >= 1 then x = 2 then y = 1",
     ):
-        it.tell(ANN, Unsubscribe(text))
+        it.send(ANN, Unsubscribe(text))
         ((_, refused),) = it.others
         assert isinstance(refused, Refused)
-        assert "has no subscription that this covers" in refused.reason
-    assert it.broker.patterns.held(ANN) == [parse_pattern("x >= 1 then x = 2")]
+        assert f"has no subscription that `{text}` covers" in refused.reason
+    assert it.broker.patterns.patterns_of(ANN) == [parse_pattern("x >= 1 then x = 2")]
 
 
-def test_what_a_lost_neighbour_delegated_is_looked_for_no_longer() -> None:
-    it = around(("q", "x > 0"))
-    it.tell("p", Delegate(1, parse_pattern("x = 1 then x = 2"), 2))
+def test_what_a_lost_neighbour_delegated_ends() -> None:
+    it = harness(("q", "x > 0"))
+    it.send("p", Delegate(1, parse_pattern("x = 1 then x = 2"), 2))
     assert delegated(it) == [("q", "x = 1 then x = 2", 1)]
-    sent = it.broker.lost("p", 2)
+    sent = it.broker.link_lost("p", 2)
     assert [type(message) for receiver, message in sent if receiver == "q"][-1] is Undelegate
     assert len(it.broker.patterns) == 0
 
 
-def test_what_was_delegated_to_a_lost_neighbour_is_looked_for_here() -> None:
-    it = around(("p", "x > 0"))
-    it.tell(ANN, Subscribe("x = 1 then x = 2"))
-    sent = it.broker.lost("p", 2)
+def test_what_was_delegated_to_a_lost_neighbour_is_matched_here() -> None:
+    it = harness(("p", "x > 0"))
+    it.send(ANN, Subscribe("x = 1 then x = 2"))
+    sent = it.broker.link_lost("p", 2)
     assert "p" not in [receiver for receiver, _ in sent]
     assert sorted(it.poset()) == ["x = 1", "x = 2"]
 
@@ -232,11 +232,11 @@ def test_a_match_waits_until_nothing_earlier_can_come() -> None:
     network.subscribe("a", "ann", "x = 1 then x = 2")
     network.publish("a", "pub", x=1)
     network.publish("a", "pub", x=2)
-    patience_us = LATENESS_US * (LEVELS_MAX + 1)
-    assert broker.due_us == 2 + patience_us
-    assert broker.wake(2 + patience_us) == []
-    assert broker.due_us == 3 + patience_us
-    assert len(broker.wake(3 + patience_us)) == 1
+    wait_us = LATENESS_US * (LEVELS_MAX + 1)
+    assert broker.due_us == 2 + wait_us
+    assert broker.wake(2 + wait_us) == []
+    assert broker.due_us == 3 + wait_us
+    assert len(broker.wake(3 + wait_us)) == 1
     assert broker.due_us is None
 
 
@@ -290,7 +290,7 @@ STEPS = ["x = 0", "x = 1", "x >= 1", "x in (0, 2)", "s = 'a'", "s = 'b'", "s is 
 def test_the_matches_are_those_of_the_matcher(
     where: str, routing: str, steps: list[str], within: str, seed: int
 ) -> None:
-    """With publishers here and there, and monitors that find parts for each other."""
+    """With publishers at several brokers, and monitors that find parts for each other."""
     random = Random(seed)
     links, architecture = WORLDS[where]
     network = Network(links, routing, architecture)

@@ -6,7 +6,7 @@ from math import atan2, cos, hypot, pi, sin
 import pytest
 
 from tidegate.simulation.drawing.labels import Rectangle, free_angles, place_labels
-from tidegate.simulation.drawing.positions import place
+from tidegate.simulation.drawing.positions import layout
 from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 
 RADIUS, SIZE = 6.0, 9.0
@@ -29,14 +29,14 @@ def test_all_gaps_are_tried_and_then_all_around() -> None:
 
 def test_what_two_boxes_have_in_common() -> None:
     box = Rectangle(0, 0, 10, 4)
-    assert box.common(Rectangle(8, 3, 20, 20)) == 2
-    assert box.common(Rectangle(10, 0, 20, 4)) == box.common(Rectangle(-5, 5, 5, 9)) == 0
+    assert box.common_area(Rectangle(8, 3, 20, 20)) == 2
+    assert box.common_area(Rectangle(10, 0, 20, 4)) == box.common_area(Rectangle(-5, 5, 5, 9)) == 0
 
 
 def test_names_stand_outside_of_their_brokers_however_large() -> None:
     for radius in (3.0, 20.0):
         placed = place_labels({"a": (0.0, 0.0)}, {"a": radius}, {"a": []}, SIZE)
-        assert placed["a"].box.common(Rectangle(-radius, -radius, radius, radius)) == 0
+        assert placed["a"].box.common_area(Rectangle(-radius, -radius, radius, radius)) == 0
         assert placed["a"].box.top == pytest.approx(-radius - 2.5)
 
 
@@ -46,7 +46,7 @@ def test_two_names_between_two_brokers_do_not_cover_each_other() -> None:
               "y": (120.0, 0.0)}  # fmt: skip
     links = {"brokerage4": ["x"], "brokerage2": ["y"], "x": ["brokerage4"], "y": ["brokerage2"]}
     placed = place_labels(points, dict.fromkeys(points, RADIUS), links, SIZE)
-    assert placed["brokerage4"].box.common(placed["brokerage2"].box) == 0
+    assert placed["brokerage4"].box.common_area(placed["brokerage2"].box) == 0
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,17 @@ def test_two_names_between_two_brokers_do_not_cover_each_other() -> None:
 )
 def test_hardly_a_name_is_covered_in_the_pictures_there_are(name: str) -> None:
     made = generate(name, seed=1)
-    places = place(made)
-    extent = max(hypot(x - u, y - v) for x, y in places.values() for u, v in places.values()) or 1
-    points = {each: (x * 600 / extent, y * 600 / extent) for each, (x, y) in places.items()}
+    positions = layout(made)
+    extent = (
+        max(hypot(x - u, y - v) for x, y in positions.values() for u, v in positions.values()) or 1
+    )
+    points = {each: (x * 600 / extent, y * 600 / extent) for each, (x, y) in positions.items()}
     neighbours = {each: made.neighbours(each) for each in made.brokers}
     placed = place_labels(points, dict.fromkeys(points, RADIUS), neighbours, SIZE)
     covered = [
         (one, other)
         for one, other in combinations(made.brokers, 2)
-        if placed[one].box.common(placed[other].box) > 0
+        if placed[one].box.common_area(placed[other].box) > 0
     ]
     assert len(covered) <= len(made.brokers) // 10
     for each, label in placed.items():

@@ -15,7 +15,7 @@ FIXED = [name for name, generator in TOPOLOGIES.items() if generator.fixed]
 @settings(max_examples=settings().max_examples // 4)
 @given(brokers=st.integers(1, 120), seed=st.integers(0, 2**63 - 1))
 def test_any_size_and_seed(name: str, brokers: int, seed: int) -> None:
-    made = generate(name, brokers, seed)  # valid and connected, or it could not be made
+    made = generate(name, brokers, seed)  # Topology checks that it is valid and connected
     assert (made.name, len(made.brokers)) == (name, brokers)
     assert generate(name, brokers, seed) == made
 
@@ -46,7 +46,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(TopologyError, match="no topology 'mesh'; there are centralized, chain"):
         generate("mesh")
     for brokers in (0, -1, 100_001):
-        with pytest.raises(TopologyError, match=f"^{brokers} brokers were asked for; 1 to 100000"):
+        with pytest.raises(TopologyError, match=f"brokers must be 1 to 100000, not {brokers}"):
             generate("chain", brokers)
-    with pytest.raises(TopologyError, match="the seed -1 is not between 0 and"):
+    with pytest.raises(TopologyError, match=r"the seed must be between 0 and .*, not -1"):
         generate("chain", seed=-1)

@@ -1,4 +1,4 @@
-"""What a client of a random run should have got: the checks must not be too strict, nor too lax."""
+"""The bounds on what a client must and may receive are neither too strict nor too lax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidegate.language.values import from_us
 from tidegate.matching.subscription import Subscription
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client
-from tidegate.simulation.verifying.actors import Actor, matches
+from tidegate.simulation.verifying.checked_client import CheckedClient, matches
 
 SECOND = 1_000_000
 
@@ -30,147 +30,149 @@ def delivery(event: Event, version: int | None = None) -> m.Deliver:
 
 
 @pytest.fixture
-def actor() -> Actor:
-    """Asks for x < 5 by the name s."""
-    actor = Actor(Client("ann"))
-    actor.state.subscribe("s", "x < :n", {"n": 5}, now_us=0)
-    actor.changed("s")
-    return actor
+def client() -> CheckedClient:
+    """Subscribes to x < 5 under the name s."""
+    client = CheckedClient(Client("ann"))
+    client.state.subscribe("s", "x < :n", {"n": 5}, now_us=0)
+    client.add_version("s")
+    return client
 
 
-def change(actor: Actor, n: int) -> int:
-    version = actor.state.update("s", {"n": n}).version
-    actor.changed("s")
+def update(client: CheckedClient, n: int) -> int:
+    version = client.state.update("s", {"n": n}).version
+    client.add_version("s")
     return version
 
 
-# -- what comes ---------------------------------------------------------------------------------
+# -- messages -----------------------------------------------------------------------------------
 
 
-def test_what_it_wants_is_received_and_what_is_stale_is_not(actor: Actor) -> None:
-    actor.receive(delivery(at(1, x=4), 1), 0)
-    actor.receive(delivery(at(1, x=7), 1), 0)
-    actor.receive(delivery(at(1, y=7)), 0)
-    assert [dict(each.event.attributes) for each in actor.received] == [{"x": 4}, {"y": 7}]
+def test_events_that_match_only_an_old_version_are_not_accepted(client: CheckedClient) -> None:
+    client.receive(delivery(at(1, x=4), 1), 0)
+    client.receive(delivery(at(1, x=7), 1), 0)
+    client.receive(delivery(at(1, y=7)), 0)
+    assert [dict(each.event.attributes) for each in client.received] == [{"x": 4}, {"y": 7}]
 
 
-def test_all_else_that_comes_is_noted(actor: Actor) -> None:
+def test_other_messages(client: CheckedClient) -> None:
     pattern = parse_pattern("x = 1 then x = 2")
-    actor.receive(m.DeliverSequence(pattern, (publication(at(1, x=1)),)), 0)
-    actor.receive(m.Refused(m.Suspend(), "no"), 0)
-    assert actor.sequences == [(at(1, x=1),)]
-    assert actor.refused == ["no"]
-    actor.receive(m.Missed(3), 0)
+    client.receive(m.DeliverSequence(pattern, (publication(at(1, x=1)),)), 0)
+    client.receive(m.Refused(m.Suspend(), "no"), 0)
+    client.receive(m.Missed(3), 0)
+    assert client.sequences == [(at(1, x=1),)]
+    assert client.received == []
 
 
-def test_versions_in_force_only_go_up(actor: Actor) -> None:
-    second, third = change(actor, 6), change(actor, 7)
-    actor.receive(m.InForce("s", third), 0)
-    assert actor.sure_names() == {"s": (0, third)}
-    actor.receive(m.InForce("s", second), 0)
-    actor.receive(m.InForce("s", 99), 0)  # which it never had
-    actor.receive(m.InForce("other", 1), 0)
-    assert actor.sure_names() == {"s": (0, third)}
+def test_versions_in_force_only_go_up(client: CheckedClient) -> None:
+    second, third = update(client, 6), update(client, 7)
+    client.receive(m.InForce("s", third), 0)
+    assert client.versions_in_force() == {"s": (0, third)}
+    client.receive(m.InForce("s", second), 0)
+    client.receive(m.InForce("s", 99), 0)  # an unknown version
+    client.receive(m.InForce("other", 1), 0)
+    assert client.versions_in_force() == {"s": (0, third)}
 
 
-# -- what it should get -------------------------------------------------------------------------
+# -- expected events ----------------------------------------------------------------------------
 
 
-def test_nothing_is_due_that_is_not_in_force(actor: Actor) -> None:
-    assert actor.sure_names() == {}
-    assert not actor.is_due(at(1, x=1), actor.sure_names())
-    actor.receive(m.InForce("s", 1), 0)
-    assert actor.is_due(at(1, x=1), actor.sure_names())
-    assert not actor.is_due(at(1, x=6), actor.sure_names())
+def test_only_versions_in_force_require_an_event(client: CheckedClient) -> None:
+    assert client.versions_in_force() == {}
+    assert not client.must_receive(at(1, x=1), client.versions_in_force())
+    client.receive(m.InForce("s", 1), 0)
+    assert client.must_receive(at(1, x=1), client.versions_in_force())
+    assert not client.must_receive(at(1, x=6), client.versions_in_force())
 
 
-def test_what_matched_all_versions_since_is_due(actor: Actor) -> None:
-    actor.receive(m.InForce("s", 1), 0)
-    sure = actor.sure_names()
-    change(actor, 3)
-    change(actor, 9)
-    assert actor.is_due(at(1, x=2), sure)
-    assert not actor.is_due(at(1, x=4), sure)  # not by the second version
-    assert not actor.is_due(at(1, x=8), sure)  # not by the first one
-    actor.receive(m.InForce("s", 3), 0)
-    assert actor.is_due(at(1, x=8), actor.sure_names())
+def test_an_event_that_matches_all_versions_since_must_be_received(client: CheckedClient) -> None:
+    client.receive(m.InForce("s", 1), 0)
+    in_force = client.versions_in_force()
+    update(client, 3)
+    update(client, 9)
+    assert client.must_receive(at(1, x=2), in_force)
+    assert not client.must_receive(at(1, x=4), in_force)  # the second version does not match
+    assert not client.must_receive(at(1, x=8), in_force)  # the first one does not match
+    client.receive(m.InForce("s", 3), 0)
+    assert client.must_receive(at(1, x=8), client.versions_in_force())
 
 
-def test_what_was_cancelled_is_not_due(actor: Actor) -> None:
-    actor.receive(m.InForce("s", 1), 0)
-    sure = actor.sure_names()
-    actor.state.cancel("s")
-    actor.cancelled("s")
-    assert not actor.is_due(at(1, x=1), sure)
-    assert actor.sure_names() == {}
-    actor.state.subscribe("s", "x < 9", now_us=0)  # another one of this name
-    actor.changed("s")
-    assert not actor.is_due(at(1, x=1), sure)
+def test_a_cancelled_subscription_requires_nothing(client: CheckedClient) -> None:
+    client.receive(m.InForce("s", 1), 0)
+    in_force = client.versions_in_force()
+    client.state.cancel("s")
+    client.end_subscription("s")
+    assert not client.must_receive(at(1, x=1), in_force)
+    assert client.versions_in_force() == {}
+    client.state.subscribe("s", "x < 9", now_us=0)  # another subscription of this name
+    client.add_version("s")
+    assert not client.must_receive(at(1, x=1), in_force)
 
 
-def test_one_of_the_same_name_and_version_after_it_departed_is_another(actor: Actor) -> None:
-    actor.receive(m.InForce("s", 1), 0)
-    sure = actor.sure_names()
-    actor.forgotten()
-    actor.state.subscribe("s", "x < 9", now_us=0)
-    actor.changed("s")
-    assert list(actor.named["s"]) == [1]
-    assert not actor.is_due(at(1, x=1), sure)
+def test_a_subscription_of_the_same_name_and_version_after_a_departure_is_another(
+    client: CheckedClient,
+) -> None:
+    client.receive(m.InForce("s", 1), 0)
+    in_force = client.versions_in_force()
+    client.reset()
+    client.state.subscribe("s", "x < 9", now_us=0)
+    client.add_version("s")
+    assert list(client.versions["s"]) == [1]
+    assert not client.must_receive(at(1, x=1), in_force)
 
 
-def test_when_brokers_are_at_rest_the_last_version_is_in_force(actor: Actor) -> None:
-    last = change(actor, 3)
-    actor.received.append(publication(at(1, x=1)))
-    actor.is_stable = False
-    actor.begin_round()
-    assert actor.sure_names() == {"s": (0, last)}
-    assert actor.named == {"s": {last: actor.state["s"].subscription}}
-    assert actor.is_stable
-    assert not actor.received
-    assert not actor.ever_asked(at(1, x=4), [{}])  # by the version before
+def test_at_the_start_of_a_round_the_last_version_is_in_force(client: CheckedClient) -> None:
+    last = update(client, 3)
+    client.received.append(publication(at(1, x=1)))
+    client.is_stable = False
+    client.begin_round()
+    assert client.versions_in_force() == {"s": (0, last)}
+    assert client.versions == {"s": {last: client.state["s"].subscription}}
+    assert client.is_stable
+    assert not client.received
+    assert not client.may_receive(at(1, x=4), [{}])  # only the version before matches
 
 
-def test_what_it_ever_asked_for_in_a_round(actor: Actor) -> None:
-    actor.filters = [parse("y = 1")]
-    actor.begin_round()
-    change(actor, 9)
-    change(actor, 2)
-    assert actor.ever_asked(at(1, x=8), [{}])
-    assert actor.ever_asked(at(1, y=1), [{}])
-    assert not actor.ever_asked(at(1, x=9), [{}])
-    actor.state.cancel("s")
-    actor.cancelled("s")
-    assert actor.ever_asked(at(1, x=8), [{}])  # it was asked for
+def test_what_a_client_may_receive_in_a_round(client: CheckedClient) -> None:
+    client.filters = [parse("y = 1")]
+    client.begin_round()
+    update(client, 9)
+    update(client, 2)
+    assert client.may_receive(at(1, x=8), [{}])
+    assert client.may_receive(at(1, y=1), [{}])
+    assert not client.may_receive(at(1, x=9), [{}])
+    client.state.cancel("s")
+    client.end_subscription("s")
+    assert client.may_receive(at(1, x=8), [{}])  # it matched earlier in this round
 
 
-def test_what_it_wants_now_is_by_the_last_version(actor: Actor) -> None:
-    change(actor, 9)
-    assert actor.wants(at(1, x=8), {})
-    change(actor, 2)
-    assert not actor.wants(at(1, x=4), {})
-    actor.filters = [parse("x = 4")]
-    assert actor.wants(at(1, x=4), {})
+def test_a_client_wants_what_the_last_version_matches(client: CheckedClient) -> None:
+    update(client, 9)
+    assert client.wants(at(1, x=8), {})
+    update(client, 2)
+    assert not client.wants(at(1, x=4), {})
+    client.filters = [parse("x = 4")]
+    assert client.wants(at(1, x=4), {})
 
 
-def test_variables_of_any_broker_count_for_what_was_asked(actor: Actor) -> None:
-    actor.state.update("s", filter="z < @v")
-    actor.changed("s")
-    assert actor.wants(at(1, z=3), {"v": 4})
-    assert not actor.wants(at(1, z=3), {"v": 2})
-    assert not actor.wants(at(1, z=3), {})
-    assert actor.ever_asked(at(1, z=3), [{}, {"v": 2}, {"v": 4}])
-    assert not actor.ever_asked(at(1, z=3), [{}, {"v": 2}])
+def test_the_variables_of_any_broker_are_allowed(client: CheckedClient) -> None:
+    client.state.update("s", filter="z < @v")
+    client.add_version("s")
+    assert client.wants(at(1, z=3), {"v": 4})
+    assert not client.wants(at(1, z=3), {"v": 2})
+    assert not client.wants(at(1, z=3), {})
+    assert client.may_receive(at(1, z=3), [{}, {"v": 2}, {"v": 4}])
+    assert not client.may_receive(at(1, z=3), [{}, {"v": 2}])
 
 
-def test_who_is_forgotten_begins_anew(actor: Actor) -> None:
-    actor.filters = [parse("y = 1")]
-    actor.is_known = actor.is_suspended = True
-    actor.receive(m.InForce("s", 1), 0)
-    actor.forgotten()
-    assert (actor.filters, actor.named, actor.in_force) == ([], {}, {})
-    assert (actor.is_known, actor.is_suspended, actor.is_stable) == (False,) * 3
-    assert "s" not in actor.state
-    assert actor.ever_asked(at(1, x=1), [{}])  # what is on its way may still come
+def test_reset(client: CheckedClient) -> None:
+    client.filters = [parse("y = 1")]
+    client.has_session = client.is_suspended = True
+    client.receive(m.InForce("s", 1), 0)
+    client.reset()
+    assert (client.filters, client.versions, client.in_force) == ([], {}, {})
+    assert (client.has_session, client.is_suspended, client.is_stable) == (False,) * 3
+    assert "s" not in client.state
+    assert client.may_receive(at(1, x=1), [{}])  # messages on their way may still arrive
 
 
 def test_the_oracle_knows_the_time() -> None:

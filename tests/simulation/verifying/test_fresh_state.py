@@ -1,4 +1,4 @@
-"""What brokers hold does not depend on how it came about; where it does, that is found."""
+"""The state of brokers does not depend on their history; where it does, that is found."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ import pytest
 from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
-from tidegate.routing.messages import Client, Message
+from tidegate.routing.messages import Client
 from tidegate.routing.outbox import Destination
 from tidegate.simulation.overlays.generators import generate
-from tidegate.simulation.verifying.recomputing import differences, recomputed
-from tidegate.simulation.world import World
+from tidegate.simulation.verifying.fresh_state import differences_from_fresh, fresh_world
+from tidegate.simulation.world import SilentClient, World
 
 ANN, BOB, PUB = Client("ann"), Client("bob"), Client("pub")
 
 
-class Nobody:
-    def receive(self, message: Message, now_us: int) -> None:
-        pass
-
-
 @pytest.fixture
 def world() -> World:
-    """A ring of brokers with a past: subscriptions that were cancelled, links that were down."""
+    """A graph of brokers with a history: cancelled subscriptions, a link that was down."""
     world = World(generate("random-graph", 6, 2), "advertisement")
     for client, broker in ((ANN, "b0"), (BOB, "b3"), (PUB, "b5")):
-        world.admit(client, Nobody(), broker)
+        world.admit(client, SilentClient(), broker)
     world.request(PUB, m.Advertise("x is not null and y is not null"))
     world.run()
     for client, text in ((ANN, "x < 5"), (BOB, "x < 9"), (BOB, "y = 1")):
@@ -40,37 +35,39 @@ def world() -> World:
     return world
 
 
-def test_all_is_as_if_nothing_had_changed(world: World) -> None:
-    assert differences(world) == []
-    assert len(recomputed(world).sites["b5"].broker.subscriptions.poset) == 2
+def test_the_state_is_that_of_a_fresh_world(world: World) -> None:
+    assert differences_from_fresh(world) == []
+    assert len(fresh_world(world).sites["b5"].broker.subscriptions.poset) == 2
 
 
-def test_something_that_was_left(world: World) -> None:
+def test_a_filter_that_is_left_over(world: World) -> None:
     table = world.sites["b5"].broker.subscriptions
     table.poset.insert(parse("x < 9"))
-    assert differences(world) == ["b5 holds x < 9, which is not there if computed from scratch"]
+    assert differences_from_fresh(world) == [
+        "b5 holds x < 9, which is not there if computed from scratch"
+    ]
 
 
-def test_something_that_is_missing(world: World) -> None:
-    table = world.sites["b5"].broker.offers
+def test_an_advertisement_that_is_missing(world: World) -> None:
+    table = world.sites["b5"].broker.advertisements
     node = table.poset.find(parse_advertisement("x is not null and y is not null"))
     assert node is not None
     table.poset.remove(node)
-    (found,) = [each for each in differences(world) if each.startswith("b5 ")]
+    (found,) = [each for each in differences_from_fresh(world) if each.startswith("b5 ")]
     assert found.startswith("b5 does not hold ")
 
 
-def test_something_that_was_sent_elsewhere(world: World) -> None:
+def test_a_filter_that_was_sent_elsewhere(world: World) -> None:
     node = world.sites["b0"].broker.subscriptions.poset.find(parse("x < 5"))
     assert node is not None
     node.forwards.add(Destination("b9", "b0"))
-    (found,) = differences(world)
+    (found,) = differences_from_fresh(world)
     assert found.startswith("b0 has (['ann'], [")
     assert "b9" in found
 
 
-def test_what_cannot_be_compared_is_not(world: World) -> None:
+def test_a_world_with_a_broken_link_is_not_compared(world: World) -> None:
     world.sites["b5"].broker.subscriptions.poset.insert(parse("x < 9"))
-    assert differences(world)
+    assert differences_from_fresh(world)
     world.cut("b5", world.topology.neighbours("b5")[0])
-    assert differences(world) == []
+    assert differences_from_fresh(world) == []

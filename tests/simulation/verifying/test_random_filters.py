@@ -8,15 +8,15 @@ from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.poset.wanted_filter import WantedFilter, covers, wanted_form
 from tidegate.matching.subscription import Subscription
-from tidegate.simulation.verifying.interests import (
-    MOVING_FILTERS,
+from tidegate.simulation.verifying.random_filters import (
+    PARAMETRIC_FILTERS,
     random_advertisement,
     random_event,
+    random_evolve_mode,
     random_filter,
-    random_moving_filter,
     random_parameters,
+    random_parametric_filter,
     random_pattern,
-    random_policy,
 )
 
 
@@ -43,22 +43,22 @@ def test_patterns_have_two_to_four_steps() -> None:
     assert {len(random_pattern(random).steps) for _ in range(100)} == {2, 3, 4}
 
 
-def test_filters_that_change_use_all_that_filters_can() -> None:
-    filters = [parse(text) for text in MOVING_FILTERS]
+def test_parametric_filters_use_parameters_variables_and_time() -> None:
+    filters = [parse(text) for text in PARAMETRIC_FILTERS]
     assert {name for each in filters for name in each.parameters} == {"n", "m", "word"}
     assert {name for each in filters for name in each.variables} == {"v"}
-    moving = sum(each.evolves for each in filters)
-    assert 4 <= moving <= len(filters) - 4
-    assert {str(random_moving_filter(Random(seed))) for seed in range(300)} == {
+    evolving = sum(each.evolves for each in filters)
+    assert 4 <= evolving <= len(filters) - 4
+    assert {str(random_parametric_filter(Random(seed))) for seed in range(300)} == {
         str(each) for each in filters
     }
 
 
-def test_filters_that_change_match_and_cover_often_enough_to_matter() -> None:
+def test_parametric_filters_match_and_cover_often_enough_to_matter() -> None:
     random = Random(1)
     forms: list[WantedFilter] = []
     for number in range(60):
-        filter = random_moving_filter(random)
+        filter = random_parametric_filter(random)
         values = random_parameters(random, filter)
         origin_us = number * 100_000
         subscription = Subscription(str(number), filter, values, since=origin_us, origin=origin_us)
@@ -80,19 +80,19 @@ def test_some_parameters_have_no_value() -> None:
     assert random_parameters(random, parse("x = 1")) == {}
 
 
-def test_all_ways_to_evolve_are_drawn() -> None:
+def test_all_evolve_modes_are_drawn() -> None:
     random = Random(1)
-    drawn = {type(random_policy(random)) for _ in range(100)}
+    drawn = {type(random_evolve_mode(random)) for _ in range(100)}
     assert drawn == {type(None), Lazy, Periodic, Cached}
 
 
-def test_the_same_generator_gives_the_same() -> None:
-    def made() -> list[str]:
+def test_one_seed_is_one_sequence() -> None:
+    def drawn() -> list[str]:
         random = Random(5)
-        makers = (
+        generators = (
             random_filter, random_advertisement, random_pattern, random_event,
-            random_moving_filter, random_policy,
+            random_parametric_filter, random_evolve_mode,
         )  # fmt: skip
-        return [str(make(random)) for make in makers for _ in range(10)]
+        return [str(generate(random)) for generate in generators for _ in range(10)]
 
-    assert made() == made()
+    assert drawn() == drawn()

@@ -1,6 +1,6 @@
-"""Every routing on every architecture delivers what the oracle says, whatever happens.
+"""Every routing on every architecture delivers what the oracle says, also with failures.
 
-A failing seed prints the command that runs it again. `make soak` has 100,000 of them.
+A failing seed prints the command that repeats it. `make soak` runs 100,000 of them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from tidegate.language.events import Event
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.matching.poset.wanted_filter import WantedFilter
+from tidegate.routing.askers import Asker
 from tidegate.routing.broker import Broker
 from tidegate.routing.clients.sessions import KeptDelivery, Sessions
-from tidegate.routing.forwarding import Asker, Forwarding
-from tidegate.routing.messages import Client, Key, Notify, Outgoing, Peer
-from tidegate.routing.strategies import STRATEGIES, Arrival, AskersByDomain, BrokerDomains, Strategy
+from tidegate.routing.forwarding import Forwarding
+from tidegate.routing.messages import Address, Client, Key, Message, Notify, Outgoing, Peer, Refused
+from tidegate.routing.overlay.broker_domains import BrokerDomains
+from tidegate.routing.strategies import STRATEGIES, AskersByDomain, IncomingEvent, Strategy
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying.random_run import Mix, RandomRun
 from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, VerificationCase, cases
+
+pytestmark = pytest.mark.slow
 
 SEEDS_EACH = 7
 BATCHES = [(first, first + SEEDS_EACH) for first in range(0, 21, SEEDS_EACH)]
@@ -64,74 +68,84 @@ def test_both_semantics(topology: str, routing: str, only_advertised: bool) -> N
     run = RandomRun(
         generate(topology, brokers, 3), routing, 3, Mix(only_advertised=only_advertised)
     )
+    refusals: list[str] = []
+
+    def observe(_now_us: int, _sender: Address, _receiver: Address, message: Message) -> None:
+        if isinstance(message, Refused):
+            refusals.append(message.reason)
+
+    run.world.observer = observe
     assert run.problems() == []
-    refused = [each for actor in run.actors.values() for each in actor.refused]
-    assert any("has not advertised" in each for each in refused) == only_advertised
+    assert any("has not advertised" in each for each in refusals) == only_advertised
 
 
-def test_a_semantics_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def publish(broker: Broker, event: Event, client: Client) -> Outgoing:
+def test_a_broker_that_accepts_events_without_an_advertisement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def handle(broker: Broker, message: Message, sender: Address, now_us: int) -> Outgoing:
         broker.only_advertised = False
-        return right(broker, event, client)
+        return right(broker, message, sender, now_us)
 
-    right: Callable[..., Outgoing] = Broker._publish
-    monkeypatch.setattr(Broker, "_publish", publish)
+    right: Callable[..., Outgoing] = Broker.handle
+    monkeypatch.setattr(Broker, "handle", handle)
     assert finds("1 times, not 0", "flooding", "random-tree")
 
 
 def test_one_seed_is_one_run() -> None:
     def state(run: RandomRun) -> object:
         run.problems()
-        return run.world.now_us, dict(run.world.kinds), run.random.random()
+        return run.world.now_us, dict(run.world.arrived_by_type), run.random.random()
 
     runs = [RandomRun(generate("random-graph", 6, 3), "subscription", 3) for _ in range(2)]
     assert state(runs[0]) == state(runs[1])
 
 
-# -- a check that cannot fail is worth nothing: broken brokers are found out ---------------------
+# -- broken brokers: each of them must be found, or the checks are worth nothing ------------------
 
 
-def finds(what: str, routing: str, topology: str, seeds: int = 30) -> bool:
-    """Whether one of some runs has such a problem."""
+def finds(text: str, routing: str, topology: str, seeds: int = 30) -> bool:
+    """Whether one of some runs has a problem with a text."""
     return any(
-        what in problem
+        text in problem
         for seed in range(seeds)
         for problem in VerificationCase(routing, seed, topology, 6).problems()
     )
 
 
-def test_a_broker_that_does_not_unhide_what_was_covered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def let_go(table: Forwarding[object], asker: Asker, node: PosetNode[object]) -> None:
+def test_a_broker_that_does_not_send_filters_that_are_no_longer_covered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def remove_asker(table: Forwarding[object], asker: Asker, node: PosetNode[object]) -> None:
         marked = dict(table._marked)
         right(table, asker, node)
         if node not in table.poset:
             table._marked = {each: None for each in marked if each in table.poset}
 
-    right: Callable[..., None] = Forwarding._let_go
-    monkeypatch.setattr(Forwarding, "_let_go", let_go)
+    right: Callable[..., None] = Forwarding._remove_asker
+    monkeypatch.setattr(Forwarding, "_remove_asker", remove_asker)
     assert finds("was sent to", "subscription", "random-tree")
 
 
 def test_a_broker_that_sends_events_down_the_wrong_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     def astray(
-        arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
+        incoming: IncomingEvent, asked: AskersByDomain, domains: BrokerDomains
     ) -> list[tuple[Peer, Notify]]:
-        hops = right(arrival, asked, around)
+        hops = right(incoming, asked, domains)
         return [(peer, Notify(notify.publication, "b0")) for peer, notify in hops]
 
-    right = STRATEGIES["subscription"].hops
+    right = STRATEGIES["subscription"].next_hops
     monkeypatch.setitem(dict_of_strategies(), "subscription", Strategy(astray))
     assert finds("0 times, not 1", "subscription", "random-graph")
 
 
 def test_a_broker_that_drops_some_events(monkeypatch: pytest.MonkeyPatch) -> None:
     def all_but_the_last(
-        arrival: Arrival, asked: AskersByDomain, around: BrokerDomains
+        incoming: IncomingEvent, asked: AskersByDomain, domains: BrokerDomains
     ) -> list[tuple[Peer, Notify]]:
-        hops = right(arrival, asked, around)
+        hops = right(incoming, asked, domains)
         return hops[:-1] if len(hops) > 1 else hops
 
-    right = STRATEGIES["subscription"].hops
+    right = STRATEGIES["subscription"].next_hops
     lossy = Strategy(all_but_the_last)
     monkeypatch.setitem(dict_of_strategies(), "subscription", lossy)
     assert finds("0 times, not 1", "subscription", "random-tree")
@@ -151,39 +165,41 @@ def test_a_broker_that_delivers_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finds(" after ", "subscription", "random-tree")
 
 
-def test_a_broker_that_delivers_to_those_who_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_delivers_events_that_do_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
     def to_all(
-        poset: Poset[WantedFilter], _event: Event, *, moving: bool
+        poset: Poset[WantedFilter], _event: Event, *, include_evolving: bool
     ) -> list[PosetNode[WantedFilter]]:
-        return [node for node in poset if moving or not node.moves]
+        return [node for node in poset if include_evolving or not node.evolves]
 
     monkeypatch.setattr(Poset, "matching", to_all)
     assert finds("never asked for", "subscription", "random-tree")
 
 
-def test_a_broker_that_keeps_what_a_client_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dismiss(broker: Broker, client: Client) -> Outgoing:
+def test_a_broker_that_keeps_the_filters_of_a_client_that_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def remove_client(broker: Broker, client: Client) -> Outgoing:
         broker.sessions.end(client)
         return []
 
-    monkeypatch.setattr(Broker, "dismiss", dismiss)
+    monkeypatch.setattr(Broker, "remove_client", remove_client)
     assert finds("still asks here", "subscription", "random-tree")
     assert finds("has not asked for", "subscription", "random-tree")
 
 
-def test_a_run_that_breaks_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_broker: Broker, _client: Client) -> Outgoing:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(Broker, "dismiss", broken)
+    monkeypatch.setattr(Broker, "remove_client", broken)
     assert finds("ZeroDivisionError: by zero (broken, ", "flooding", "random-tree")
 
 
-def test_a_broker_that_holds_what_depends_on_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take_back(table: Forwarding[object], peer: Peer, keys: Iterable[Key]) -> None:
+def test_a_broker_whose_state_depends_on_its_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    def remove(table: Forwarding[object], peer: Peer, keys: Iterable[Key]) -> None:
         if peer != "b0":
             right(table, peer, keys)
 
-    right: Callable[..., None] = Forwarding.take_back
-    monkeypatch.setattr(Forwarding, "take_back", take_back)
+    right: Callable[..., None] = Forwarding.remove
+    monkeypatch.setattr(Forwarding, "remove", remove)
     assert finds("computed from scratch", "subscription", "random-tree")

@@ -1,6 +1,6 @@
-"""Random runs on another substrate, and with brokers that are wrong about what changes and moves.
+"""Random runs on another substrate, and with brokers that handle updates or time wrongly.
 
-A check that cannot fail is worth nothing: each of these brokers is found out by what clients get.
+Each of these brokers must be found by the deliveries, or the checks are worth nothing.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import pytest
 from tidegate.language.events import Event
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, wanted_form
 from tidegate.matching.subscription import Subscription
+from tidegate.routing.askers import NamedAsker
 from tidegate.routing.broker import Broker
 from tidegate.routing.clients import named_subscriptions
-from tidegate.routing.forwarding import NamedAsker
 from tidegate.routing.messages import (
     Address,
+    FilterDelta,
     InForce,
-    Interests,
     MatchedVersion,
     Message,
     Outgoing,
@@ -29,6 +29,8 @@ from tidegate.routing.strategies import STRATEGIES
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying.random_run import Mix, RandomRun
 from tidegate.simulation.world import World
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("routing", STRATEGIES)
@@ -45,22 +47,22 @@ def test_another_substrate_delivers_the_same(topology: str, routing: str) -> Non
 LOST = "has missed"
 WRONG = "times, not"
 CHANGES = Mix(clients=3, rounds=2, actions=100, probes=4, failures=False, moves=False)
-"""Few clients, who change what they ask for all the while."""
+"""Few clients that change their filters all the time."""
 
 
-def finds_in_deliveries(*found: str, seeds: int = 60) -> bool:
-    """Whether clients of some runs get too little or too much."""
+def finds_in_deliveries(*texts: str, seeds: int = 60) -> bool:
+    """Whether one of some runs has a problem with one of the texts."""
     return any(
-        what in problem
+        text in problem
         for seed in range(seeds)
         for problem in RandomRun(
             generate("random-tree", 6, seed), "subscription", seed, CHANGES
         ).problems()
-        for what in found
+        for text in texts
     )
 
 
-def test_with_brokers_that_are_right_nothing_is_found() -> None:
+def test_correct_brokers_have_no_problems() -> None:
     for seed in range(5):
         run = RandomRun(generate("random-tree", 6, seed), "subscription", seed, CHANGES)
         assert run.problems() == []
@@ -68,8 +70,8 @@ def test_with_brokers_that_are_right_nothing_is_found() -> None:
 
 def test_a_broker_that_loses_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     def handle(broker: Broker, message: Message, sender: Address, now_us: int) -> Outgoing:
-        if isinstance(message, Interests):
-            message = replace(message, altered=())
+        if isinstance(message, FilterDelta):
+            message = replace(message, updated=())
         return right(broker, message, sender, now_us)
 
     right: Callable[..., Outgoing] = Broker.handle
@@ -78,53 +80,58 @@ def test_a_broker_that_loses_updates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broker_that_leaves_a_gap_between_two_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a re-subscription does: the old one is taken back, and a little later the new one comes;
-    what is confirmed waits for that."""
+    """As a re-subscription does: the old filter is removed, and the new one arrives a little later.
+    Confirmations wait for it."""
 
-    def carry(world: World, sender: Peer, receiver: Peer, message: Message) -> None:
-        line = world.lines.get((sender, receiver))
-        if isinstance(message, Interests) and message.altered and line is not None:
-            keys = [key for key, _ in message.altered]
-            gone = replace(message, unwanted=(*message.unwanted, *keys), altered=())
+    def transmit(world: World, sender: Peer, receiver: Peer, message: Message) -> None:
+        direction = world.directions.get((sender, receiver))
+        if isinstance(message, FilterDelta) and message.updated and direction is not None:
+            keys = [key for key, _ in message.updated]
+            gone = replace(message, removed=(*message.removed, *keys), updated=())
             right(world, sender, receiver, gone)
-            line.arrived_at_us = max(line.arrived_at_us, world.now_us) + 200_000
+            direction.last_arrival_us = max(direction.last_arrival_us, world.now_us) + 200_000
             items = world.sites[sender].broker.subscriptions.sent(receiver)
-            message = Interests(tuple((key, items[key]) for key in keys))
+            message = FilterDelta(tuple((key, items[key]) for key in keys))
         right(world, sender, receiver, message)
 
-    right: Callable[..., None] = World._carry
-    monkeypatch.setattr(World, "_carry", carry)
+    right: Callable[..., None] = World._transmit
+    monkeypatch.setattr(World, "_transmit", transmit)
     assert finds_in_deliveries(LOST)
 
 
-def test_a_broker_that_is_wrong_about_since_when_filters_move(
+def test_a_broker_with_a_wrong_origin_of_evolving_filters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def form(subscription: Subscription, before: WantedFilter | None) -> WantedFilter:
         found = wanted_form(subscription, before)
         return replace(found, origin_us=0) if isinstance(found, EvolvingFilter) else found
 
-    monkeypatch.setattr(named_subscriptions, "standing_form", form)
+    monkeypatch.setattr(named_subscriptions, "wanted_form", form)
     assert finds_in_deliveries(LOST, WRONG)
 
 
 def test_a_broker_that_confirms_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     def confirm(
-        _claims: named_subscriptions.NamedSubscriptions, claim: NamedAsker, version: int
+        _named: named_subscriptions.NamedSubscriptions, asker: NamedAsker, version: int
     ) -> Outgoing:
-        return [(claim.client, InForce(claim.name, version))]
+        return [(asker.client, InForce(asker.name, version))]
 
     monkeypatch.setattr(named_subscriptions.NamedSubscriptions, "confirm", confirm)
     assert finds_in_deliveries(LOST)
 
 
-def test_a_broker_that_goes_by_what_others_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own clients get what matches in the table, whatever its variables are."""
+def test_a_broker_that_delivers_by_the_filters_that_others_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own clients receive what matches in the table, without regard to its variables."""
 
-    def judge(
-        known: named_subscriptions.NamedSubscriptions, claim: NamedAsker, _event: Event
+    def matched_version(
+        known: named_subscriptions.NamedSubscriptions, asker: NamedAsker, _event: Event
     ) -> MatchedVersion:
-        return MatchedVersion(claim.name, known._named[claim.client][claim.name].version)
+        versions = {
+            each.subscription.id: each.version for each in known.subscriptions_of(asker.client)
+        }
+        return MatchedVersion(asker.name, versions[asker.name])
 
-    monkeypatch.setattr(named_subscriptions.NamedSubscriptions, "judge", judge)
+    monkeypatch.setattr(named_subscriptions.NamedSubscriptions, "matched_version", matched_version)
     assert finds_in_deliveries(WRONG)

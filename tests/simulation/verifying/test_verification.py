@@ -34,13 +34,13 @@ def test_a_file_can_be_verified(tmp_path: Path) -> None:
     assert VerificationCase("hierarchy", 1, overlay=str(file)).problems() == []
 
 
-def test_problems_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RandomRun, "problems", lambda run: ["bad"] if run.world.seed == 2 else [])
     found = list(outcomes(cases(range(4), ["random-tree"], ["flooding"])))
     assert [(case.seed, problems) for case, problems in found if problems] == [(2, ["bad"])]
     assert len(found) == 4
 
 
-def test_several_processes_give_the_same_in_order() -> None:
+def test_several_processes_return_cases_in_order() -> None:
     found = list(outcomes(cases(range(3), ["centralized"], ["flooding"]), jobs=2, chunk=1))
     assert [(case.seed, problems) for case, problems in found] == [(0, []), (1, []), (2, [])]

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from support.what_if_oracle import Delivery, deliveries, ids_of, live_at, tried_at
 from tidegate import BadValueError, EventError, FilterError, SubscriptionError
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import Version, versions_of
+from tidegate.matching.history.timelines import versions_of
+from tidegate.matching.history.versions import Version
 from tidegate.matching.history.what_if import ALWAYS
 from tidegate.spark import Backtest, backtest
 from tidegate.spark.backtesting.result import Counts
@@ -149,7 +150,7 @@ def log_table(log: list[Change]) -> pa.Table:
 
 
 def check(result: Backtest, live: set[Delivery], changed: set[Delivery]) -> None:
-    """See that a result has the differences of two sets, one by one and in its counts."""
+    """Check that a result has the differences of two sets, one by one and in its counts."""
     entering, leaving = changed - live, live - changed
     assert found(result, "entering") == entering
     assert found(result, "leaving") == leaving
@@ -360,7 +361,7 @@ Asked = dict[str, Any]
         (low(at(1), p=1), {"live": LIVE, "event_time": None}, SubscriptionError, "`event_time`"),
         ({"id": "low"}, {"live": LIVE}, SubscriptionError, "op: is missing"),
         (LIVE.drop(["filter"]), {}, SubscriptionError, "no column 'filter'"),
-        ("x < 1", {"every": "5 weeks"}, BadValueError, "is no duration"),
+        ("x < 1", {"every": "5 weeks"}, BadValueError, "is not a duration"),
         ("x < 1", {"every": "0.1ms"}, BadValueError, "buckets of 0.1 ms, and at most 10,000"),
         ("x < 1", {"every": "1s", "event_time": None}, BadValueError, "needs `event_time`"),
         ("x < 1", {"event_time": "when"}, EventError, "no column 'when'"),

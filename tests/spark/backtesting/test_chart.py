@@ -1,4 +1,4 @@
-"""Charts of backtests: they are drawn for all that a backtest can find."""
+"""Charts of backtests can be drawn for every result."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def test_one_bucket_of_nothing(tmp_path: Path, first: datetime, every: timedelta
 
 def test_a_chart_needs_times(tmp_path: Path) -> None:
     timeless = Backtest(1, 1, Counts(), None, None, None, (), (), 0, NO_ROWS)
-    with pytest.raises(BadValueError, match="a chart is over time"):
+    with pytest.raises(BadValueError, match="a chart shows counts over time"):
         draw_backtest(timeless, tmp_path / "chart.png")
     assert not list(tmp_path.iterdir())

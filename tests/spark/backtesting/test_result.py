@@ -1,4 +1,4 @@
-"""Results of backtests as texts for people and as objects for programs."""
+"""Results of backtests as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidegate.spark.backtesting.result import (
 
 START = datetime(2026, 1, 2, 9, tzinfo=UTC)
 NO_ROWS: Any = None
-"""In place of deliveries, which are not asked for here."""
+"""A placeholder for the deliveries, which these tests do not use."""
 
 
 def result(counts: Sequence[Counts], every: timedelta = timedelta(minutes=1)) -> Backtest:

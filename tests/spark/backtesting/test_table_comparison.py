@@ -1,4 +1,4 @@
-"""Comparing two tables: for each event, what only one of them delivers, by the oracle."""
+"""Comparing two tables: the deliveries that only one of them makes, checked by the oracle."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.records import SubscriptionRecord, subscription_of
-from tidegate.spark.backtesting.buckets import Buckets
-from tidegate.spark.backtesting.comparison import (
+from tidegate.spark.backtesting.table_comparison import (
     COUNT_SCHEMA,
     COUNTED,
     CountTask,
@@ -26,8 +25,9 @@ from tidegate.spark.backtesting.comparison import (
     EffectTask,
     TableComparison,
 )
-from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import DeliveryLayout
+from tidegate.spark.backtesting.time_buckets import TimeBuckets
+from tidegate.spark.index_files import IndexFile
+from tidegate.spark.worker_tasks import DeliveryLayout
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Row = dict[str, Any]
@@ -72,7 +72,7 @@ class Tables:
     def effects(self, *batches: pa.RecordBatch) -> list[Row]:
         return rows_of(EffectTask(self.comparison())(iter(batches)))
 
-    def counts(self, buckets: Buckets | None, *batches: pa.RecordBatch) -> list[Row]:
+    def counts(self, buckets: TimeBuckets | None, *batches: pa.RecordBatch) -> list[Row]:
         return rows_of(CountTask(self.comparison(), buckets)(iter(batches)))
 
     def wanted(self, events: pa.RecordBatch) -> dict[str, Counter[Triple]]:
@@ -138,7 +138,7 @@ def test_counts_of_buckets_and_of_subscribers(tmp_path: Path) -> None:
         [record("low", "a < 3", "ann"), record("one", "a = 1", "bob")],
     )
     first_us = to_us(START)
-    buckets = Buckets.over(first_us, first_us + 5_000_000, timedelta(seconds=2))
+    buckets = TimeBuckets.over(first_us, first_us + 5_000_000, timedelta(seconds=2))
     rows = tables.counts(buckets, batch([0, 1]), batch([], 2), batch([None, None, 2, 3], 2))
     of_buckets = {row["bucket"]: row for row in rows if row["bucket"] is not None}
     counts = {place: tuple(row[name] for name in COUNTED) for place, row in of_buckets.items()}
@@ -175,16 +175,18 @@ def test_nothing_to_compare(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_pieces_are_small(tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_chunks_are_bounded(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables = Tables(
         tmp_path,
         [record(f"s{n}", "a < 3") for n in range(3)],
         [record(f"s{n}", "a < 2") for n in range(1, 5)],
     )
     events = batch([0, 1, 2, 3])
-    monkeypatch.setattr("tidegate.spark.backtesting.comparison.OUTPUT_ROWS_MAX", most)
-    pieces = list(EffectTask(tables.comparison())(iter([events])))
-    assert max(each.num_rows for each in pieces) == most
-    assert by_effect(rows_of(pieces)) == tables.wanted(events)
+    monkeypatch.setattr("tidegate.spark.backtesting.table_comparison.OUTPUT_ROWS_MAX", most)
+    chunks = list(EffectTask(tables.comparison())(iter([events])))
+    assert max(each.num_rows for each in chunks) == most
+    assert by_effect(rows_of(chunks)) == tables.wanted(events)
     counted = tables.counts(None, events)
     assert sorted(row["subscription"] for row in counted[1:]) == [f"s{n}" for n in range(5)]

@@ -1,4 +1,4 @@
-"""What is tried out, as versions of both sides; only subscriptions that differ are kept."""
+"""The versions of a trial on both sides; only subscriptions that differ are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from tidegate import FilterError, SubscriptionError
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.what_if import ALWAYS
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.backtesting.trials import NewSubscription, Sides, Trial, TrialReader, Versions
+from tidegate.spark.backtesting.trials import (
+    DifferingVersions,
+    NewSubscription,
+    Trial,
+    TrialReader,
+    Versions,
+)
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -34,10 +40,10 @@ def low(**more: object) -> dict[str, object]:
     return {"op": "update", "id": "low", **more}
 
 
-def texts(sides: Sides) -> tuple[list[str], list[str]]:
+def texts(differing: DifferingVersions) -> tuple[list[str], list[str]]:
     live, changed = (
         [f"{each.id}: {each.filter} {dict(each.params)}" for each in some]
-        for some in (sides.live, sides.changed)
+        for some in (differing.live, differing.changed)
     )
     return live, changed
 
@@ -47,69 +53,71 @@ def texts(sides: Sides) -> tuple[list[str], list[str]]:
 
 def test_a_filter_is_one_subscription_more() -> None:
     new = NewSubscription("mine", {"p": 3}, "eve")
-    sides = TIMED.sides("x > :p + t", new, LIVE)
-    assert sides.live == []
-    [made] = sides.changed
+    differing = TIMED.differing_versions("x > :p + t", new, LIVE)
+    assert differing.live == []
+    [made] = differing.changed
     assert (made.id, made.filter, made.params, made.subscriber) == (
         "mine", "x > :p + t", {"p": 3}, "eve",
     )  # fmt: skip
     assert (made.since, made.origin, made.until) == (NOON, NOON, None)  # from the first event on
-    assert sides.subscriptions == 1
+    assert differing.subscriptions == 1
 
 
 def test_a_filter_may_begin_later() -> None:
-    sides = TIMED.sides("x > t", NewSubscription(since=NOON + HOUR), None)
-    assert [(each.since, each.origin) for each in sides.changed] == [(NOON + HOUR,) * 2]
-    with pytest.raises(SubscriptionError, match="what holds from some time on needs `event_time`"):
-        TIMELESS.sides("x > t", NewSubscription(since=NOON), None)
+    differing = TIMED.differing_versions("x > t", NewSubscription(since=NOON + HOUR), None)
+    assert [(each.since, each.origin) for each in differing.changed] == [(NOON + HOUR,) * 2]
+    with pytest.raises(
+        SubscriptionError, match="a trial that holds from some time on needs `event_time`"
+    ):
+        TIMELESS.differing_versions("x > t", NewSubscription(since=NOON), None)
 
 
 def test_a_bad_filter_shows_the_place() -> None:
     with pytest.raises(FilterError, match=r"a value must follow '<'.*\n  x <\n     \^"):
-        TIMED.sides("x <", NEW, None)
+        TIMED.differing_versions("x <", NEW, None)
     with pytest.raises(SubscriptionError, match="'new': the filter has no parameter :q; it has :p"):
-        TIMED.sides("x < :p", NewSubscription(params={"q": 1}), None)
+        TIMED.differing_versions("x < :p", NewSubscription(params={"q": 1}), None)
     with pytest.raises(SubscriptionError, match="there already is a subscription 'low'"):
-        TIMED.sides("x < 1", NewSubscription("low"), LIVE)
+        TIMED.differing_versions("x < 1", NewSubscription("low"), LIVE)
     with pytest.raises(SubscriptionError, match="id: is empty"):
-        TIMED.sides("x < 1", NewSubscription(""), LIVE)
+        TIMED.differing_versions("x < 1", NewSubscription(""), LIVE)
 
 
 # -- changes ----------------------------------------------------------------------------------
 
 
 def test_a_change_of_one_leaves_the_others_out() -> None:
-    sides = TIMED.sides(low(params={"p": 5}), NEW, LIVE)
-    assert texts(sides) == (["low: x < :p {'p': 2}"], ["low: x < :p {'p': 5}"])
-    same = TIMED.sides(low(params={"p": 2}), NEW, LIVE)
+    differing = TIMED.differing_versions(low(params={"p": 5}), NEW, LIVE)
+    assert texts(differing) == (["low: x < :p {'p': 2}"], ["low: x < :p {'p': 5}"])
+    same = TIMED.differing_versions(low(params={"p": 2}), NEW, LIVE)
     assert (same.live, same.changed, same.subscriptions) == ([], [], 0)
 
 
 def test_one_and_true_are_not_the_same() -> None:
     live = pa.table({"id": ["s"], "filter": ["x = :p"], "params": ['{"p": 1}']})
-    assert TIMED.sides(low(id="s", params={"p": True}), NEW, live).subscriptions == 1
+    assert TIMED.differing_versions(low(id="s", params={"p": True}), NEW, live).subscriptions == 1
 
 
 def test_changes_are_rows_or_changes_one_or_some() -> None:
     row = low(params={"p": 5}, time=None, filter=None)
     change = Change(ALWAYS, Op.UPDATE, "low", params={"p": 5})
-    wanted = TIMED.sides(row, NEW, LIVE)
+    wanted = TIMED.differing_versions(row, NEW, LIVE)
     trials: list[Trial] = [change, [change], (row,)]
     for trial in trials:
-        assert TIMED.sides(trial, NEW, LIVE) == wanted
-    both = TIMED.sides([row, {"op": "unsubscribe", "id": "all"}], NEW, LIVE)
+        assert TIMED.differing_versions(trial, NEW, LIVE) == wanted
+    both = TIMED.differing_versions([row, {"op": "unsubscribe", "id": "all"}], NEW, LIVE)
     assert both.subscriptions == 2
     assert texts(both)[1] == ["low: x < :p {'p': 5}"]
 
 
 def test_a_change_from_a_time_on() -> None:
-    sides = TIMED.sides(low(params={"p": 5}, time=NOON + HOUR), NEW, LIVE)
-    assert [(each.params["p"], each.until) for each in sides.changed] == [
+    differing = TIMED.differing_versions(low(params={"p": 5}, time=NOON + HOUR), NEW, LIVE)
+    assert [(each.params["p"], each.until) for each in differing.changed] == [
         (2, NOON + HOUR),
         (5, None),
     ]
     with pytest.raises(SubscriptionError, match="needs `event_time`"):
-        TIMELESS.sides(low(params={"p": 5}, time=NOON + HOUR), NEW, LIVE)
+        TIMELESS.differing_versions(low(params={"p": 5}, time=NOON + HOUR), NEW, LIVE)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,7 @@ def test_a_change_from_a_time_on() -> None:
 )
 def test_changes_that_cannot_be_made(trial: Trial, live: pa.Table | None, reason: str) -> None:
     with pytest.raises(SubscriptionError, match=reason):
-        TIMED.sides(trial, NEW, live)
+        TIMED.differing_versions(trial, NEW, live)
 
 
 def test_only_the_rows_that_matter_are_read() -> None:
@@ -135,17 +143,19 @@ def test_only_the_rows_that_matter_are_read() -> None:
     dictionary: Any = live.column("id").dictionary_encode()
     encoded = live.set_column(0, "id", dictionary)
     for table in (live, encoded):
-        sides = TIMED.sides(low(filter="x < 2"), NEW, table)
-        assert texts(sides) == (["low: x < 1 {}"], ["low: x < 2 {}"])
+        differing = TIMED.differing_versions(low(filter="x < 2"), NEW, table)
+        assert texts(differing) == (["low: x < 1 {}"], ["low: x < 2 {}"])
     with pytest.raises(SubscriptionError, match="subscription 'bad': filter: is empty"):
-        TIMED.sides(LIVE, NEW, live)
+        TIMED.differing_versions(LIVE, NEW, live)
     skipping = TrialReader("time", NOON, skip_bad=True)
-    assert texts(skipping.sides(LIVE, NEW, live))[0] == ["low: x < 1 {}"]
+    assert texts(skipping.differing_versions(LIVE, NEW, live))[0] == ["low: x < 1 {}"]
 
 
 def test_ids_that_are_no_strings_are_named() -> None:
     with pytest.raises(SubscriptionError, match="id: must be a string, not the number 3"):
-        TIMED.sides(low(params={"p": 1}), NEW, pa.table({"id": [3], "filter": ["x < 1"]}))
+        TIMED.differing_versions(
+            low(params={"p": 1}), NEW, pa.table({"id": [3], "filter": ["x < 1"]})
+        )
 
 
 @pytest.mark.xdist_group("spark")
@@ -155,8 +165,8 @@ def test_a_table_of_spark(
 ) -> None:
     monkeypatch.setattr("tidegate.spark.backtesting.trials.PUSHED_IDS_MAX", pushed_max)
     trial = low(params={"p": 5})
-    sides = TIMED.sides(trial, NEW, spark.createDataFrame(LIVE))
-    assert sides == TIMED.sides(trial, NEW, LIVE)
+    differing = TIMED.differing_versions(trial, NEW, spark.createDataFrame(LIVE))
+    assert differing == TIMED.differing_versions(trial, NEW, LIVE)
 
 
 # -- whole tables -----------------------------------------------------------------------------
@@ -164,25 +174,25 @@ def test_a_table_of_spark(
 
 def test_a_whole_table_in_place_of_another() -> None:
     other = pa.table({"id": ["low", "all"], "filter": ["x < 9", "true"]})
-    sides = TIMED.sides(other, NEW, LIVE)
-    assert texts(sides) == (["low: x < :p {'p': 2}"], ["low: x < 9 {}"])
-    alone = TIMED.sides(other, NEW, None)
+    differing = TIMED.differing_versions(other, NEW, LIVE)
+    assert texts(differing) == (["low: x < :p {'p': 2}"], ["low: x < 9 {}"])
+    alone = TIMED.differing_versions(other, NEW, None)
     assert (alone.live, alone.subscriptions) == ([], 2)
 
 
 def test_a_log_needs_times() -> None:
     log = pa.table({"time": [NOON], "op": ["subscribe"], "id": ["low"], "filter": ["x < 1"]})
-    assert [each.since for each in TIMED.sides(log, NEW, None).changed] == [NOON]
-    with pytest.raises(SubscriptionError, match="a log of changes needs `event_time`"):
-        TIMELESS.sides(log, NEW, None)
+    assert [each.since for each in TIMED.differing_versions(log, NEW, None).changed] == [NOON]
+    with pytest.raises(SubscriptionError, match="a change log needs `event_time`"):
+        TIMELESS.differing_versions(log, NEW, None)
     with pytest.raises(SubscriptionError, match="no column 'filter'; they have id"):
-        TIMED.sides(low(filter="x < 1"), NEW, pa.table({"id": ["low"]}))
+        TIMED.differing_versions(low(filter="x < 1"), NEW, pa.table({"id": ["low"]}))
 
 
 def test_versions_that_were_read_already() -> None:
     ended = SubscriptionRecord("low", "x < 1", until=NOON)
     versions = Versions([ended, SubscriptionRecord("all", "true")])
-    sides = TIMED.sides({"op": "unsubscribe", "id": "low"}, NEW, versions)
-    assert (sides.live, sides.changed) == ([ended], [])
-    timeless = TIMELESS.sides({"op": "unsubscribe", "id": "low"}, NEW, versions)
+    differing = TIMED.differing_versions({"op": "unsubscribe", "id": "low"}, NEW, versions)
+    assert (differing.live, differing.changed) == ([ended], [])
+    timeless = TIMELESS.differing_versions({"op": "unsubscribe", "id": "low"}, NEW, versions)
     assert [each.until for each in timeless.live] == [None]

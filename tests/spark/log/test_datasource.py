@@ -1,3 +1,5 @@
+"""The data source: options, readers and writers alone, then batches and streams through Spark."""
+
 from __future__ import annotations
 
 import math
@@ -28,11 +30,11 @@ from tidegate.spark.log.datasource import (
     LogStreamReader,
     OffsetRange,
     SourceOptions,
-    StagedEvents,
+    StagedMessage,
     TidegateDataSource,
     register,
 )
-from tidegate.spark.log.event_log import EventLog, Staged
+from tidegate.spark.log.event_log import EventLog, StagedFolder
 
 THEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 TIME_US = to_us(THEN)
@@ -69,7 +71,7 @@ class TestOptions:
         [
             ({}, "option 'path' is missing"),
             ({"path": ""}, "option 'path' is missing"),
-            ({"url": "tidegate://localhost"}, "'url' is for brokers, which are to come"),
+            ({"url": "tidegate://localhost"}, "'url' is for brokers, which are not supported yet"),
             ({"path": "p", "startingOffset": "first"}, "'startingOffset' is 'first'; take"),
             ({"path": "p", "startingOffset": "-1"}, "'startingOffset' is '-1'; take"),
             ({"path": "p", "startingOffset": "1.0"}, "'startingOffset' is '1.0'; take"),
@@ -104,7 +106,7 @@ class TestOptions:
 
     def test_a_log_only_grows(self) -> None:
         for write in (TidegateDataSource.writer, TidegateDataSource.streamWriter):
-            with pytest.raises(LogError, match="only grows"):
+            with pytest.raises(LogError, match="append-only"):
                 write(source(path="p"), NUMBERS, True)
 
     def test_columns_are_checked_before_anything_runs(self, tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ class TestOptions:
 
 
 class TestReaders:
-    """Without Spark around them."""
+    """Readers and writers called directly, without Spark."""
 
     def reader(self, log: EventLog, **options: str) -> LogStreamReader:
         return source(path=str(log.path), **options).streamReader(NUMBERS)
@@ -137,7 +139,7 @@ class TestReaders:
             copy = pickle.loads(pickle.dumps(given))
             part = pickle.loads(pickle.dumps(OffsetRange(1, 2)))
             assert [batch.to_pylist() for batch in copy.read(part)] == [[{"n": 2}]]
-        written = StagedEvents(Staged("folder", 1), "query")
+        written = StagedMessage(StagedFolder("folder", 1), "query")
         assert pickle.loads(pickle.dumps(written)) == written
 
     def test_partitions(self, log: EventLog) -> None:
@@ -184,7 +186,7 @@ class TestReaders:
 
 
 class TestWriters:
-    """Without Spark around them."""
+    """Readers and writers called directly, without Spark."""
 
     def batches(self, *values: object) -> Any:
         return iter([pa.record_batch({"_0": pa.array(values, pa.int64())})])
@@ -199,15 +201,15 @@ class TestWriters:
         batch.commit([])
         assert log.end_offset() == 0
 
-    def test_a_stream_must_say_which_query_it_is(self, log: EventLog) -> None:
+    def test_a_stream_needs_the_id_of_its_query(self, log: EventLog) -> None:
         writer = source(path=str(log.path)).streamWriter(NUMBERS, False)
         message = writer.write(self.batches(1))
-        with pytest.raises(LogError, match="which query"):
+        with pytest.raises(LogError, match="passes no query id"):
             writer.commit([message], 0)
         message.query = "q"
         for _ in range(2):
             writer.commit([message], 0)
-            message = StagedEvents(writer.write(self.batches(2)).staged, "q")
+            message = StagedMessage(writer.write(self.batches(2)).staged, "q")
         assert numbers_in(log) == [1]
 
     def test_producers_are_for_batches(self, log: EventLog) -> None:
@@ -335,9 +337,9 @@ class TestBatch:
             tide.read.format("tidegate").load()
         with pytest.raises(AnalysisException, match="'url' is for brokers"):
             tide.read.format("tidegate").option("url", "tidegate://here").load()
-        with pytest.raises(AnalysisException, match="is not a log of events"):
+        with pytest.raises(AnalysisException, match="is not an event log"):
             tide.read.format("tidegate").load(str(tmp_path / "none"))
-        with pytest.raises(AnalysisException, match="only grows"):
+        with pytest.raises(AnalysisException, match="append-only"):
             tide.range(1).write.format("tidegate").mode("overwrite").save(str(tmp_path / "none"))
 
 

@@ -1,3 +1,5 @@
+"""The event log: appends by several processes, crashes at every step, damage."""
+
 from __future__ import annotations
 
 import os
@@ -19,7 +21,7 @@ from support import dying_append, strategies
 from tidegate import Event, EventError, LogError
 from tidegate.language.values import Value
 from tidegate.spark.log import event_log, part_files
-from tidegate.spark.log.event_columns import columns_of
+from tidegate.spark.log.event_columns import events_to_columns
 from tidegate.spark.log.event_log import EventLog, LogRecord
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -47,7 +49,7 @@ def appending(path: Path, writer: str, count: int, size: int) -> subprocess.Pope
 
 
 def appends_in(records: Iterable[LogRecord]) -> list[tuple[str, int]]:
-    """Who made which append; each must be there as a whole, at its place."""
+    """The process and number of each append; its events must be complete and adjacent."""
 
     def append_of(record: LogRecord) -> tuple[str, int]:
         attributes = record.event.attributes
@@ -66,7 +68,7 @@ def staged_in(log: EventLog) -> list[str]:
 
 
 def exactly(value: Value) -> tuple[type, str]:
-    """Tells apart what is equal: 1, 1.0 and True, 0.0 and -0.0; a fold means nothing in UTC."""
+    """A text that differs for equal values of other types: 1, 1.0 and True, 0.0 and -0.0."""
     return type(value), repr(value.replace(fold=0) if isinstance(value, datetime) else value)
 
 
@@ -106,6 +108,7 @@ def test_absent_values_and_nested_ones(log: EventLog) -> None:
     assert [dict(record.event.attributes) for record in log.read()] == [{"c.d": 5.0}, {}]
 
 
+@pytest.mark.slow
 def test_large_appends_are_read_from_the_middle(log: EventLog) -> None:
     with mock.patch.object(part_files, "BATCH_EVENTS_MAX", 10):
         log.append({"n": n} for n in range(120_000))
@@ -159,7 +162,7 @@ def test_a_batch_without_events_is_taken_once_too(log: EventLog) -> None:
 
 def test_two_that_append_the_same_batch_at_once(log: EventLog) -> None:
     log.create()
-    one, two = (log.stage([columns_of([Event({"a": n})], NOW)]) for n in range(2))
+    one, two = (log.stage([events_to_columns([Event({"a": n})], NOW)]) for n in range(2))
     assert log.publish([one], producer="p", batch=0) == range(1)
     assert log.publish([two], producer="p", batch=0) == range(1)
     assert [record.event.attributes["a"] for record in log.read()] == [0]
@@ -169,7 +172,8 @@ def test_two_that_append_the_same_batch_at_once(log: EventLog) -> None:
 def test_what_several_have_staged_is_published_as_one(log: EventLog) -> None:
     log.create()
     staged = [
-        log.stage([columns_of([Event({"a": n}), Event({"a": str(n)})], NOW)] * n) for n in range(4)
+        log.stage([events_to_columns([Event({"a": n}), Event({"a": str(n)})], NOW)] * n)
+        for n in range(4)
     ]
     assert log.end_offset() == 0
     log.discard([staged.pop(1)])
@@ -182,7 +186,7 @@ def test_what_several_have_staged_is_published_as_one(log: EventLog) -> None:
 
 def test_what_was_left_behind_is_swept_away(log: EventLog) -> None:
     log.create()
-    old, young = (log.stage([columns_of([Event({"a": n})], NOW)]) for n in range(2))
+    old, young = (log.stage([events_to_columns([Event({"a": n})], NOW)]) for n in range(2))
     for staged, days in ((old, 8), (young, 6)):
         then = (NOW - timedelta(days=days)).timestamp()
         os.utime(log.path / "staging" / staged.folder, (then, then))
@@ -192,6 +196,7 @@ def test_what_was_left_behind_is_swept_away(log: EventLog) -> None:
         log.publish([old])
 
 
+@pytest.mark.slow
 def test_processes_append_at_once_while_another_reads(tmp_path: Path) -> None:
     log, seen = EventLog(tmp_path), 0
     with ExitStack() as stack:
@@ -218,6 +223,7 @@ def test_a_listing_may_miss_a_segment_that_is_just_coming(log: EventLog) -> None
         assert log.end_offset() == 3
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_loses_nothing_it_has_appended(tmp_path: Path) -> None:
     log = EventLog(tmp_path)
     for round_number in range(3):
@@ -230,6 +236,7 @@ def test_a_process_that_is_killed_loses_nothing_it_has_appended(tmp_path: Path) 
         assert len(found) >= len(done)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_at_any_step_leaves_all_or_nothing(tmp_path: Path) -> None:
     command = [sys.executable, dying_append.__file__, str(tmp_path)]
     died = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
@@ -246,10 +253,10 @@ def test_a_process_that_is_killed_at_any_step_leaves_all_or_nothing(tmp_path: Pa
 
 def test_folders_that_are_no_logs(tmp_path: Path) -> None:
     for question in (EventLog.end_offset, lambda log: list(log.read())):
-        with pytest.raises(LogError, match="is not a log of events; an append makes one"):
+        with pytest.raises(LogError, match="is not an event log; an append creates one"):
             question(EventLog(tmp_path))
     (tmp_path / "letter").write_text("Dear Sir")
-    with pytest.raises(LogError, match="is not a log of events, and not empty either"):
+    with pytest.raises(LogError, match="is neither an event log nor empty"):
         EventLog(tmp_path).append([])
     with pytest.raises(LogError, match="cannot be written"):
         EventLog(tmp_path / "letter" / "log").append([])

@@ -1,3 +1,5 @@
+"""Part files: their limits, and what is detected when one is damaged."""
+
 from __future__ import annotations
 
 import zlib
@@ -9,14 +11,14 @@ import pytest
 
 from tidegate import Event, LogError
 from tidegate.spark.log import part_files
-from tidegate.spark.log.event_columns import columns_of, events_of
+from tidegate.spark.log.event_columns import columns_to_events, events_to_columns
 from tidegate.spark.log.part_files import PartFile, parts_in, write_parts
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def columns(*values: object) -> pa.RecordBatch:
-    return columns_of([Event.of({"a": value}) for value in values], NOW)
+    return events_to_columns([Event.of({"a": value}) for value in values], NOW)
 
 
 def written(folder: Path, *batches: pa.RecordBatch) -> list[PartFile]:
@@ -25,9 +27,9 @@ def written(folder: Path, *batches: pa.RecordBatch) -> list[PartFile]:
 
 
 def with_content(part: PartFile, content: bytes) -> PartFile:
-    """A file of other content whose name is right nevertheless."""
+    """A file with other content, whose name has the right checksum."""
     other = PartFile(part.path, part.number, part.events, zlib.crc32(content))
-    path = part.path.with_name(other.named(part.number))
+    path = part.path.with_name(other.name_as(part.number))
     part.path.unlink()
     path.write_bytes(content)
     return PartFile.at(path)
@@ -36,8 +38,10 @@ def with_content(part: PartFile, content: bytes) -> PartFile:
 def test_batches_of_the_same_columns_share_a_file(tmp_path: Path) -> None:
     one, two = written(tmp_path, columns(1), columns(2, 3), columns("x"), columns(), columns("y"))
     assert (one.events, two.events) == (3, 2)
-    values = [[event.attributes["a"] for batch in part.batches() for event in events_of(batch)]
-              for part in (one, two)]  # fmt: skip
+    values = [
+        [event.attributes["a"] for batch in part.batches() for event in columns_to_events(batch)]
+        for part in (one, two)
+    ]
     assert values == [[1, 2, 3], ["x", "y"]]
     assert two.schema().names == ["_time", "a"]
 
@@ -76,7 +80,7 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
         part.batches()
     for table, reason in [
         (pa.table({"a": [1]}), "first column does not hold times"),
-        (pa.table({"_time": pa.array([NOW]), "a": [[1]]}), "column 'a' is of list"),
+        (pa.table({"_time": pa.array([NOW]), "a": [[1]]}), "column 'a' has the type list"),
         (pa.table({"_time": pa.array([NOW, NOW])}), "does not hold 1 events"),
     ]:
         sink = pa.BufferOutputStream()
@@ -90,7 +94,7 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     one, two = written(tmp_path, columns(1), columns("x"))
     one.path.unlink()
-    with pytest.raises(LogError, match="part 0 is not there"):
+    with pytest.raises(LogError, match="part 0 is missing"):
         parts_in(tmp_path)
     with pytest.raises(LogError, match="cannot be read: No such file"):
         one.batches()
@@ -104,11 +108,11 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (part,) = written(tmp_path, columns(1))
     with pytest.raises(LogError, match="more than 1000000 parts"):
-        part.named(10**6)
-    monkeypatch.setattr(part_files, "_FILE_BYTES_MAX", 10)
+        part.name_as(10**6)
+    monkeypatch.setattr(part_files, "FILE_BYTES_MAX", 10)
     with pytest.raises(LogError, match="at most 10 are read"):
         part.batches()
-    with pytest.raises(LogError, match="at most 10 are taken"):
+    with pytest.raises(LogError, match="at most 10 are accepted"):
         write_parts(tmp_path, [columns(1)])
 
 
@@ -116,7 +120,9 @@ def test_large_batches_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(part_files, "PART_BYTES_MAX", 100)
     parts = written(tmp_path, columns(*range(50)))
     assert len(parts) > 5
-    found = [event for part in parts for batch in part.batches() for event in events_of(batch)]
+    found = [
+        event for part in parts for batch in part.batches() for event in columns_to_events(batch)
+    ]
     assert [event.attributes["a"] for event in found] == list(range(50))
 
 

@@ -1,3 +1,5 @@
+"""Columns of a log as columns of a DataFrame: which values fit which types."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -30,7 +32,7 @@ from pyspark.sql.types import (
 from support import strategies
 from tidegate import Event, EventError, LogError
 from tidegate.language.values import Value, to_us
-from tidegate.spark.log.event_columns import columns_of
+from tidegate.spark.log.event_columns import events_to_columns
 from tidegate.spark.log.part_files import BATCH_EVENTS_MAX
 from tidegate.spark.log.projection import Projection, check_columns, infer_columns
 
@@ -54,7 +56,7 @@ def struct(**columns: Any) -> StructType:
 def rows(
     schema: StructType, *events: dict[str, Value], first: int = 0, to_null: bool = False
 ) -> list[dict[str, Any]]:
-    batch = columns_of([Event(event) for event in events], NOW)
+    batch = events_to_columns([Event(event) for event in events], NOW)
     found = Projection(schema, mismatch_to_null=to_null).project(first, batch)
     found.validate(full=True)
     assert found.schema.equals(to_arrow_schema(schema, timezone="UTC"))
@@ -120,7 +122,7 @@ def holds(kind: str, value: Value) -> bool:
 )
 def test_a_column_has_what_it_can_hold_exactly(kind: str, values: list[Value]) -> None:
     events: list[dict[str, Value]] = [{"a": value} for value in values]
-    batch = columns_of([Event(event) for event in events], NOW)
+    batch = events_to_columns([Event(event) for event in events], NOW)
     array = Projection(struct(a=kind), mismatch_to_null=True).project(0, batch).column(0)
     found = (array.cast(pa.int64()) if kind == "timestamp" else array).to_pylist()
     plain = [to_us(v) if isinstance(v, datetime) else v for v in values]
@@ -148,7 +150,7 @@ def test_columns_that_must_not_be_null() -> None:
 
 
 def test_small_batches_are_joined() -> None:
-    batches = [(n, columns_of([Event({"a": n})] * 4_000, NOW)) for n in range(5)]
+    batches = [(n, events_to_columns([Event({"a": n})] * 4_000, NOW)) for n in range(5)]
     found = list(Projection(struct(a="bigint"), mismatch_to_null=False).apply(batches))
     assert [batch.num_rows for batch in found] == [8_000, 8_000, 4_000]
     assert max(batch.num_rows for batch in found) <= BATCH_EVENTS_MAX
@@ -159,7 +161,10 @@ def test_small_batches_are_joined() -> None:
     ("schema", "reason"),
     [
         (struct(), "no columns"),
-        (struct(a=ArrayType(IntegerType())), "'a' is of array<int>, which is no value"),
+        (
+            struct(a=ArrayType(IntegerType())),
+            "'a' is of array<int>, which no value of an event has",
+        ),
         (struct(a=struct(b="decimal(3,1)")), r"'a.b' is of decimal\(3,1\)"),
         (struct(a=struct(b="int"), a__b="int"), "two columns for the attribute 'a.b'"),
         (struct(_offset="int"), "'_offset' is of int, but must be of bigint"),
@@ -175,8 +180,8 @@ def test_inferred_columns() -> None:
     events = [Event({"b": True, "a": 1, "q.x": "s"}), Event({"a": 2.5, "t": NOW, "n": 7})]
     special = struct(_offset="bigint", _time="timestamp")
     expected = struct(a="double", b="boolean", n="bigint", q__x="string", t="timestamp")
-    whole = infer_columns([columns_of(events, NOW).schema])
-    parts = infer_columns(columns_of([event], NOW).schema for event in events)
+    whole = infer_columns([events_to_columns(events, NOW).schema])
+    parts = infer_columns(events_to_columns([event], NOW).schema for event in events)
     assert whole == parts == StructType(special.fields + expected.fields)
 
 
@@ -190,4 +195,4 @@ def test_inferred_columns() -> None:
 )
 def test_columns_that_cannot_be_inferred(events: list[dict[str, Value]], reason: str) -> None:
     with pytest.raises(LogError, match=reason):
-        infer_columns([columns_of([Event(event) for event in events], NOW).schema])
+        infer_columns([events_to_columns([Event(event) for event in events], NOW).schema])

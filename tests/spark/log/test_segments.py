@@ -1,9 +1,11 @@
+"""Segments are described by the names of their folders."""
+
 from __future__ import annotations
 
 import pytest
 
 from tidegate import LogError
-from tidegate.spark.log.segments import BatchKey, Segment, in_order
+from tidegate.spark.log.segments import BatchKey, Segment, contiguous_segments
 
 
 @pytest.mark.parametrize(
@@ -17,24 +19,24 @@ from tidegate.spark.log.segments import BatchKey, Segment, in_order
     ],
 )
 def test_a_name_says_all(segment: Segment) -> None:
-    assert Segment.named(segment.name) == segment
+    assert Segment.from_name(segment.name) == segment
     assert len(segment.name) < 255
 
 
 @pytest.mark.parametrize("name", ["", "staging", "1-2", f"{0:020}-{5:020}-", f"{0:020}-{5:020}-a"])
 def test_other_names_are_no_segments(name: str) -> None:
-    assert Segment.named(name) is None
+    assert Segment.from_name(name) is None
 
 
 @pytest.mark.parametrize("producer", ["", "a/b", "ä", "a b", "x" * 101, "..\n"])
 def test_bad_producers(producer: str) -> None:
-    with pytest.raises(LogError, match="no name of a producer"):
+    with pytest.raises(LogError, match="not a valid name of a producer"):
         BatchKey(producer, 0)
 
 
 @pytest.mark.parametrize("batch", [-1, 2**63, True])
 def test_bad_batches(batch: int) -> None:
-    with pytest.raises(LogError, match="no number of a batch"):
+    with pytest.raises(LogError, match="is not a batch number"):
         BatchKey("p", batch)
 
 
@@ -48,8 +50,8 @@ def test_a_producer_comes_with_a_batch() -> None:
 
 def test_order_and_gaps() -> None:
     first, empty, last = Segment(0, 2), Segment(2, 2, BatchKey("p", 0)), Segment(2, 3)
-    assert in_order([last.name, "lock", empty.name, first.name]) == [first, empty, last]
-    assert in_order([]) == []
-    assert in_order([last.name]) is None
-    assert in_order([first.name, Segment(1, 4).name]) is None
-    assert in_order([first.name, Segment(2, 1).name]) is None
+    assert contiguous_segments([last.name, "lock", empty.name, first.name]) == [first, empty, last]
+    assert contiguous_segments([]) == []
+    assert contiguous_segments([last.name]) is None
+    assert contiguous_segments([first.name, Segment(1, 4).name]) is None
+    assert contiguous_segments([first.name, Segment(2, 1).name]) is None

@@ -1,3 +1,5 @@
+"""Candidates as JSON, their order, and timestamps as microseconds."""
+
 from __future__ import annotations
 
 import json
@@ -8,12 +10,12 @@ from pyspark.sql import types as t
 
 from tidegate.spark.patterns.candidates import (
     Candidate,
-    candidate_text,
+    candidate_json,
     events_as_json,
-    in_order,
-    joined,
+    join_candidates,
+    microseconds_type,
     read_candidates,
-    stored_type,
+    sorted_candidates,
     write_candidates,
 )
 
@@ -48,7 +50,8 @@ def test_candidates_come_back_as_they_were() -> None:
     made = Candidate(-5, 1 << 31, values)
     assert read_candidates(write_candidates([made])) == [made]
     assert (
-        read_candidates(joined([candidate_text(-5, 1 << 31, json.dumps(values))] * 2)) == [made] * 2
+        read_candidates(join_candidates([candidate_json(-5, 1 << 31, json.dumps(values))] * 2))
+        == [made] * 2
     )
 
 
@@ -65,7 +68,7 @@ def test_the_order_of_events_of_one_time() -> None:
         Candidate(2, 1, {"a": nan, "b": None}),
         Candidate(2, 1, {"a": nan, "b": {"c": ""}}),
     ]
-    assert in_order(reversed(ordered)) == ordered
+    assert sorted_candidates(reversed(ordered)) == ordered
 
 
 def test_stored_types() -> None:
@@ -76,4 +79,7 @@ def test_stored_types() -> None:
             t.StructField("x", t.FloatType()),
         ]
     )
-    assert stored_type(kind).simpleString() == "struct<at:bigint,inner:struct<at:bigint>,x:float>"
+    assert (
+        microseconds_type(kind).simpleString()
+        == "struct<at:bigint,inner:struct<at:bigint>,x:float>"
+    )

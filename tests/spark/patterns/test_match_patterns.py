@@ -63,7 +63,7 @@ def by_pattern(rows: Iterable[Any]) -> dict[str, list[list[int]]]:
 
 
 def embedded(patterns: pa.Table, events: Iterable[Record]) -> dict[str, list[list[int]]]:
-    """What the embedded matcher finds in events in the order of their times and numbers."""
+    """The matches of the embedded matcher, fed with events sorted by time and number."""
     found: dict[str, list[list[int]]] = {}
     ordered = sorted(events, key=lambda each: (each["time"], each["number"]))
     for row in patterns.to_pylist():
@@ -122,7 +122,7 @@ def test_the_rules_in_batch(spark: SparkSession) -> None:
 
 
 def test_values_come_back_as_they_were(spark: SparkSession) -> None:
-    """Nested values, both kinds of timestamps, and what floats and integers have at their ends."""
+    """Nested values, both kinds of timestamps, and the limits of floats and integers."""
     schema = (
         "time timestamp_ntz, inner struct<at: timestamp, plain: timestamp_ntz>, "
         "whole long, part double, small float, yes boolean, text string"
@@ -205,7 +205,7 @@ class Source:
 
 
 def run(matches: DataFrame, checkpoint: Path) -> tuple[list[Any], list[StreamingQueryProgress]]:
-    """The rows of a stream, up to where it has taken all that there is."""
+    """The rows of a stream that has read all files."""
     rows: list[Any] = []
     writer = matches.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
@@ -233,7 +233,7 @@ def generated_patterns(rng: random.Random, count: int) -> pa.Table:
 def test_a_stream_gives_what_the_embedded_matcher_gives(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Events out of order, equal times, late events: generated, cut anywhere."""
+    """Generated events: out of order, of equal times, and late; split anywhere."""
     rng = random.Random(4)
     patterns = generated_patterns(rng, 40)
     lateness_s = 3
@@ -300,7 +300,7 @@ def events(spark: SparkSession) -> DataFrame:
         ({"id": ["p"], "pattern": ["x = 1"], "filter": ["x"]}, "there is no field 'filter'"),
         (
             {"id": ["p"], "pattern": ["x = 1 then"]},
-            "(?s)row 0: pattern 'p': an attribute must stand",
+            "(?s)row 0: pattern 'p': expected an attribute here",
         ),
         ({"id": ["p"], "pattern": [None]}, "row 0: pattern 'p': pattern: is missing"),
         ({"id": ["p", "p"], "pattern": ["x = 1"] * 2}, "row 1: there already is a pattern 'p'"),

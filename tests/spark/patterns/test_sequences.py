@@ -20,19 +20,19 @@ from tidegate.language.events import Event
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.values import to_us
-from tidegate.spark.patterns.candidates import candidate_text
-from tidegate.spark.patterns.sequences import Sequence, SequenceProcessor, SortedTask
+from tidegate.spark.patterns.candidates import candidate_json
+from tidegate.spark.patterns.sequences import SequenceProcessor, SortedTask, StepSequence
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = ["x = 1", "x = 2", "x >= 1", "x in (0, 2)", "x != 1"]
 NEVER_LATE = 2**62
 
 Stream = list[tuple[float, int | None]]
-"""Events as pairs of a second and a value of x, in the order in which they come."""
+"""Events as pairs of a second and a value of x, in the order of arrival."""
 
 
-def sequence_of(pattern: Pattern) -> Sequence:
-    return Sequence(str(pattern), len(pattern.steps), pattern.within_us, "me")
+def sequence_of(pattern: Pattern) -> StepSequence:
+    return StepSequence(str(pattern), len(pattern.steps), pattern.within_us, "me")
 
 
 def times_us_of(second: float) -> int:
@@ -40,7 +40,7 @@ def times_us_of(second: float) -> int:
 
 
 def candidates(pattern: Pattern, events: Stream) -> list[Row]:
-    """What the index gives: rows of the events that satisfy some step."""
+    """The output of the index: a row for each event that satisfies some step."""
     found: list[Row] = []
     for second, x in events:
         steps = sum(
@@ -48,7 +48,7 @@ def candidates(pattern: Pattern, events: Stream) -> list[Row]:
         )
         if steps:
             time_us = times_us_of(second)
-            text = candidate_text(time_us, steps, json.dumps({"x": x, "second": second}))
+            text = candidate_json(time_us, steps, json.dumps({"x": x, "second": second}))
             found.append(Row(subscription="p", time_us=time_us, candidate=text))
     return found
 
@@ -77,7 +77,7 @@ def simulated(pattern: Pattern, pending_max: int = 1000) -> TwsTester:
 
 
 def embedded(pattern: Pattern, events: Stream) -> list[list[float]]:
-    """The matches that the embedded matcher finds in events that all come in time."""
+    """The matches of the embedded matcher for events that are not late."""
     matcher = SequenceMatcher(pattern)
     ordered = sorted(events, key=lambda each: (each[0], each[1] is not None, each[1]))
     found: list[list[float]] = []
@@ -88,7 +88,7 @@ def embedded(pattern: Pattern, events: Stream) -> list[list[float]]:
 
 
 def in_time(batches: list[Stream], lateness_s: float) -> tuple[Stream, Stream]:
-    """The events that are not behind the micro-batches before theirs, and the others."""
+    """The events that are not late by the micro-batches before theirs, and the late ones."""
     good: Stream = []
     late: Stream = []
     latest = -1e9
@@ -124,7 +124,7 @@ def test_gives_what_the_embedded_matcher_gives(
 
 
 def splits(events: Stream) -> Iterator[list[Stream]]:
-    """All ways to cut a stream into micro-batches."""
+    """All ways to split a stream into micro-batches."""
     for cuts in product([False, True], repeat=len(events) - 1):
         batches = [events[:1]]
         for cut, event in zip(cuts, events[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Which steps events satisfy; the task of the workers, run here."""
+"""The task that finds which steps events satisfy, run without Spark."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
+from tidegate.spark.index_files import IndexFile
 from tidegate.spark.patterns.candidates import read_candidates
 from tidegate.spark.patterns.steps import StepTask, step_id
-from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import DeliveryLayout
+from tidegate.spark.worker_tasks import DeliveryLayout
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

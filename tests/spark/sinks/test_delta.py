@@ -1,3 +1,7 @@
+"""The Delta sink commits each batch once, with its files."""
+
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.errors import ConnectorError
 from tidegate.spark.sinks.delta import DeltaSink
-from tidegate.spark.sinks.parquet_writing import PendingDeliveries
-from tidegate.spark.sinks.sink import Sink, WorkerSink
+from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink
 
 pytestmark = pytest.mark.xdist_group("connectors")
 

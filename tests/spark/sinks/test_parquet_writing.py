@@ -1,4 +1,4 @@
-"""Deliveries that workers write: whole folders or none, and their number."""
+"""Parquet files written by workers: a batch is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pyspark.sql import types as t
 
 from tidegate.spark.sinks.parquet_writing import (
     STAGING,
-    PendingDeliveries,
-    WritingTask,
+    WriteParquetTask,
     is_local,
     write_batch,
 )
+from tidegate.spark.sinks.sink import PendingDeliveries
 
 Batches = Iterator[pa.RecordBatch]
 SCHEMA = t.StructType([t.StructField("id", t.LongType())])
@@ -54,7 +54,7 @@ def test_paths_of_this_machine(path: str, local: bool) -> None:
 
 
 def test_a_partition_is_one_file(tmp_path: Path) -> None:
-    task = WritingTask(same, str(tmp_path / "deep" / "out"))
+    task = WriteParquetTask(same, str(tmp_path / "deep" / "out"))
     [told] = [
         row
         for rows in task(iter([numbers(1, 2), numbers(), numbers(3)]))
@@ -69,7 +69,7 @@ def test_of_grouped_deliveries_each_counts(tmp_path: Path) -> None:
     lists = pa.array([["a", "b"], [], ["c"]])
     rows = pa.record_batch({"deliveries": lists})
     for batch, wanted in ((rows, 3), (rows.slice(1), 1), (rows.slice(0, 1), 2)):
-        [told] = WritingTask(same, str(tmp_path))(iter([batch]))
+        [told] = WriteParquetTask(same, str(tmp_path))(iter([batch]))
         assert told.column("matches").to_pylist() == [wanted]
 
 
@@ -82,9 +82,9 @@ def coded(*texts: str | None) -> pa.RecordBatch:
 def test_codes_are_read_as_texts_whatever_their_dictionaries(
     tmp_path: Path, group: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.spark.sinks.parquet_writing.GROUP_MATCHES", group)
+    monkeypatch.setattr("tidegate.spark.sinks.parquet_writing.ROW_GROUP_MATCHES", group)
     batches = [coded("a", "b"), coded("c", None, "a"), coded(None), coded("b", "a")]
-    list(WritingTask(same, str(tmp_path))(iter(batches)))
+    list(WriteParquetTask(same, str(tmp_path))(iter(batches)))
     [file] = tmp_path.iterdir()
     column = pq.read_table(file).column("s")
     assert column.type == pa.string()
@@ -95,7 +95,7 @@ def test_codes_are_read_as_texts_whatever_their_dictionaries(
 
 @pytest.mark.parametrize("batches", [[], [numbers(1)]])
 def test_without_deliveries_there_is_no_file(tmp_path: Path, batches: list[pa.RecordBatch]) -> None:
-    assert list(WritingTask(nothing, str(tmp_path / "out"))(iter(batches))) == []
+    assert list(WriteParquetTask(nothing, str(tmp_path / "out"))(iter(batches))) == []
     assert not (tmp_path / "out").exists()
 
 
@@ -105,7 +105,7 @@ def test_a_task_that_fails_tells_of_no_file(tmp_path: Path) -> None:
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        list(WritingTask(failing, str(tmp_path))(iter([numbers(1)])))
+        list(WriteParquetTask(failing, str(tmp_path))(iter([numbers(1)])))
 
 
 # -- a batch ----------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_a_batch_takes_the_place_of_what_was_there(spark: SparkSession, tmp_path
 
 @pytest.mark.xdist_group("spark")
 def test_what_a_try_left_does_not_come_in(spark: SparkSession, tmp_path: Path) -> None:
-    """A file of a task that was tried again, and the folder of a batch that was killed."""
+    """The file of a task that was retried, and the folder of a batch that was killed."""
 
     def twice(batches: Batches) -> Batches:
         folder = next(each for each in (tmp_path / STAGING).iterdir() if each.name != "old")

@@ -1,4 +1,4 @@
-"""What is set aside is kept as it came, with the reason."""
+"""Rejected rows are kept as they were received, with the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.matching.history.changes import Change, Op
-from tidegate.spark.sinks.rejected import ASIDE_SCHEMA, CHANGE, EVENT, SetAside, change_record
+from tidegate.spark.sinks.rejected import (
+    CHANGE,
+    EVENT,
+    REJECTED_SCHEMA,
+    RejectedRows,
+    rejected_change,
+)
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -19,18 +25,18 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @dataclass
 class Kept:
-    """A sink that keeps what it is given."""
+    """A sink that keeps its rows in memory."""
 
     batches: dict[int, list[tuple[object, ...]]] = field(default_factory=dict)
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
-        assert deliveries.columns == ASIDE_SCHEMA.names
+        assert deliveries.columns == REJECTED_SCHEMA.names
         self.batches[batch_id] = [tuple(row) for row in deliveries.collect()]
 
 
-def test_a_change_is_kept_as_json_without_what_it_does_not_have() -> None:
+def test_a_change_is_kept_as_json_without_absent_fields() -> None:
     change = Change(NOON, Op.UPDATE, "s", params={"p": "ä", "q": NOON, "r": None})
-    kind, reason, record, source = change_record(change, "came too late")
+    kind, reason, record, source = rejected_change(change, "came too late")
     assert (kind, reason, source) == (CHANGE, "came too late", None)
     params = {"p": "ä", "q": "2026-01-02 12:00:00+00:00", "r": None}
     time = "2026-01-02 12:00:00+00:00"
@@ -38,44 +44,48 @@ def test_a_change_is_kept_as_json_without_what_it_does_not_have() -> None:
     assert "ä" in record
 
 
-def test_a_change_that_is_kept_can_be_taken_again() -> None:
+def test_a_rejected_change_can_be_read_again() -> None:
     change = Change(NOON, Op.SUBSCRIBE, "s", "a < :p", {"p": 1.5}, "ann")
-    assert Change.of(json.loads(change_record(change, "came too late")[2])) == change
+    assert Change.of(json.loads(rejected_change(change, "came too late")[2])) == change
 
 
 @pytest.mark.parametrize(
     ("row", "record"),
     [
-        ({"value": '{"op": '}, '{"op": '),  # a text is kept as it came
+        ({"value": '{"op": '}, '{"op": '),  # a text is kept as it is
         ({"value": ""}, ""),
         ({"value": None}, "{}"),
         ({"value": "x", "id": None}, '{"value": "x"}'),
         ({"time": NOON, "op": None, "id": "s"}, '{"time": "2026-01-02 12:00:00+00:00", "id": "s"}'),
     ],
 )
-def test_a_row_that_is_no_change(spark: SparkSession, row: dict[str, object], record: str) -> None:
-    aside, sink = SetAside(spark), Kept()
-    aside.bad_change(row, "is bad")
-    aside.write(sink, 3)
+def test_a_row_that_is_not_a_change(
+    spark: SparkSession, row: dict[str, object], record: str
+) -> None:
+    rejected, sink = RejectedRows(spark), Kept()
+    rejected.add_unreadable_change(row, "is bad")
+    rejected.write(sink, 3)
     assert sink.batches == {3: [(CHANGE, "is bad", record, None)]}
 
 
-def test_all_that_a_batch_sets_aside_is_written_at_once(spark: SparkSession) -> None:
-    aside, sink = SetAside(spark), Kept()
+def test_all_rejected_rows_of_a_batch_are_written_at_once(spark: SparkSession) -> None:
+    rejected, sink = RejectedRows(spark), Kept()
     events = spark.sql("select struct(1 as a, cast(null as string) as b) as event")
-    aside.add_events(events, "has no time")
-    aside.add_rows(spark.createDataFrame([(EVENT, "no JSON", "{", "f.json")], ASIDE_SCHEMA))
-    aside.add([change_record(Change(NOON, Op.UNSUBSCRIBE, "s"), "came too late")])
-    assert len(aside) == 1
-    aside.write(sink, 0)
-    found = sorted(sink.batches[0], key=str)
-    assert [row[:2] for row in found] == [
+    rejected.add_events(events, "has no time")
+    rejected.add_unreadable_events(
+        spark.createDataFrame([(EVENT, "no JSON", "{", "f.json")], REJECTED_SCHEMA)
+    )
+    rejected.add_changes([rejected_change(Change(NOON, Op.UNSUBSCRIBE, "s"), "came too late")])
+    assert rejected.change_count == 1
+    rejected.write(sink, 0)
+    rows = sorted(sink.batches[0], key=str)
+    assert [row[:2] for row in rows] == [
         (CHANGE, "came too late"), (EVENT, "has no time"), (EVENT, "no JSON"),
     ]  # fmt: skip
-    assert [row[2:] for row in found[1:]] == [('{"a":1}', None), ("{", "f.json")]
+    assert [row[2:] for row in rows[1:]] == [('{"a":1}', None), ("{", "f.json")]
 
 
-def test_nothing_is_written_where_there_is_nothing(spark: SparkSession) -> None:
+def test_nothing_is_written_if_no_row_is_rejected(spark: SparkSession) -> None:
     sink = Kept()
-    SetAside(spark).write(sink, 0)
+    RejectedRows(spark).write(sink, 0)
     assert sink.batches == {}

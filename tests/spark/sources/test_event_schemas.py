@@ -1,3 +1,7 @@
+"""Schemas of events: which are accepted, and what the errors say."""
+
+from __future__ import annotations
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
@@ -42,7 +46,7 @@ def test_the_types_in_arrow() -> None:
         ("price decimal(9,2)", "column 'price' is decimal(9,2); an attribute is a boolean, an"),
         ("_bad string", "column '_bad' of the schema has the name of a column that the source"),
         ("key string", "column 'key' of the schema has the name of a column that the source"),
-        (t.StructType().add("a", "long").add("a", "long"), "column 'a' stands in the schema twice"),
+        (t.StructType().add("a", "long").add("a", "long"), "column 'a' is in the schema twice"),
     ],
 )
 def test_what_cannot_be_a_schema(schema: str | t.StructType, message: str) -> None:

@@ -1,3 +1,7 @@
+"""Events from files and Kafka: good rows, bad rows, and schema drift."""
+
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any
@@ -27,7 +31,7 @@ DRIFTED = {"symbol": "IBM", "price": "9.5"}
 
 
 def stream(events: DataFrame, tmp_path: Path) -> tuple[list[Row], list[Row]]:
-    """Run a stream until all is read; gives its good and its bad rows."""
+    """Run a stream until all is read; returns its good and its bad rows."""
     good: list[Row] = []
     bad: list[Row] = []
 
@@ -63,7 +67,7 @@ def test_json_of_a_batch_in_another_time_zone(spark: SparkSession, tmp_path: Pat
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         events = file_events(spark, str(tmp_path), "json", "time timestamp", streaming=False)
-        (row,) = events.select(f.unix_micros("time").alias("micros"), "_bad").collect()
+        (row,) = events.select(f.unix_micros("time").alias("time_us"), "_bad").collect()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert (row.time_us, row._bad) == (1782961445000006, None)

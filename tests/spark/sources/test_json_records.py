@@ -1,3 +1,7 @@
+"""JSON records: the good ones are read, and each bad one has a reason."""
+
+from __future__ import annotations
+
 import json
 from typing import Any
 
@@ -9,7 +13,7 @@ from pyspark.sql import types as t
 
 from tidegate.errors import EventError
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE, arrow_schema
-from tidegate.spark.sources.json_records import VALUE, JsonReader, find_fault, parse
+from tidegate.spark.sources.json_records import VALUE, JsonReader, find_fault, parse_records
 
 SCHEMA = (
     t.StructType()
@@ -47,14 +51,14 @@ MALFORMED: list[tuple[bytes | None, str]] = [
     (b'{"price": 1} x', "not JSON: Extra data at character 13"),
     (b'{"price": 1}{"price": 2}', "not JSON: Extra data at character 12"),
     (b'{"price": 1} null {"price": 2}', "not JSON: Extra data at character 13"),
-    (b'{"price": 1, "price": 2}', "column 'price' stands in the record twice"),
+    (b'{"price": 1, "price": 2}', "column 'price' is in the record twice"),
     (b'{"symbol": "\xff"}', "not UTF-8 at byte 12"),
     (b'{"symbol": "\\ud800"}', "cannot be read: JSON parse error: The surrogate pair"),
     (b'{"symbol": ' * 9000 + b"1" + b"}" * 9000, "the record nests too deeply"),
     (b'{"volume": 99999999999999999999}', "column 'volume' is '99999999999999999999', too large"),
     (b'{"volume": %s}' % (b"9" * 5000), "not JSON: Exceeds the limit"),
     (b'{"lot": 128}', "column 'lot' is '128', too large for tinyint"),
-    (b'{"time": "noon"}', "column 'time' is 'noon', not a time as 2026-01-02T03:04:05Z"),
+    (b'{"time": "noon"}', "column 'time' is 'noon', not a time such as 2026-01-02T03:04:05Z"),
     (b'{"time": "12:30"}', "column 'time' is '12:30', not a time"),
 ]
 GOOD = [
@@ -71,7 +75,7 @@ GOOD = [
 
 
 def read(records: list[bytes | None], *, drift_is_error: bool = False) -> list[dict[str, object]]:
-    """What the reader makes of one batch; attributes that are absent are left out."""
+    """The rows that the reader makes of one batch, without absent attributes."""
     sources = [f"place {row}" for row in range(len(records))]
     arrays: list[pa.Array[Any]] = [
         pa.array(records, pa.binary()),
@@ -147,7 +151,7 @@ _values = st.recursive(
 @given(st.dictionaries(st.sampled_from([*SCHEMA.names, "other"]), _values))
 def test_what_arrow_refuses_and_what_python_refuses_is_the_same(record: dict[str, object]) -> None:
     text = json.dumps(record, ensure_ascii=False).encode(errors="surrogatepass")
-    refused = parse(pa.array([text]), arrow_schema(SCHEMA)) is None
+    refused = parse_records(pa.array([text]), arrow_schema(SCHEMA)) is None
     if find_fault(text, SCHEMA) is not None:
         assert refused
     elif refused:  # what only Arrow minds has a reason all the same

@@ -1,3 +1,7 @@
+"""Parquet files: the good ones are read, and each bad one has a reason."""
+
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ SCHEMA = (
 
 
 def read(*paths: str) -> list[dict[str, object]]:
-    """What the reader makes of files; attributes that are absent are left out."""
+    """The rows that the reader makes of files, without absent attributes."""
     batch = pa.RecordBatch.from_arrays([pa.array(paths)], names=["path"])
     rows: list[dict[str, object]] = []
     for result in ParquetReader(SCHEMA)(iter([batch])):

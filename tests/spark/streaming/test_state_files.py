@@ -13,7 +13,7 @@ from support.strategies import strings, times, values
 from tidegate import StateError
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.versions import Version, VersionDifference
-from tidegate.spark.streaming.version_files import (
+from tidegate.spark.streaming.state_files import (
     change_as_json,
     change_of_json,
     difference_as_json,

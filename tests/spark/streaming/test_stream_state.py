@@ -16,8 +16,8 @@ from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import versions_of
-from tidegate.spark.streaming.state import StreamState
+from tidegate.matching.history.timelines import versions_of
+from tidegate.spark.streaming.stream_state import StreamState
 from tidegate.spark.streaming.timeline_slices import SLICES
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ def at(seconds: float) -> datetime:
 
 
 def drawn(rng: random.Random, batch: int) -> list[Change]:
-    """The changes of a batch, some of them late, some that cannot be made."""
+    """The changes of a batch, some of them late, some that cannot be applied."""
     found: list[Change] = []
     for _ in range(12):
         time, id, kind = at(batch * 5 + rng.uniform(-14, 5)), f"s{rng.randint(0, 5)}", rng.random()
@@ -43,7 +43,7 @@ def drawn(rng: random.Random, batch: int) -> list[Change]:
 
 
 def matches(matcher: AsOfMatcher, since: datetime) -> set[tuple[object, ...]]:
-    """What events of all values and many times match."""
+    """The matches of events with many values and times: time, value and subscription."""
     seconds = np.arange(0, 60, 0.5)
     values = np.tile(np.arange(10.0), len(seconds))
     time_us = to_us(START) + np.repeat(seconds * 1e6, 10).astype(np.int64)
@@ -56,13 +56,13 @@ def matches(matcher: AsOfMatcher, since: datetime) -> set[tuple[object, ...]]:
     )
 
 
-def take(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
-    """Take changes as a stream does; gives those that come too late."""
-    taken = state.take(batch, changes)
-    if state.wants_snapshot:
+def apply(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
+    """Apply changes as a micro-batch does; returns the late ones."""
+    applied = state.apply(batch, changes)
+    if state.needs_snapshot:
         state.index(batch).save()
-        state.has_snapshot(batch)
-    return taken.late
+        state.use_snapshot(batch)
+    return applied.late
 
 
 @pytest.mark.parametrize("delta_min", [5, 2_000])
@@ -70,25 +70,25 @@ def take(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
 def test_any_batch_may_be_tried_again(
     tmp_path: Path, seed: int, delta_min: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.spark.streaming.state.DELTA_MIN", delta_min)
+    monkeypatch.setattr("tidegate.spark.streaming.stream_state.DELTA_MIN", delta_min)
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 4 * delta_min)
     rng = random.Random(seed)
-    taken: list[Change] = []
+    on_time: list[Change] = []
     state = StreamState(tmp_path, LATENESS)
     for batch in range(8):
         changes = drawn(rng, batch)
-        for _ in range(rng.choice([0, 0, 1, 2])):  # tries that are cut off
+        for _ in range(rng.choice([0, 0, 1, 2])):  # attempts that are killed
             state.begin(batch)
             if rng.random() < 0.7:
-                take(state, batch, changes)
+                apply(state, batch, changes)
                 state.index(batch).open()
             if rng.random() < 0.5:
                 state = StreamState(tmp_path, LATENESS)
         state.begin(batch)
-        late = take(state, batch, changes)
-        taken += [each for each in changes if each not in late]
+        late = apply(state, batch, changes)
+        on_time += [each for each in changes if each not in late]
         border = state.border or START
-        wanted = AsOfMatcher(versions_of(taken)[0])
+        wanted = AsOfMatcher(versions_of(on_time)[0])
         assert matches(state.index(batch).open(), border) == matches(wanted, border)
         state.end(batch, to_us(at(batch * 5 + 5)))
 
@@ -99,13 +99,13 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
 
 
 def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.spark.streaming.state.DELTA_MIN", 3)
+    monkeypatch.setattr("tidegate.spark.streaming.stream_state.DELTA_MIN", 3)
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 64)
     state = StreamState(tmp_path, LATENESS)
     for batch in range(30):
         state.begin(batch)
-        state.spool(batch).mkdir(parents=True)
-        take(state, batch, drawn(random.Random(batch), batch))
+        state.spool_folder(batch).mkdir(parents=True)
+        apply(state, batch, drawn(random.Random(batch), batch))
         state.end(batch, to_us(at(batch * 5)))
     found = Counter(path.parent.name for path in tmp_path.rglob("*") if path.is_file())
     assert found["snapshot"] <= 2
@@ -117,9 +117,9 @@ def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:
     state = StreamState(tmp_path, LATENESS)
     for batch in range(3):
         state.begin(batch)
-        state.spool(batch).mkdir(parents=True)
-        state.take(batch, [])
+        state.spool_folder(batch).mkdir(parents=True)
+        state.apply(batch, [])
         state.end(batch, to_us(at(batch)))
     state.begin(3)
-    found = state.spools_since(3, to_us(at(1)))
-    assert sorted(path.name for path in found) == ["1", "2"]
+    folders = state.spool_folders_since(3, to_us(at(1)))
+    assert sorted(path.name for path in folders) == ["1", "2"]

@@ -1,4 +1,4 @@
-"""Workers go on from what they hold, by deltas, and begin with a snapshot."""
+"""Workers continue from the index they hold by deltas, and start from a snapshot."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
-from tidegate.matching.history.versions import Timelines
-from tidegate.spark.streaming import state_index
-from tidegate.spark.streaming.state_index import NO_SNAPSHOT, StateIndex, apply_delta, write_delta
+from tidegate.matching.history.timelines import Timelines
+from tidegate.matching.history.versions import VersionDelta
+from tidegate.spark.streaming import worker_index
+from tidegate.spark.streaming.worker_index import NO_SNAPSHOT, WorkerIndex, read_delta, write_delta
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -48,15 +49,18 @@ def folder(tmp_path: Path) -> Path:
     """The deltas of three batches."""
     timelines = Timelines()
     for batch, changes in enumerate(CHANGES):
-        write_delta(tmp_path / "delta" / f"{batch}.json", [], timelines.take(changes))
+        write_delta(tmp_path / "delta" / f"{batch}.json", VersionDelta.of(timelines.take(changes)))
     return tmp_path
 
 
-def index(folder: Path, batch: int, snapshot: int = NO_SNAPSHOT) -> StateIndex:
-    return StateIndex(str(folder), str(folder), snapshot, batch)
+def index(
+    folder: Path, batch: int, snapshot: int = NO_SNAPSHOT, *, worker: str = ""
+) -> WorkerIndex:
+    """An index; by another token this process holds nothing, like another worker."""
+    return WorkerIndex(str(folder), f"{folder}{worker}", snapshot, batch)
 
 
-def test_deltas_are_taken_in_one_after_the_other(folder: Path) -> None:
+def test_deltas_are_applied_one_after_the_other(folder: Path) -> None:
     assert found(index(folder, 0).open(), 9) == [("s", 0), ("u", 0)]
     after = index(folder, 1).open()
     assert [found(after, second) for second in (1, 2, 3, 4)] == [
@@ -76,21 +80,21 @@ def test_what_is_held_is_not_read_again(folder: Path) -> None:
     assert index(folder, 2).open() is held
 
 
-def test_a_batch_that_is_tried_again_is_read_anew(folder: Path) -> None:
+def test_a_batch_that_is_run_again_is_read_from_the_beginning(folder: Path) -> None:
     index(folder, 2).open()
     assert found(index(folder, 1).open(), 9) == [("s", 4)]
 
 
-def test_a_snapshot_takes_the_place_of_the_deltas_before(folder: Path) -> None:
+def test_a_snapshot_replaces_the_deltas_before_it(folder: Path) -> None:
     index(folder, 1).save()
     for batch in (0, 1):
         (folder / "delta" / f"{batch}.json").unlink()
-    state_index._HELD.clear()  # as in a worker that has just begun
-    assert found(index(folder, 2, snapshot=1).open(), 9) == [("s", 4), ("v", 5)]
+    new = index(folder, 2, snapshot=1, worker="new")
+    assert found(new.open(), 9) == [("s", 4), ("v", 5)]
     assert [path.name for path in (folder / "snapshot").iterdir()] == ["1.arrow"]
 
 
-def test_whoever_wrote_a_snapshot_goes_on_from_it(folder: Path) -> None:
+def test_the_process_that_wrote_a_snapshot_continues_from_it(folder: Path) -> None:
     before = index(folder, 1).open()
     index(folder, 1).save()
     after = index(folder, 1).open()
@@ -104,25 +108,19 @@ def test_versions_that_ended_are_forgotten(folder: Path) -> None:
     timelines = Timelines()
     matcher = AsOfMatcher()
     for changes in CHANGES[:2]:
-        write_delta(folder / "1.json", [], timelines.take(changes))
-        apply_delta(folder / "1.json", matcher)
+        write_delta(folder / "1.json", VersionDelta.of(timelines.take(changes)))
+        matcher.apply(read_delta(folder / "1.json"))
     ended, _ = timelines.make_final(at(3))
     assert len(ended) == 2
-    write_delta(folder / "2.json", ended, [])
-    apply_delta(folder / "2.json", matcher)
+    write_delta(folder / "2.json", VersionDelta.of([], ended))
+    matcher.apply(read_delta(folder / "2.json"))
     assert [found(matcher, second) for second in (1, 2, 4)] == [[], [], [("s", 4)]]
-
-
-def test_a_delta_says_how_long_it_is(tmp_path: Path) -> None:
-    timelines = Timelines()
-    lengths = [write_delta(tmp_path / "0.json", [], timelines.take(changes)) for changes in CHANGES]
-    assert lengths == [2, 3 * 2 + 2, 7 + 1]
 
 
 def test_only_some_streams_are_held(folder: Path) -> None:
     first = index(folder, 0).open()
-    for number in range(state_index.HELD_MAX):
-        StateIndex(str(folder), f"{folder}-{number}", NO_SNAPSHOT, 0).open()
+    for number in range(worker_index.HELD_STREAMS_MAX):
+        index(folder, 0, worker=str(number)).open()
     assert index(folder, 0).open() is not first
 
 

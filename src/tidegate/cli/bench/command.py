@@ -1,4 +1,8 @@
-"""`tidegate bench`: how fast is Tidegate on this machine?"""
+"""`tidegate bench`: how fast is Tidegate on this machine?
+
+The benchmarks themselves are in `experiments/`; here their rows are printed. Experiments are
+imported inside of functions, because Numba and Spark take seconds to import.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ import click
 
 from tidegate.cli.bench.evolving import bench_evolving
 from tidegate.cli.bench.parametric import bench_parametric
+from tidegate.cli.status import print_status
 from tidegate.experiments import parsing
 
 if TYPE_CHECKING:
@@ -21,56 +25,74 @@ if TYPE_CHECKING:
 
     from tidegate.experiments.matching import MatchingCase, MatchingSpeed
 
+# Written again here, because `experiments.workloads` imports NumPy and Arrow; a test compares them.
 WORKLOADS = ("market", "ranges", "equalities", "wide", "moving")
 
-_tell = partial(click.echo, err=True)
+ROUNDS_HELP = "Rounds, whose median is printed."
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def bench(context: click.Context) -> None:
-    """Measure speed on this machine; without a name, everything that is measured."""
+    """Measure speed on this machine; without a command, run all benchmarks."""
     if context.invoked_subcommand is None:
         for command in bench.commands.values():
             context.invoke(command)
 
 
 @bench.command("parsing")
-@click.option("--filters", type=click.IntRange(min=50), default=500_000, show_default=True)
-@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--filters",
+    type=click.IntRange(min=50),
+    default=500_000,
+    show_default=True,
+    help="Number of filters.",
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, help=ROUNDS_HELP
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_parsing(filters: int, rounds: int, as_json: bool) -> None:
-    """Filters read in a second, in bulk and one by one."""
+    """Filters parsed per second, in bulk and one by one."""
     speeds = parsing.measure(filters, rounds)
     if not as_json:
         shapes = speeds[0].shapes
         click.echo(f"parsing: {shapes} shapes, median of {rounds} rounds (slowest, fastest)")
     for speed in speeds:
         line = (
-            f"  {speed.way:<12}{speed.median_per_s:>12,.0f} filters/s"
+            f"  {speed.method:<12}{speed.median_per_s:>12,.0f} filters/s"
             f"   ({speed.slowest_per_s:,.0f}, {speed.fastest_per_s:,.0f})"
         )
         _print(speed, [line], as_json)
 
 
 @bench.command("matching")
-@click.option("--workload", type=click.Choice(WORKLOADS), help="One of them instead of all.")
+@click.option("--workload", type=click.Choice(WORKLOADS), help="Run only this workload.")
 @click.option(
     "--subscriptions",
     type=click.IntRange(min=10),
-    help="How many; 10,000 if not said. With --chart the most there are, 1,000,000 if not said.",
+    help="Number of subscriptions, with --chart the largest.  "
+    "[default: 10,000, with --chart 1,000,000]",
 )
-@click.option("--events", type=click.IntRange(min=1), help="In a round; else what takes 0.5 s.")
-@click.option("--engine", help="What matches; columnar if not said, with --chart every engine.")
-@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--events",
+    type=click.IntRange(min=1),
+    help="Events in a round.  [default: as many as take 0.5 s]",
+)
+@click.option(
+    "--engine", help="Matcher of the engine.  [default: columnar, with --chart every matcher]"
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, help=ROUNDS_HELP
+)
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
     default=2,
     show_default=True,
-    help="Compare one thread with this many.",
+    help="Number of threads to compare with one thread.",
 )
-@click.option("--all", "goals", is_flag=True, help="The sizes that have goals, with the goals.")
+@click.option("--all", "goals", is_flag=True, help="Run the cases that have goals, and compare.")
 @click.option(
     "--chart",
     type=click.Path(file_okay=False, path_type=Path),
@@ -88,10 +110,10 @@ def bench_matching(
     chart: Path | None,
     as_json: bool,
 ) -> None:
-    """Events matched in a second, and the cost of single events, updates, building and memory.
+    """Events matched per second; cost of single events and updates; build time and memory.
 
-    A brute-force yardstick in NumPy is measured in the same rounds; its answers must be those of
-    the engine, or the exit code is 1.
+    A baseline, brute force in NumPy, is measured in the same rounds. If the answers of the engine
+    differ from those of the baseline, the exit code is 1.
 
     \b
     Examples:
@@ -99,10 +121,7 @@ def bench_matching(
       tidegate bench matching --all --json
       tidegate bench matching --chart charts
     """
-    from tidegate.experiments.matching import (  # compiled code: only where needed
-        MatchingCase,
-        measure,
-    )
+    from tidegate.experiments.matching import MatchingCase, measure
 
     if goals and (workload or subscriptions or chart):
         raise click.UsageError("--all has its own workloads and sizes")
@@ -117,11 +136,11 @@ def bench_matching(
     else:
         speeds = []
         for name in [workload] if workload else WORKLOADS:
-            speeds.append(measure(replace(case, workload=name), _tell))
+            speeds.append(measure(replace(case, workload=name), print_status))
             _print_speed(speeds[-1], rounds, as_json)
     wrong = [speed for speed in speeds if speed.wrong_pairs]
     for speed in wrong:
-        _tell(
+        print_status(
             f"error: {speed.workload}, {speed.subscriptions:,} subscriptions, {speed.engine}: "
             f"{speed.wrong_pairs} pairs of an event and a subscription are wrong"
         )
@@ -131,19 +150,19 @@ def bench_matching(
 
 @bench.command("poset")
 @click.option(
-    "--workload", type=click.Choice(["market", "airlines"]), help="One of them instead of both."
+    "--workload", type=click.Choice(["market", "airlines"]), help="Run only this workload."
 )
 @click.option(
     "--filters",
     type=click.IntRange(min=10),
     multiple=True,
-    help="How many; may be repeated. 1,000, 10,000 and 100,000 if not said.",
+    help="Number of filters; may be repeated.  [default: 1,000, 10,000 and 100,000]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -> None:
-    """What it costs to put filters into the covering poset, to change and to take them out.
+    """Cost of inserting, updating and removing filters in the covering poset.
 
-    Beside it, up to 10,000 filters, what comparing with each of them would cost.
+    Up to 10,000 filters, also the cost of the plain method, which compares with every filter.
     """
     from tidegate.experiments import poset
 
@@ -155,7 +174,7 @@ def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -
         )
     for name in [workload] if workload else poset.WORKLOAD_TEXTS:
         for size in filters or poset.SIZES:
-            speed = poset.measure(name, size, progress=_tell)
+            speed = poset.measure(name, size, progress=print_status)
             if as_json:
                 click.echo(json.dumps(asdict(speed)))
                 continue
@@ -172,11 +191,12 @@ def bench_poset(workload: str | None, filters: tuple[int, ...], as_json: bool) -
 @click.option(
     "--brokers",
     type=click.IntRange(min=1),
-    help="Only the cases of at most so many; the largest have 10,000 and take some minutes.",
+    help="Run only cases with at most this number of brokers; the largest have 10,000 and take "
+    "some minutes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_simulation(brokers: int | None, as_json: bool) -> None:
-    """Messages that the simulated world carries in a second."""
+    """Broker messages per second of the simulated world."""
     from tidegate.experiments import simulation
 
     if not as_json:
@@ -187,7 +207,7 @@ def bench_simulation(brokers: int | None, as_json: bool) -> None:
     for case in simulation.CASES:
         if brokers is not None and case.brokers > brokers:
             continue
-        _tell(f"{case.topology}, {case.brokers:,} brokers, {case.routing}")
+        print_status(f"{case.topology}, {case.brokers:,} brokers, {case.routing}")
         speed = simulation.measure_apart(case)
         line = (
             f"{speed.topology:<14}{speed.brokers:>8,}  {speed.routing:<14}{speed.subscribers:>11,}"
@@ -202,20 +222,22 @@ def bench_simulation(brokers: int | None, as_json: bool) -> None:
     "--subscriptions",
     type=click.IntRange(min=10),
     multiple=True,
-    help="How many; may be repeated. 10,000 and 100,000 if not said.",
+    help="Number of subscriptions; may be repeated.  [default: 10,000 and 100,000]",
 )
-@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--ours", is_flag=True, help="Leave out what one would use instead of Tidegate.")
 @click.option(
-    "--part", type=click.Choice(["tables", "stream"]), help="One of them instead of both."
+    "--rounds", type=click.IntRange(min=1), default=3, show_default=True, help=ROUNDS_HELP
+)
+@click.option("--ours", is_flag=True, help="Leave out the joins in Spark SQL and DuckDB.")
+@click.option(
+    "--part", type=click.Choice(["tables", "stream"]), help="Run only this part of the benchmark."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_spark(
     subscriptions: tuple[int, ...], rounds: int, ours: bool, part: str | None, as_json: bool
 ) -> None:
-    """Events matched in a second on Spark, beside joins in Spark SQL and in DuckDB.
+    """Events matched per second on Spark, beside joins in Spark SQL and in DuckDB.
 
-    Then a stream of events over 100,000 subscriptions that change all the time. The joins take
+    Then a stream of events over 100,000 subscriptions that are updated all the time. The joins take
     minutes at 100,000 subscriptions; --ours leaves them out.
     """
     if part != "stream":
@@ -225,28 +247,29 @@ def bench_spark(
         _bench_stream(as_json)
 
 
+# `tidegate bench` without a command runs all in the order of their registration.
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:
-    from tidegate.experiments import spark_matching  # Spark: only where needed
+    from tidegate.experiments import spark_matching
 
     if not as_json:
         click.echo(f"market: {subscriptions:,} subscriptions, median of {rounds} rounds")
-    for way in spark_matching.measure(subscriptions, rounds, _tell, only_ours=ours):
+    for speed in spark_matching.measure(subscriptions, rounds, print_status, only_ours=ours):
         line = (
-            f"  {way.way:<20}{way.median_per_s:>12,.0f} events/s"
-            f"   ({way.slowest_per_s:,.0f}, {way.fastest_per_s:,.0f})"
-            f", {way.matches / way.events:,.1f} matches an event"
+            f"  {speed.method:<20}{speed.median_per_s:>12,.0f} events/s"
+            f"   ({speed.slowest_per_s:,.0f}, {speed.fastest_per_s:,.0f})"
+            f", {speed.matches / speed.events:,.1f} matches an event"
         )
-        _print(way, [line], as_json)
+        _print(speed, [line], as_json)
 
 
 def _bench_stream(as_json: bool) -> None:
-    from tidegate.experiments import spark_streaming  # Spark: only where needed
+    from tidegate.experiments import spark_streaming
 
-    speed = spark_streaming.measure(spark_streaming.StreamCase(), _tell)
+    speed = spark_streaming.measure(spark_streaming.StreamCase(), print_status)
     lines = [
         f"stream: {speed.subscriptions:,} subscriptions, {speed.events_per_batch:,} events and "
         f"{speed.changes_per_batch:,} changes a micro-batch, {speed.batches} of them",
@@ -258,9 +281,9 @@ def _bench_stream(as_json: bool) -> None:
     _print(speed, lines, as_json)
 
 
-def _print(measured: DataclassInstance, lines: Iterable[str], as_json: bool) -> None:
-    """What was measured: a JSON object, or the lines that say it to a reader."""
-    for line in [json.dumps(asdict(measured))] if as_json else lines:
+def _print(speed: DataclassInstance, lines: Iterable[str], as_json: bool) -> None:
+    """Print a result, as a JSON object or as lines of text."""
+    for line in [json.dumps(asdict(speed))] if as_json else lines:
         click.echo(line)
 
 
@@ -269,11 +292,12 @@ def _print_speed(speed: MatchingSpeed, rounds: int, as_json: bool) -> None:
         f"{speed.workload}: {speed.subscriptions:,} subscriptions, {speed.events:,} events, "
         f"{speed.engine}, median of {rounds} rounds (slowest, fastest)"
     )
-    rows = (f"  {name:<15}{text}" for name, text in _described(speed))
+    rows = (f"  {name:<15}{text}" for name, text in _described_rows(speed))
     _print(speed, [title, *rows], as_json)
 
 
-def _described(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:
+def _described_rows(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:
+    """The figures of a case, as (name, text)."""
     yield (
         "batches",
         f"{speed.median_per_s:>12,.0f} events/s"
@@ -288,9 +312,9 @@ def _described(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:
             f"   for {speed.threads_cpu_ratio:.2f} times the processor time",
         )
     yield (
-        "yardstick",
-        f"{speed.yardstick_per_s:>12,.0f} events/s   by brute force in NumPy; "
-        f"batches are {speed.yardstick_ratio:,.1f} times as fast",
+        "baseline",
+        f"{speed.baseline_per_s:>12,.0f} events/s   by brute force in NumPy; "
+        f"batches are {speed.baseline_ratio:,.1f} times as fast",
     )
     single, update, memory = speed.single, speed.update, speed.memory
     yield (
@@ -312,7 +336,7 @@ def _described(speed: MatchingSpeed) -> Iterator[tuple[str, str]]:
 
 
 def _compare_with_goals(case: MatchingCase, as_json: bool) -> list[MatchingSpeed]:
-    """Measure what has a goal, and print a row for each."""
+    """Measure every case that has a goal, and print a row for each."""
     from tidegate.experiments.matching import GOALS, measure
 
     if not as_json:
@@ -323,19 +347,19 @@ def _compare_with_goals(case: MatchingCase, as_json: bool) -> list[MatchingSpeed
         )
     speeds: list[MatchingSpeed] = []
     for goal in GOALS:
-        this = replace(case, workload=goal.workload, subscriptions=goal.subscriptions)
-        speed = measure(this, _tell)
-        asked = goal.events_per_s_given(speeds)
+        goal_case = replace(case, workload=goal.workload, subscriptions=goal.subscriptions)
+        speed = measure(goal_case, print_status)
+        goal_per_s = goal.events_per_s_given(speeds)
         speeds.append(speed)
-        ratio = None if asked is None else speed.median_per_s / asked
+        ratio = None if goal_per_s is None else speed.median_per_s / goal_per_s
         if as_json:
-            row = {**asdict(speed), "goal_per_s": asked, "goal_ratio": ratio}
+            row = {**asdict(speed), "goal_per_s": goal_per_s, "goal_ratio": ratio}
             click.echo(json.dumps(row))
             continue
         update = "" if speed.update is None else f"{speed.update.p50_us:.1f}"
         click.echo(
             f"{speed.workload:<12}{speed.subscriptions:>13,}{speed.median_per_s:>12,.0f}"
-            f"{asked or 0:>10,.0f}{ratio or 0:>7.2f}{speed.yardstick_ratio:>9.1f}"
+            f"{goal_per_s or 0:>10,.0f}{ratio or 0:>7.2f}{speed.baseline_ratio:>9.1f}"
             f"{speed.threads_ratio:>11.2f}{speed.matches_per_event:>9.1f}{speed.single.per_s:>10,.0f}"
             f"{update:>11}{speed.build_s:>9.1f}"
             f"{speed.memory.bytes_per_subscription:>7,.0f}{speed.memory.resident_mb:>7,.0f}"
@@ -346,9 +370,9 @@ def _compare_with_goals(case: MatchingCase, as_json: bool) -> list[MatchingSpeed
 def _chart(
     case: MatchingCase, engine: str | None, folder: Path, as_json: bool
 ) -> list[MatchingSpeed]:
-    """Measure growing sizes and draw what matching and updates cost at each."""
+    """Measure growing sizes, and draw the cost of matching and of updates."""
     from tidegate.experiments.matching import sweep
-    from tidegate.matching.engine import MATCHERS
+    from tidegate.matching.registry import MATCHERS
 
     try:
         from tidegate.experiments import charts
@@ -356,15 +380,15 @@ def _chart(
         raise click.ClickException(f"charts need the extra `bench`: {error}") from error
     folder.mkdir(parents=True, exist_ok=True)
 
-    def measured(workload: str) -> Iterable[MatchingSpeed]:
-        for each in [engine] if engine else MATCHERS:
-            this = replace(case, workload=workload, engine=each, threads=1)
-            for speed in sweep(this, _tell):
+    def measure_all(workload: str) -> Iterator[MatchingSpeed]:
+        for name in [engine] if engine else MATCHERS:
+            largest = replace(case, workload=workload, engine=name, threads=1)
+            for speed in sweep(largest, print_status):
                 _print_speed(speed, case.rounds, as_json)
                 yield speed
 
-    matching, updates = list(measured("market")), list(measured("moving"))
+    matching, updates = list(measure_all("market")), list(measure_all("moving"))
     charts.draw_matching(matching, folder / "matching.png")
     charts.draw_updates(updates, folder / "updates.png")
-    _tell(f"drew {folder / 'matching.png'} and {folder / 'updates.png'}")
+    print_status(f"drew {folder / 'matching.png'} and {folder / 'updates.png'}")
     return matching + updates

@@ -1,1 +1,1 @@
-"""Files that commands read and write."""
+"""The file formats that commands read and write: JSON Lines and Parquet."""

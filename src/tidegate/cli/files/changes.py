@@ -1,4 +1,4 @@
-"""Files of changes: who subscribed, changed and unsubscribed, and when."""
+"""Files of changes: the log of subscribe, update and unsubscribe."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LAYOUT = RowLayout("a change", FIELDS, ("time", "op", "id"), Change.of)
 def read_changes(file: InputFile, bad: BadLines, advance: Advance) -> list[tuple[int, Change]]:
     """The changes of a file in the order of their times, each with the number of its row.
 
-    Those of one time stay in the order of the file.
+    Changes of the same time stay in the order of the file.
     """
     changes = list(read_rows(file, _LAYOUT, bad, advance))
-    changes.sort(key=lambda numbered: numbered[1].time)
+    changes.sort(key=lambda numbered: numbered[1].time)  # stable
     return changes

@@ -1,7 +1,10 @@
 """Files of events, read in chunks.
 
-An event is known by its index: the number of events before it in the file, those of bad lines
-counted too, so that indexes are the same whether bad lines are skipped or mended.
+An event is identified by its index: the number of events before it in the file. Bad lines count
+too, so that indexes do not change when bad lines are corrected.
+
+A chunk keeps the form of its file: JSON lines become `Event` objects, because each may have other
+attributes and kinds of values; Parquet stays an Arrow table, which the engine encodes by column.
 """
 
 from __future__ import annotations
@@ -25,23 +28,24 @@ from tidegate.matching.batches import EventBatch, times_us_of
 from tidegate.matching.json_lines import decode_line
 
 CHUNK_EVENTS = 20_000
+"""Number of events that are read at once; bounds the memory of a command."""
 
 _TIME_TYPE = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
 class TimeAttributes:
-    """Which attributes of events are timestamps though JSON has them as strings.
+    """The attributes of events that are timestamps, which JSON can only write as strings.
 
-    ``event_time`` is the one that has the time of the event; every event needs it.
+    ``event_time`` is the attribute with the time of the event; every event needs it.
     """
 
     event_time: str | None = None
     others: frozenset[str] = frozenset()
 
     @classmethod
-    def of_options(cls, event_time: str | None, timestamps: str) -> TimeAttributes:
-        """What --event-time and --timestamps say; the latter has commas between names."""
+    def from_options(cls, event_time: str | None, timestamps: str) -> TimeAttributes:
+        """Parse the values of --event-time, a name, and --timestamps, names with commas between."""
         names = (name.strip() for name in timestamps.split(","))
         return cls(event_time, frozenset(name for name in names if name))
 
@@ -49,28 +53,28 @@ class TimeAttributes:
     def names(self) -> frozenset[str]:
         return self.others if self.event_time is None else self.others | {self.event_time}
 
-    def event_of(self, source: Mapping[str, object]) -> Event:
-        """Take an object as an event; raises EventError."""
+    def to_event(self, source: Mapping[str, object]) -> Event:
+        """Make an event of a JSON object; raises EventError."""
         event = Event.of(source)
         if not self.names:
             return event
         attributes = dict(event.attributes)
         for name in self.others & attributes.keys():
-            attributes[name] = _time_of(name, attributes[name])
+            attributes[name] = _to_time(name, attributes[name])
         if self.event_time is None:
             return Event(attributes)
         if self.event_time not in attributes:
-            raise self.missing()
-        time = _time_of(self.event_time, attributes[self.event_time])
+            raise self.missing_time()
+        time = _to_time(self.event_time, attributes[self.event_time])
         attributes[self.event_time] = time
         return Event(attributes, time)
 
-    def missing(self) -> EventError:
-        """The error for an event without its time."""
-        return EventError(f"the event has no {self.event_time!r}, which is to be its time")
+    def missing_time(self) -> EventError:
+        """The error for an event without a time."""
+        return EventError(f"the event has no {self.event_time!r}, the attribute with its time")
 
 
-def _time_of(name: str, value: Value) -> datetime:
+def _to_time(name: str, value: Value) -> datetime:
     if isinstance(value, datetime):
         return value
     if not isinstance(value, str):
@@ -83,9 +87,9 @@ def _time_of(name: str, value: Value) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class EventChunk:
-    """Some events with their indexes in the file, one by one or as an Arrow table.
+    """A chunk of events with their indexes in the file, as objects or as an Arrow table.
 
-    ``event_time`` names the attribute that has the time of each event, if they have one.
+    ``event_time`` is the attribute with the time of each event; None if events have no times.
     """
 
     indexes: npt.NDArray[np.int64]
@@ -93,38 +97,39 @@ class EventChunk:
     event_time: str | None = None
 
     @classmethod
-    def of_all(cls, chunks: Sequence[EventChunk], event_time: str | None) -> EventChunk:
-        """All chunks of a file as one."""
+    def concat(cls, chunks: Sequence[EventChunk], event_time: str | None) -> EventChunk:
+        """All chunks of a file as one; they are all tables or all lists of events."""
         if not chunks:
             return cls(np.zeros(0, np.int64), [], event_time)
         tables = [each.events for each in chunks if isinstance(each.events, pa.Table)]
-        single = [each.events for each in chunks if not isinstance(each.events, pa.Table)]
+        lists = [each.events for each in chunks if not isinstance(each.events, pa.Table)]
         events = (
+            # Arrow cannot combine chunks of a column whose dictionaries differ.
             pa.concat_tables(tables).unify_dictionaries().combine_chunks()
             if tables
-            else list(chain.from_iterable(single))
+            else list(chain.from_iterable(lists))
         )
         return cls(np.concatenate([each.indexes for each in chunks]), events, event_time)
 
     def __len__(self) -> int:
         return len(self.indexes)
 
-    def part(self, start: int, stop: int) -> EventChunk:
-        """The events from ``start`` on, before ``stop``."""
+    def slice(self, start: int, stop: int) -> EventChunk:
+        """The events at positions from ``start`` on and before ``stop``."""
         if isinstance(self.events, pa.Table):
-            part: Sequence[Event] | pa.Table = self.events.slice(start, stop - start)
+            events: Sequence[Event] | pa.Table = self.events.slice(start, stop - start)
         else:
-            part = self.events[start:stop]
-        return EventChunk(self.indexes[start:stop], part, self.event_time)
+            events = self.events[start:stop]
+        return EventChunk(self.indexes[start:stop], events, self.event_time)
 
-    def in_time(self) -> tuple[EventChunk, npt.NDArray[np.int64]]:
-        """The events in the order of their times, and those times."""
+    def sorted_by_time(self) -> tuple[EventChunk, npt.NDArray[np.int64]]:
+        """The events in the order of their times, and these times in microseconds since 1970."""
         time_us = self.time_us()
         order = np.argsort(time_us, kind="stable")
         if isinstance(self.events, pa.Table):
             ordered: Sequence[Event] | pa.Table = self.events.take(order)
         else:
-            ordered = [self.events[place] for place in order.tolist()]
+            ordered = [self.events[position] for position in order.tolist()]
         return EventChunk(self.indexes[order], ordered, self.event_time), time_us[order]
 
     def time_us(self) -> npt.NDArray[np.int64]:
@@ -132,16 +137,16 @@ class EventChunk:
         if isinstance(self.events, pa.Table) and self.event_time is not None:
             column = EventBatch.of(self.events.select([self.event_time])).columns[0][1]
             return times_us_of(column, self.event_time)
-        return np.array([to_us(each.time) for each in self.one_by_one() if each.time], np.int64)
+        return np.array([to_us(each.time) for each in self.as_events() if each.time], np.int64)
 
-    def one_by_one(self) -> Iterable[Event]:
-        """The events, each with its time."""
+    def as_events(self) -> Iterable[Event]:
+        """The events as objects, each with its time."""
         if not isinstance(self.events, pa.Table):
             return self.events
         batch = EventBatch.of(self.events)
-        return (self._timed(batch.event(row)) for row in range(batch.length))
+        return (self._with_time(batch.event(row)) for row in range(batch.length))
 
-    def _timed(self, event: Event) -> Event:
+    def _with_time(self, event: Event) -> Event:
         time = None if self.event_time is None else event.attributes.get(self.event_time)
         return Event(event.attributes, time if isinstance(time, datetime) else None)
 
@@ -149,7 +154,7 @@ class EventChunk:
 def read_events(
     file: InputFile, times: TimeAttributes, bad: BadLines, advance: Advance
 ) -> Iterator[EventChunk]:
-    """The events of a file; bad ones are noted and left out."""
+    """The events of a file, in chunks; bad events are collected in ``bad`` and skipped."""
     if file.is_parquet:
         return _ParquetEvents(file, times, bad).read(advance)
     return _read_json(file, times, bad, advance)
@@ -162,7 +167,7 @@ def _read_json(
     events: list[Event] = []
     for index, (number, line) in enumerate(file.lines(advance)):
         try:
-            event = times.event_of(decode_line(line))
+            event = times.to_event(decode_line(line))
         except TidegateError as error:
             bad.add(file, number, error)
             continue
@@ -176,7 +181,10 @@ def _read_json(
 
 
 class _ParquetEvents:
-    """Events as rows of Parquet; a column that holds no values is an error of the whole file."""
+    """Events as rows of Parquet.
+
+    A column of a type that is no value is an error of the whole file, a bad value one of its row.
+    """
 
     def __init__(self, file: InputFile, times: TimeAttributes, bad: BadLines) -> None:
         self._file = file
@@ -185,14 +193,14 @@ class _ParquetEvents:
         self._check_columns()
 
     def _check_columns(self) -> None:
-        table = _flat(self._file.schema.empty_table())
+        table = _flattened(self._file.schema.empty_table())
         try:
             EventBatch.of(table)
         except EventError as error:
             raise self._file.error(error) from None
-        missing = self._times.event_time
-        if missing is not None and missing not in table.column_names:
-            raise self._file.error(f"there is no column {missing!r}")
+        event_time = self._times.event_time
+        if event_time is not None and event_time not in table.column_names:
+            raise self._file.error(f"there is no column {event_time!r}")
         for name in self._times.names & set(table.column_names):
             kind = table.schema.field(name).type
             if not (_is_text(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
@@ -202,63 +210,68 @@ class _ParquetEvents:
 
     def read(self, advance: Advance) -> Iterator[EventChunk]:
         for start, table in self._file.tables(CHUNK_EVENTS, advance):
-            wrong: dict[int, TidegateError] = {}
-            timed = self._timed(_flat(table), wrong)
-            _find_wrong(timed, 0, wrong)
-            for row in sorted(wrong):
-                self._bad.add(self._file, start + row, wrong[row])
-            good = np.setdiff1d(np.arange(table.num_rows), np.array(list(wrong), np.int64))
-            if len(good):
-                taken = timed.take(good) if wrong else timed
-                yield EventChunk(good + start, taken, self._times.event_time)
+            errors: dict[int, TidegateError] = {}
+            timed = self._with_timestamps(_flattened(table), errors)
+            _find_errors(timed, 0, errors)
+            for row in sorted(errors):
+                self._bad.add(self._file, start + row, errors[row])
+            good_rows = np.setdiff1d(np.arange(table.num_rows), np.array(list(errors), np.int64))
+            if len(good_rows):
+                good = timed.take(good_rows) if errors else timed
+                yield EventChunk(good_rows + start, good, self._times.event_time)
 
-    def _timed(self, table: pa.Table, wrong: dict[int, TidegateError]) -> pa.Table:
-        """The table with its times as timestamps; notes the rows where that cannot be."""
-        for place, name in enumerate(table.column_names):
+    def _with_timestamps(self, table: pa.Table, errors: dict[int, TidegateError]) -> pa.Table:
+        """The table with strings of time attributes parsed; adds the errors of rows to
+        ``errors``."""
+        for position, name in enumerate(table.column_names):
             if name not in self._times.names:
                 continue
             column: Any = table.column(name)
             if _is_text(column.type):
-                parsed = self._parsed(name, column.to_pylist(), wrong)
-                column = pa.chunked_array([pa.array(parsed, _TIME_TYPE)])
-                table = table.set_column(place, name, column)
+                times = self._parse_times(name, column.to_pylist(), errors)
+                column = pa.chunked_array([pa.array(times, _TIME_TYPE)])
+                table = table.set_column(position, name, column)
             if name == self._times.event_time:
                 for row in np.flatnonzero(column.is_null().to_numpy()).tolist():
-                    wrong.setdefault(row, self._times.missing())
+                    errors.setdefault(row, self._times.missing_time())
         return table
 
-    def _parsed(
-        self, name: str, texts: list[str | None], wrong: dict[int, TidegateError]
+    def _parse_times(
+        self, name: str, texts: list[str | None], errors: dict[int, TidegateError]
     ) -> list[datetime | None]:
-        parsed: list[datetime | None] = []
+        times: list[datetime | None] = []
         for row, text in enumerate(texts):
             time = None
             if text is not None:
                 try:
                     time = parse_timestamp(text)
                 except BadValueError as error:
-                    wrong.setdefault(row, EventError(f"attribute {name!r}: {error}"))
-            parsed.append(time)
-        return parsed
+                    errors.setdefault(row, EventError(f"attribute {name!r}: {error}"))
+            times.append(time)
+        return times
 
 
-def _find_wrong(table: pa.Table, start: int, wrong: dict[int, TidegateError]) -> None:
-    """Note the rows with a value that cannot be taken; halves find the few there are."""
+def _find_errors(table: pa.Table, start: int, errors: dict[int, TidegateError]) -> None:
+    """Add the errors of rows with a bad value to ``errors``; ``start`` is the first row's number.
+
+    A check of a table does not name the bad row. Bisection finds it with few checks, because bad
+    rows are rare.
+    """
     try:
         table.validate(full=True)  # strings must be Unicode
         EventBatch.of(table)
         return
     except (pa.ArrowInvalid, EventError) as error:
         if table.num_rows == 1:
-            wrong.setdefault(start, EventError(str(error).partition("\n")[0]))
+            errors.setdefault(start, EventError(str(error).partition("\n")[0]))
             return
     middle = table.num_rows // 2
-    _find_wrong(table.slice(0, middle), start, wrong)
-    _find_wrong(table.slice(middle), start + middle, wrong)
+    _find_errors(table.slice(0, middle), start, errors)
+    _find_errors(table.slice(middle), start + middle, errors)
 
 
-def _flat(table: pa.Table) -> pa.Table:
-    """The table with the fields of structs as columns of dotted names."""
+def _flattened(table: pa.Table) -> pa.Table:
+    """The table with the fields of structs as columns with dotted names, as in nested JSON."""
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()
     return table

@@ -1,4 +1,4 @@
-"""Input files: JSON Lines or Parquet, and how a place in one is named."""
+"""Input files: JSON Lines or Parquet; their lines and rows are named in error messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.errors import TidegateError
-from tidegate.matching.json_lines import filled_lines
+from tidegate.matching.json_lines import non_blank_lines
 
 STDIN = "-"
 
 Advance = Callable[[int], None]
-"""Told how much more of a file has been read, for the progress bar."""
+"""Callback of the progress bar; takes the bytes of JSON Lines or the rows of Parquet that were read
+since the last call."""
 
 
 class InputFile:
@@ -28,17 +29,17 @@ class InputFile:
         self.name = "stdin" if path == STDIN else path
         self.is_parquet = path.endswith(".parquet")
 
-    def place(self, number: int) -> str:
-        """How a line (from 1) or a row of Parquet (from 0) is named in a message."""
+    def location(self, number: int) -> str:
+        """The name of a line (from 1) or a row of Parquet (from 0) in an error message."""
         return f"{self.name}, {'row' if self.is_parquet else 'line'} {number}"
 
     def error(self, reason: object) -> TidegateError:
-        """An error of the file as a whole; the first line of the reason says enough."""
+        """An error of the whole file; of a reason with several lines, as Arrow has, the first."""
         return TidegateError(f"{self.name}: {str(reason).partition(chr(10))[0]}")
 
     @property
-    def extent(self) -> int:
-        """How much there is to read, in what ``Advance`` counts; 0 where that is not known."""
+    def size(self) -> int:
+        """The size of the file, in the unit of ``Advance``; 0 if it is not known."""
         if self.path == STDIN:
             return 0
         if self.is_parquet:
@@ -50,18 +51,18 @@ class InputFile:
             raise self._unreadable(error) from None
 
     def lines(self, advance: Advance) -> Iterator[tuple[int, bytes]]:
-        """The lines that are not blank, each with its number in the file."""
+        """The lines that are not blank, each with its number in the file, from 1."""
 
-        def told(stream: BinaryIO) -> Iterator[bytes]:
+        def with_progress(stream: BinaryIO) -> Iterator[bytes]:
             for line in stream:
                 advance(len(line))
                 yield line
 
-        with self._opened() as stream:
-            yield from filled_lines(told(stream))
+        with self._open() as stream:
+            yield from non_blank_lines(with_progress(stream))
 
     @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
+    def _open(self) -> Iterator[BinaryIO]:
         if self.path == STDIN:
             yield sys.stdin.buffer
             return
@@ -89,7 +90,7 @@ class InputFile:
             return file.schema_arrow
 
     def tables(self, rows_max: int, advance: Advance) -> Iterator[tuple[int, pa.Table]]:
-        """The tables of a Parquet file, each with the number of its first row."""
+        """The rows of a Parquet file in tables, each with the number of its first row."""
         start = 0
         with self.parquet() as file:
             for batch in file.iter_batches(rows_max):

@@ -1,4 +1,9 @@
-"""The file of matches: ordered by event, then subscription, and written whole or not at all."""
+"""The file of matches: ordered by event, then by id of the subscription, and written atomically.
+
+A command finds a bad line or an error only after it has written many matches, and a file that ends
+in the middle looks like a whole one. So the matches go to a temporary file first; only when the
+command has succeeded does it replace the output file, or is it copied to stdout.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,8 @@ from tidegate.errors import TidegateError
 from tidegate.matching.batches import Matches
 
 STDOUT = "-"
-PIECE_MATCHES = 1 << 20
+CHUNK_MATCHES = 1 << 20
+"""Number of matches that are written at once, and the size of a row group in Parquet."""
 
 _EVENT: Any = pa.field("event", pa.int64())
 _SUBSCRIPTION: Any = pa.field("subscription", pa.string())
@@ -35,69 +41,81 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 @dataclass(frozen=True, slots=True)
 class OrderedMatches:
-    """Matches ordered by event, then id. The ids stand in ``names``, each one once, in order."""
+    """Matches ordered by event, then by id of the subscription."""
 
     events: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]
-    names: Any
+    """The index of the event of each match."""
+    id_numbers: npt.NDArray[np.int64]
+    """The position of each match's id in ``ids``."""
+    ids: Any
+    """An Arrow array of the distinct ids, sorted."""
 
     @classmethod
     def of(cls, matches: Matches) -> OrderedMatches:
-        """Put matches in order."""
-        # Sorting numbers is much faster than sorting pairs of a number and a string.
-        names, places = _distinct(matches.subscriptions)
-        order = pc.sort_indices(names).to_numpy()  # by UTF-8, which is the order of Python too
+        """Sort matches."""
+        # Sorting integers is much faster than sorting pairs of an integer and a string: only the
+        # distinct ids are sorted as strings, and a key has the event and the rank of the id.
+        ids, id_numbers = _distinct(matches.subscriptions)
+        order = pc.sort_indices(ids).to_numpy()  # by UTF-8, which is the order of Python too
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
-        keys = matches.events * len(order) + ranks[places]
+        keys = matches.events * len(order) + ranks[id_numbers]
         keys.sort()
-        events, ranked = np.divmod(keys, max(1, len(order)))
-        return cls(events, ranked, names.take(pa.array(order)))
+        events, sorted_ranks = np.divmod(keys, max(1, len(order)))
+        return cls(events, sorted_ranks, ids.take(pa.array(order)))
 
-    def pieces(self) -> Iterator[OrderedMatches]:
-        """The same matches in pieces of a bounded size."""
-        for start in range(0, len(self.events), PIECE_MATCHES):
-            part = slice(start, start + PIECE_MATCHES)
-            yield OrderedMatches(self.events[part], self.places[part], self.names)
+    def chunks(self) -> Iterator[OrderedMatches]:
+        """The matches in chunks of bounded size."""
+        for start in range(0, len(self.events), CHUNK_MATCHES):
+            chunk = slice(start, start + CHUNK_MATCHES)
+            yield OrderedMatches(self.events[chunk], self.id_numbers[chunk], self.ids)
 
 
 class CollectedMatches:
-    """Matches from here and there, held in little memory until they can be put in order."""
+    """Collects matches in any order until they can be sorted, 16 bytes for each.
+
+    With a log of changes matches are found in the order of event times, not of the file.
+    """
 
     def __init__(self) -> None:
         self._events = array("q")
-        self._codes = array("q")
-        self._code_of: dict[str, int] = {}
+        self._id_numbers = array("q")
+        self._number_of: dict[str, int] = {}
+        """The number of each id, in the order of first appearance."""
 
     def add(self, matches: Matches) -> None:
-        names, places = _distinct(matches.subscriptions)
-        known = self._code_of
-        codes = [known.setdefault(name, len(known)) for name in names.to_pylist()]
+        ids, id_numbers = _distinct(matches.subscriptions)
+        known = self._number_of
+        numbers = [known.setdefault(id, len(known)) for id in ids.to_pylist()]
         self._events.frombytes(matches.events.tobytes())
-        self._codes.frombytes(np.array(codes, np.int64)[places].tobytes())
+        self._id_numbers.frombytes(np.array(numbers, np.int64)[id_numbers].tobytes())
 
     def all(self) -> Matches:
-        names = pa.array(list(self._code_of), pa.string())
-        ids = pa.DictionaryArray.from_arrays(np.frombuffer(self._codes, np.int64), names)
-        return Matches(np.frombuffer(self._events, np.int64), ids)
+        ids = pa.array(list(self._number_of), pa.string())
+        coded = pa.DictionaryArray.from_arrays(np.frombuffer(self._id_numbers, np.int64), ids)
+        return Matches(np.frombuffer(self._events, np.int64), coded)
 
 
 def _distinct(ids: Any) -> tuple[Any, npt.NDArray[np.int64]]:
-    """The distinct ids of an Arrow array, and the place among them of each of its items."""
+    """The distinct ids of an Arrow array, and for each item its position among them.
+
+    The dictionary of an encoded array may have ids that no item uses, for example those of all
+    subscriptions of an engine; they are left out.
+    """
     coded = ids if pa.types.is_dictionary(ids.type) else ids.dictionary_encode()
     codes = coded.indices.to_numpy()
     if len(codes) < len(coded.dictionary):
-        used, places = np.unique(codes, return_inverse=True)
+        used, id_numbers = np.unique(codes, return_inverse=True)
     else:  # the same without sorting
         is_used = np.zeros(len(coded.dictionary), np.bool_)
         is_used[codes] = True
         used = np.flatnonzero(is_used)
-        places = (np.cumsum(is_used) - 1)[codes]
-    return coded.dictionary.take(pa.array(used)), places
+        id_numbers = (np.cumsum(is_used) - 1)[codes]
+    return coded.dictionary.take(pa.array(used)), id_numbers
 
 
 class MatchesWriter(Protocol):
-    """Writes matches that come in order."""
+    """Writes sorted matches."""
 
     def write(self, matches: OrderedMatches) -> None: ...
 
@@ -107,41 +125,44 @@ class _JsonLinesWriter:
         self._stream = stream
 
     def write(self, matches: OrderedMatches) -> None:
-        # Arrow makes the lines, several times as fast as Python.
-        ids = [_ENCODER.encode(name) for name in matches.names.to_pylist()]
+        # Arrow joins the lines, several times as fast as Python. The joined strings lie one after
+        # the other in buffer 2 of the array (0 is validity, 1 the offsets): the text of the file.
+        ids = [_ENCODER.encode(id) for id in matches.ids.to_pylist()]
         ends: Any = pa.array([f', "subscription": {id}}}\n' for id in ids], _TEXT)
         start: Any = pa.scalar('{"event": ', _TEXT)
         separator: Any = pa.scalar("", _TEXT)
-        for piece in matches.pieces():
-            events: Any = pa.array(piece.events).cast(_TEXT)
-            lines = pc.binary_join_element_wise(start, events, ends.take(piece.places), separator)
+        for chunk in matches.chunks():
+            events: Any = pa.array(chunk.events).cast(_TEXT)
+            lines = pc.binary_join_element_wise(
+                start, events, ends.take(chunk.id_numbers), separator
+            )
             self._stream.write(memoryview(lines.buffers()[2]))
 
 
 class _ParquetWriter:
-    """Gathers matches, so that row groups are of a good size."""
+    """Buffers matches: `write_table` makes a row group, and many small ones are slow to read."""
 
     def __init__(self, writer: pq.ParquetWriter) -> None:
         self._writer = writer
-        self._held: list[pa.Table] = []
+        self._buffered: list[pa.Table] = []
 
     def write(self, matches: OrderedMatches) -> None:
-        for piece in matches.pieces():
-            names = piece.names.take(pa.array(piece.places))
-            self._held.append(pa.table([pa.array(piece.events), names], schema=_SCHEMA))
-            if sum(each.num_rows for each in self._held) >= PIECE_MATCHES:
+        for chunk in matches.chunks():
+            ids = chunk.ids.take(pa.array(chunk.id_numbers))
+            self._buffered.append(pa.table([pa.array(chunk.events), ids], schema=_SCHEMA))
+            if sum(table.num_rows for table in self._buffered) >= CHUNK_MATCHES:
                 self.flush()
 
     def flush(self) -> None:
-        if self._held:
-            self._writer.write_table(pa.concat_tables(self._held))
-            self._held = []
+        if self._buffered:
+            self._writer.write_table(pa.concat_tables(self._buffered))
+            self._buffered = []
 
 
 @contextmanager
 def matches_file(path: str) -> Iterator[MatchesWriter]:
-    """The file to write to; it appears when all is well, and on an error it does not."""
-    with _written_whole(path) as stream:
+    """The writer of an output file, which is complete on success and untouched on an error."""
+    with _atomic_output(path) as stream:
         if not path.endswith(".parquet"):
             yield _JsonLinesWriter(stream)
             return
@@ -152,7 +173,8 @@ def matches_file(path: str) -> Iterator[MatchesWriter]:
 
 
 @contextmanager
-def _written_whole(path: str) -> Iterator[BinaryIO]:
+def _atomic_output(path: str) -> Iterator[BinaryIO]:
+    # The real path, because `replace` would replace a symbolic link and not the file behind it.
     target = Path(os.path.realpath(path))
     try:
         if path == STDOUT:
@@ -166,30 +188,34 @@ def _written_whole(path: str) -> Iterator[BinaryIO]:
                 stream.seek(0)
                 shutil.copyfileobj(stream, out)
         else:
-            with _beside(target) as stream:
+            with _replacing(target) as stream:
                 yield stream
     except BrokenPipeError:
-        raise
+        raise  # the reader of stdout has gone (`| head`), which click handles silently
     except OSError as error:
         raise TidegateError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[BinaryIO]:
-    """A file next to ``target`` that takes its place at the end."""
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """A temporary file that is renamed to ``target`` at the end.
+
+    It is in the same folder, because a rename is atomic only within one file system.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    beside = Path(name)
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
-        beside.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        beside.replace(target)
+        # mkstemp makes files that only their owner can read; an output file has the usual mode.
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _umask() -> int:
-    mask = os.umask(0)
+    mask = os.umask(0)  # can only be read by setting it
     os.umask(mask)
     return mask
 
@@ -200,5 +226,5 @@ def _copy_to_stdout(stream: BinaryIO) -> None:
         sys.stdout.flush()
         shutil.copyfileobj(stream, binary)
         binary.flush()
-    else:  # stdout was replaced by something that takes text
+    else:  # stdout was replaced by a text stream without a buffer, as in tests
         sys.stdout.write(stream.read().decode())

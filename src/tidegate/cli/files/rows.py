@@ -1,4 +1,4 @@
-"""Files of rows, as subscriptions and changes are: each row an object of named fields."""
+"""Files of rows with named fields: subscriptions and changes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,39 @@ from tidegate.matching.records import check_fields, rows_of
 
 TABLE_ROWS_MAX = 20_000
 
-Made = TypeVar("Made")
+Item = TypeVar("Item")
+"""What a row is read as."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowLayout(Generic[Made]):
-    """What the rows of a file are, which fields they may and must have, and how one is taken."""
+class RowLayout(Generic[Item]):
+    """The fields of the rows of a file, and how a row is read."""
 
-    what: str
+    kind: str
+    """The kind of row, with its article, for error messages: `a change`."""
     fields: tuple[str, ...]
     required: tuple[str, ...]
-    make: Callable[[Mapping[str, object]], Made]
+    read: Callable[[Mapping[str, object]], Item]
+    """Makes an item of the fields of a row; raises TidegateError."""
 
 
 def read_rows(
-    file: InputFile, layout: RowLayout[Made], bad: BadLines, advance: Advance
-) -> Iterator[tuple[int, Made]]:
-    """What each row of a file is, with its number; bad rows are noted."""
-    for number, raw in _rows(file, layout, advance):
+    file: InputFile, layout: RowLayout[Item], bad: BadLines, advance: Advance
+) -> Iterator[tuple[int, Item]]:
+    """The items of a file, each with the number of its row; bad rows are collected in ``bad``."""
+    for number, raw in _raw_rows(file, layout, advance):
         try:
-            made = layout.make(decode_line(raw) if isinstance(raw, bytes) else raw)
+            item = layout.read(decode_line(raw) if isinstance(raw, bytes) else raw)
         except TidegateError as error:
             bad.add(file, number, error)
         else:
-            yield number, made
+            yield number, item
 
 
-def _rows(
-    file: InputFile, layout: RowLayout[Made], advance: Advance
+def _raw_rows(
+    file: InputFile, layout: RowLayout[Item], advance: Advance
 ) -> Iterator[tuple[int, bytes | dict[str, object]]]:
+    """The rows with their numbers: lines of JSON that are not decoded yet, or rows of Parquet."""
     if not file.is_parquet:
         yield from file.lines(advance)
         return
@@ -54,16 +58,16 @@ def _rows(
             raise file.error(error) from None
 
 
-def _check_columns(file: InputFile, layout: RowLayout[Made]) -> None:
-    """Refuse a Parquet file as a whole where each of its rows would be wrong."""
+def _check_columns(file: InputFile, layout: RowLayout[Item]) -> None:
+    """Refuse a Parquet file whose columns make every row bad."""
     names = file.schema.names
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise file.error(f"column {twice[0]!r} stands there twice")
+        raise file.error(f"column {twice[0]!r} occurs twice")
     missing = [name for name in layout.required if name not in names]
     if missing:
         raise file.error(f"there is no column {missing[0]!r}")
     try:
-        check_fields(dict.fromkeys(names), layout.fields, layout.what)
+        check_fields(dict.fromkeys(names), layout.fields, layout.kind)
     except TidegateError as error:
         raise file.error(error) from None

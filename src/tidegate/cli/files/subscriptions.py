@@ -1,4 +1,4 @@
-"""Files of subscriptions: `id` and `filter` and, where wanted, the other fields of a record."""
+"""Files of subscriptions: `id`, `filter`, and optionally the other fields of a record."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidegate.matching.engine import Engine
 from tidegate.matching.records import FIELDS, SubscriptionRecord
 
 AT_ONCE_MAX = 100_000
+"""Number of subscriptions that are given to an engine at once, which bounds memory."""
 
 _LAYOUT = RowLayout("a subscription", FIELDS, ("id", "filter"), SubscriptionRecord.of)
 
@@ -26,21 +27,22 @@ def read_subscriptions(file: InputFile, bad: BadLines, advance: Advance) -> Iter
 
 
 def subscribe_all(engine: Engine, file: InputFile, bad: BadLines, advance: Advance) -> None:
-    """Give an engine all subscriptions of a file."""
-    records = read_subscriptions(file, bad, advance)
-    while some := list(islice(records, AT_ONCE_MAX)):
-        for number, error in subscribe(engine, some):
+    """Add all subscriptions of a file to an engine; the refused ones are collected in ``bad``."""
+    rows = read_subscriptions(file, bad, advance)
+    while chunk := list(islice(rows, AT_ONCE_MAX)):
+        for number, error in subscribe(engine, chunk):
             bad.add(file, number, error)
 
 
-def subscribe(engine: Engine, some: Sequence[Numbered]) -> list[tuple[int, TidegateError]]:
-    """Give an engine some subscriptions; gives back what is wrong with the others, by number."""
+def subscribe(engine: Engine, rows: Sequence[Numbered]) -> list[tuple[int, TidegateError]]:
+    """Add subscriptions to an engine; returns the refused ones as (row number, error)."""
     try:
-        engine.subscribe_records([record for _, record in some])
+        engine.subscribe_records([record for _, record in rows])
         return []
     except TidegateError as error:
-        if len(some) == 1:
-            return [(some[0][0], error)]
-    # An engine takes all or none. Halves find the few bad ones without asking one by one.
-    middle = len(some) // 2
-    return subscribe(engine, some[:middle]) + subscribe(engine, some[middle:])
+        if len(rows) == 1:
+            return [(rows[0][0], error)]
+    # An engine accepts all records or none. Bisection finds the few bad ones and keeps the speed of
+    # bulk parsing for the others.
+    middle = len(rows) // 2
+    return subscribe(engine, rows[:middle]) + subscribe(engine, rows[middle:])

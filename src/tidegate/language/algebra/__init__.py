@@ -1,1 +1,1 @@
-"""How filters relate: normal forms, value sets, covering, estimates of filters that move."""
+"""The algebra of filters: value sets, normal forms, covering, estimates of evolving filters."""

@@ -1,9 +1,9 @@
-"""Advertisements: what a publisher says it will publish (Siena, 3.2 and 3.4).
+"""Advertisements: which events a publisher announces that it may publish (Siena, 3.2 and 3.4).
 
 An advertisement is written like a filter and read differently: several constraints on one attribute
-are alternatives, and an event is within it only if *every* attribute of the event is allowed. None
-of its attributes has to be there. `or` between constraints separates whole advertisements, any of
-which may hold. `between` and `in` are one constraint each.
+are alternatives, and an event is allowed only if *every* attribute of the event satisfies one of
+them. No attribute is required. `or` separates whole advertisements, one of which must allow the
+event. `between` and `in` are one constraint each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.syntax import And, Node, Or, Predicate, Truth, predicates
 
 Allowed = Mapping[str, ValueSet]
-"""The values that each attribute of an event may have; other attributes may not be there."""
+"""The values that each attribute of an event may have; an event may have no other attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Advertisement:
     alternatives: tuple[Allowed, ...]
 
     def allows(self, event: Event | Mapping[str, object]) -> bool:
-        """Whether an event is within the advertisement."""
+        """Whether the advertisement allows an event."""
         attributes = Event.of(event).attributes
         return any(
             all(
@@ -49,7 +49,7 @@ class Advertisement:
         )
 
     def covers(self, other: Advertisement) -> bool:
-        """Whether every event within ``other`` is surely within this advertisement."""
+        """Whether this advertisement surely allows every event that ``other`` allows."""
         return all(
             any(_allows_all(wide, narrow) for wide in self.alternatives)
             for narrow in other.alternatives
@@ -60,7 +60,11 @@ class Advertisement:
         return self.covers(other) and other.covers(self)
 
     def overlaps(self, filter: Filter) -> bool:
-        """Whether some event could be within the advertisement and match the filter."""
+        """Whether the advertisement could allow some event that matches the filter.
+
+        Every attribute that the filter names must be allowed, with some common value: a filter
+        matches no event without it (Siena, 3.4).
+        """
         return any(
             all(
                 name in allowed and allowed[name].meets(values)
@@ -75,7 +79,7 @@ class Advertisement:
 
 
 def parse_advertisement(text: str, limits: Limits = DEFAULT_LIMITS) -> Advertisement:
-    """Read an advertisement; raises FilterError."""
+    """Parse an advertisement; raises FilterError."""
     node = parse_filter(text, limits)
     for predicate in predicates(node):
         if not all(is_ground(operand) for operand in predicate.operands):
@@ -86,7 +90,10 @@ def parse_advertisement(text: str, limits: Limits = DEFAULT_LIMITS) -> Advertise
 
 
 def _alternatives(node: Node) -> list[tuple[Predicate, ...]]:
-    """As ``disjuncts``, but each constraint stays as it was written."""
+    """As ``disjuncts``, but each constraint stays as it was written.
+
+    `between` as two comparisons would be two alternatives here, which allow every number.
+    """
     match node:
         case Truth(value):
             return [()] if value else []
@@ -109,6 +116,7 @@ def _allowed(constraints: tuple[Predicate, ...]) -> Allowed:
 
 
 def _allows_all(wide: Allowed, narrow: Allowed) -> bool:
+    """Whether ``wide`` allows each value that ``narrow`` allows; no values need no permission."""
     return all(
         values.is_empty or (name in wide and values.within(wide[name]))
         for name, values in narrow.items()

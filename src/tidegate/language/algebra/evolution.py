@@ -1,12 +1,18 @@
-"""Filters that move, over a stretch of time: estimates without time in them, and covering.
+"""Evolving filters over an elapsed range: estimates that are static filters, and covering.
 
-An over-estimate matches whatever the filter matches at any `t` of the stretch; an under-estimate
-matches only what the filter matches at every `t` of it. Parameters must have been bound before;
-what still is not known (variables of the broker, `now()`) is taken to be anything.
+Rules. (1) An over-estimate matches whatever the filter matches at any `t` of the elapsed range. (2)
+An under-estimate matches only what the filter matches at every `t` of it. (3) `covers_during` says
+yes only if the wider filter covers the narrower one at every `t`. What is unknown (parameters,
+variables of the broker, `now()`) may be anything.
 
-Covering is sound and not complete: it is seen constraint by constraint, where one bound follows
-from another at every moment, or where the over-estimate of the one is within the under-estimate of
-the other. Bounds that touch, times that move and what only several disjuncts cover are not seen.
+Theory of operation. A predicate is estimated by the range of its operand (extremes.py): the
+over-estimate of `x < f(t)` is `x < max f`, its under-estimate `x < min f`. `and` and `or` are
+monotone and there is no `not` in a tree, so estimates of predicates make an estimate of the filter.
+
+Covering is seen constraint by constraint, in two ways: one bound follows from another at every `t`
+(ranges.py, `stays_at_most`), or the over-estimate of the narrower constraints on an attribute is
+within the under-estimate of the wider one. It is not complete: bounds that touch at one `t`,
+evolving timestamps, and what only several disjuncts cover together are not seen.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from collections.abc import Callable
 from types import UnionType
 
 from tidegate.language.algebra.extremes import tight_range_of
-from tidegate.language.algebra.normal_form import NormalForm, disjuncts, is_ground, plainly
+from tidegate.language.algebra.normal_form import NormalForm, desugared, disjuncts, is_ground
 from tidegate.language.algebra.ranges import ANY_NUMBER, ElapsedRange, Range, stays_at_most
 from tidegate.language.algebra.value_sets import ValueSet, union
 from tidegate.language.expressions import Constant, Elapsed, Expression
@@ -34,54 +40,59 @@ _UPPER = (Operator.LESS, Operator.LESS_EQUAL)
 _LOWER = (Operator.GREATER, Operator.GREATER_EQUAL)
 
 
-def over_estimate(node: Node, stretch: ElapsedRange) -> Node:
-    """A filter of constants that matches whatever ``node`` matches during the stretch."""
-    return map_predicates(node, lambda predicate: _estimate(predicate, stretch, _over))
+def over_estimate(node: Node, elapsed: ElapsedRange) -> Node:
+    """A static filter that matches whatever ``node`` matches at some `t` of the elapsed range."""
+    return map_predicates(node, lambda predicate: _estimate(predicate, elapsed, _over))
 
 
-def under_estimate(node: Node, stretch: ElapsedRange) -> Node:
-    """A filter of constants that matches only what ``node`` matches all through the stretch."""
-    return map_predicates(node, lambda predicate: _estimate(predicate, stretch, _under))
+def under_estimate(node: Node, elapsed: ElapsedRange) -> Node:
+    """A static filter that matches only what ``node`` matches at every `t` of the elapsed range."""
+    return map_predicates(node, lambda predicate: _estimate(predicate, elapsed, _under))
 
 
 def relaxed(node: Node, unknown: type[Expression] | UnionType) -> Node:
-    """A filter that matches whatever ``node`` does, whatever some leaves of expressions may be."""
+    """A filter that matches whatever ``node`` matches for any values of the ``unknown`` leaves.
+
+    A predicate with such a leaf only tests for presence; of a `between`, the known bound stays.
+    """
 
     def relax(predicate: Predicate) -> Node:
         if not any(isinstance(leaf, unknown) for leaf in expression_leaves(predicate)):
             return predicate
-        plain = plainly(predicate)
-        if plain != predicate:
-            return map_predicates(plain, relax)
+        simpler = desugared(predicate)
+        if simpler != predicate:
+            return map_predicates(simpler, relax)
         return Predicate(predicate.attribute, Operator.PRESENT)
 
     return map_predicates(node, relax)
 
 
 _Estimate = Callable[[str, Operator, Range | None], Node]
+"""The estimate of a comparison, by attribute, operator and the range of its operand."""
 
 
-def _estimate(predicate: Predicate, stretch: ElapsedRange, of_range: _Estimate) -> Node:
+def _estimate(predicate: Predicate, elapsed: ElapsedRange, of_range: _Estimate) -> Node:
     if all(is_ground(operand) for operand in predicate.operands):
         return predicate
     name, operands = predicate.attribute, predicate.operands
     match predicate.operator:
         case Operator.BETWEEN | Operator.NOT_BETWEEN:
-            plain = plainly(predicate)
-            return map_predicates(plain, lambda each: _estimate(each, stretch, of_range))
+            bounds = desugared(predicate)
+            return map_predicates(bounds, lambda each: _estimate(each, elapsed, of_range))
         case Operator.IN | Operator.NOT_IN:
-            isin = predicate.operator is Operator.IN
-            each_operator = Operator.EQUAL if isin else Operator.NOT_EQUAL
-            each = [
-                _estimate(Predicate(name, each_operator, (operand,)), stretch, of_range)
+            is_in = predicate.operator is Operator.IN
+            each_operator = Operator.EQUAL if is_in else Operator.NOT_EQUAL
+            estimates = [
+                _estimate(Predicate(name, each_operator, (operand,)), elapsed, of_range)
                 for operand in operands
             ]
-            return any_of(each) if isin else all_of(each)
+            return any_of(estimates) if is_in else all_of(estimates)
         case _:
-            return of_range(name, predicate.operator, tight_range_of(operands[0], stretch))
+            return of_range(name, predicate.operator, tight_range_of(operands[0], elapsed))
 
 
 def _over(name: str, operator: Operator, values: Range | None) -> Node:
+    """The over-estimate of a comparison; presence, where nothing is known of the operand."""
     if values is None or values == ANY_NUMBER:
         return Predicate(name, Operator.PRESENT)
     low, high = Constant(values.low), Constant(values.high)
@@ -94,13 +105,14 @@ def _over(name: str, operator: Operator, values: Range | None) -> Node:
             return Predicate(name, Operator.BETWEEN, (low, high))
         case Operator.NOT_EQUAL if values.low == values.high:
             return Predicate(name, operator, (low,))
-        case Operator.NOT_EQUAL:
+        case Operator.NOT_EQUAL:  # any number; `is not null` would let other kinds in too
             return Predicate(name, Operator.GREATER_EQUAL, (Constant(float("-inf")),))
         case _:
             return Predicate(name, Operator.PRESENT)
 
 
 def _under(name: str, operator: Operator, values: Range | None) -> Node:
+    """The under-estimate of a comparison; `false`, where the operand may be undefined."""
     if values is None or values.partial:
         return Truth(False)
     low, high = Constant(values.low), Constant(values.high)
@@ -117,15 +129,15 @@ def _under(name: str, operator: Operator, values: Range | None) -> Node:
             return Truth(False)
 
 
-def covers_during(wide: Node, narrow: Node, stretch: ElapsedRange, lead: float = 0.0) -> bool:
-    """Whether, at every moment of the stretch, ``wide`` surely matches whatever ``narrow`` does.
+def covers_during(wide: Node, narrow: Node, elapsed: ElapsedRange, lead: float = 0.0) -> bool:
+    """Whether ``wide`` surely covers ``narrow`` at every `t` of the elapsed range.
 
-    The stretch is told by the clock of ``wide``; that of ``narrow`` is ``lead`` seconds ahead.
+    `t` is that of ``wide``; the `t` of ``narrow`` is ``lead`` seconds ahead.
     """
     wide_disjuncts = disjuncts(wide)
     return all(
-        any(_conjunction_covers(each, conjunction, stretch, lead) for each in wide_disjuncts)
-        or any(values.is_empty for values in _most(conjunction, stretch.shifted(lead)).values())
+        any(_conjunction_covers(each, conjunction, elapsed, lead) for each in wide_disjuncts)
+        or any(each.is_empty for each in _value_sets(conjunction, elapsed.shifted(lead)).values())
         for conjunction in disjuncts(narrow)
     )
 
@@ -134,27 +146,27 @@ _Predicates = tuple[Predicate, ...]
 
 
 def _conjunction_covers(
-    wide: _Predicates, narrow: _Predicates, stretch: ElapsedRange, lead: float
+    wide: _Predicates, narrow: _Predicates, elapsed: ElapsedRange, lead: float
 ) -> bool:
-    most = _most(narrow, stretch.shifted(lead))
+    possible = _value_sets(narrow, elapsed.shifted(lead))
     return all(
-        any(_implies(each, predicate, stretch, lead) for each in narrow)
+        any(_implies(each, predicate, elapsed, lead) for each in narrow)
         or (
-            predicate.attribute in most
-            and most[predicate.attribute].within(_values(under_estimate(predicate, stretch)))
+            predicate.attribute in possible
+            and possible[predicate.attribute].within(_values(under_estimate(predicate, elapsed)))
         )
         for predicate in wide
     )
 
 
-def _most(conjunction: _Predicates, stretch: ElapsedRange) -> dict[str, ValueSet]:
-    """The values that each attribute can have at some moment of the stretch."""
-    most: dict[str, ValueSet] = {}
+def _value_sets(conjunction: _Predicates, elapsed: ElapsedRange) -> dict[str, ValueSet]:
+    """An over-estimate of the values that each attribute can have at some `t`."""
+    sets: dict[str, ValueSet] = {}
     for predicate in conjunction:
-        values = _values(over_estimate(predicate, stretch))
+        values = _values(over_estimate(predicate, elapsed))
         name = predicate.attribute
-        most[name] = most[name].intersect(values) if name in most else values
-    return most
+        sets[name] = sets[name].intersect(values) if name in sets else values
+    return sets
 
 
 def _values(estimate: Node) -> ValueSet:
@@ -163,8 +175,9 @@ def _values(estimate: Node) -> ValueSet:
     return union(values for conjunction in forms for values in conjunction.sets.values())
 
 
-def _implies(narrow: Predicate, wide: Predicate, stretch: ElapsedRange, lead: float) -> bool:
-    """Whether a comparison follows from another on the same attribute, at every moment."""
+def _implies(narrow: Predicate, wide: Predicate, elapsed: ElapsedRange, lead: float) -> bool:
+    """Whether ``wide`` follows from ``narrow``, both on the same attribute, at every `t`."""
+    # Equal texts have equal values only if their clocks agree, or do not matter.
     if narrow == wide and (lead == 0.0 or not _uses_elapsed(wide)):
         return True
     if narrow.attribute != wide.attribute or len(narrow.operands) != 1 or len(wide.operands) != 1:
@@ -172,11 +185,12 @@ def _implies(narrow: Predicate, wide: Predicate, stretch: ElapsedRange, lead: fl
     inner, outer = narrow.operands[0], wide.operands[0]
 
     def below(operators: tuple[Operator, ...]) -> bool:
-        return narrow.operator in operators and stays_at_most(inner, outer, stretch, a_lead=lead)
+        return narrow.operator in operators and stays_at_most(inner, outer, elapsed, a_lead=lead)
 
     def above(operators: tuple[Operator, ...]) -> bool:
-        return narrow.operator in operators and stays_at_most(outer, inner, stretch, b_lead=lead)
+        return narrow.operator in operators and stays_at_most(outer, inner, elapsed, b_lead=lead)
 
+    # `x = f` implies `x <= g` if f <= g; it does not imply `x < g`, because f may equal g.
     match wide.operator:
         case Operator.LESS:
             return below((Operator.LESS,))

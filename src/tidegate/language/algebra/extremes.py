@@ -1,15 +1,22 @@
-"""How far a function of time goes during a stretch, found tightly where that is cheap.
+"""The least and the greatest value of a function of time over an elapsed range, found tightly.
 
-Rule. As in ranges.py: a range holds every value that the expression takes, as floats compute it,
-for every `t` of the stretch.
+Rule. As in ranges.py: a range contains every value that the expression takes, as floats compute it,
+for every `t` of the elapsed range. So every bound is rounded outward.
 
-Theory of operation. Interval arithmetic takes each `t` in an expression for another one: of
-`t - t / 2` over ten seconds it knows only that it lies between -5 and 10. So a *slope* is computed
-along, an interval that has the derivative in it all through the stretch, and an *error*, by how
-much floats can be off. Then the function stays within cones that open from its values at both ends,
-by the mean value theorem (and by Lebourg's, where `min`, `max` and `abs` have corners). For what is
-monotone or linear the cones meet at the ends, and the range is exact up to rounding. Where they
-leave room, the stretch is halved, first where the function might go furthest, some times.
+Theory of operation. Interval arithmetic treats each `t` in an expression as an independent
+variable: of `t - t / 2` over ten seconds it knows only that it lies between -5 and 10 (the
+dependency problem). So two more things are computed along: a *slope*, an interval that contains the
+derivative everywhere in the elapsed range, and an *error*, a bound on how far the float results are
+from the real ones. By the mean value theorem the real function stays within the cones that open
+with these slopes from its values at both ends (by Lebourg's theorem also where `min`, `max` and
+`abs` have corners). For a monotone or linear function the cones meet at the ends, and the range is
+exact up to rounding. Where they leave room, the elapsed range is bisected, always the part with the
+greatest upper bound first (branch and bound), until the bound is close to a value that the function
+has, or for some number of times. The least value is minus the greatest value of the negated
+function.
+
+`%`, `floor` and `ceil` jump, so they have no slope: then the range follows from those of the
+operands.
 """
 
 from __future__ import annotations
@@ -39,73 +46,80 @@ from tidegate.language.expressions import (
     combine_floats,
 )
 
-PIECES_MAX = 128
+BISECTIONS_MAX = 128
 TOLERANCE = 1e-9
-"""So close to a value that the function has, relative to its size, a bound need not be."""
+"""Bisection stops once the bound is this close to a value of the function, relative to its size."""
 _ROUNDING = 2.0**-52
-"""More than one operation is off, relative to its result."""
+"""The relative error of one correctly rounded operation is at most half of this."""
 _LIBRARY = 16 * _ROUNDING
-"""More than `exp`, `ln`, `sin` and `cos` of the C library are off."""
+"""The relative error of `exp`, `ln`, `sin` and `cos` of the C library is far below this."""
 _TINY = 1e-300
+"""Added to errors, because near zero the error of an operation is not relative (underflow)."""
 
 
-def tight_range_of(expression: Expression, stretch: ElapsedRange) -> Range | None:
-    """What a numeric expression can become, as ``range_of`` says it, but not much too wide.
+def tight_range_of(expression: Expression, elapsed: ElapsedRange) -> Range | None:
+    """The range of a numeric expression, as ``range_of``, but hardly wider than it has to be.
 
     >>> slow = Arithmetic("-", Elapsed(), Arithmetic("/", Elapsed(), Constant(2)))
-    >>> found = tight_range_of(slow, Stretch(1, 10))
-    >>> round(found.low, 9), round(found.high, 9)
+    >>> tight = tight_range_of(slow, ElapsedRange(1, 10))
+    >>> round(tight.low, 9), round(tight.high, 9)
     (0.5, 5.0)
     """
-    plain = range_of(expression, stretch)
-    if plain is None or plain.partial or not _are_finite(plain.low, plain.high, stretch.end):
+    plain = range_of(expression, elapsed)
+    if plain is None or plain.partial or not _are_finite(plain.low, plain.high, elapsed.end):
         return plain
     if plain.low == plain.high:
         return plain
-    whole = _form(expression, stretch)
+    whole = _enclose(expression, elapsed)
     if whole is None:
-        return _by_parts(expression, stretch) or plain
-    high = _greatest(expression, stretch, whole)
-    low = -_greatest(Negated(expression), stretch, _negated(whole))
+        return _from_operands(expression, elapsed) or plain
+    high = _upper_bound(expression, elapsed, whole)
+    low = -_upper_bound(Negated(expression), elapsed, _negated(whole))
+    # Both contain all values, so their intersection does; either may be the tighter one.
     return Range(max(low, plain.low), min(high, plain.high))
 
 
-def _by_parts(expression: Expression, stretch: ElapsedRange) -> Range | None:
-    """The range that follows from those of the parts: of what is not smooth as a whole."""
+def _from_operands(expression: Expression, elapsed: ElapsedRange) -> Range | None:
+    """The range that follows from tight ranges of the operands, for expressions without a slope."""
     match expression:
         case Arithmetic(operator, left, right):
-            a, b = tight_range_of(left, stretch), tight_range_of(right, stretch)
+            a, b = tight_range_of(left, elapsed), tight_range_of(right, elapsed)
             return None if a is None or b is None else combine_ranges(operator, a, b)
         case Call(function, arguments):
-            parts = [tight_range_of(each, stretch) for each in arguments]
+            parts = [tight_range_of(each, elapsed) for each in arguments]
             known = [each for each in parts if each is not None]
             return call_range(function, known) if len(known) == len(parts) else None
         case _:
             return None
 
 
-def _greatest(expression: Expression, stretch: ElapsedRange, whole: _Form) -> float:
-    """A bound on what an expression becomes at the most."""
-    serial = count()
-    known = max(whole.first, whole.last)
-    pieces = [(-whole.range.high, next(serial), stretch)]
-    for _ in range(PIECES_MAX):
-        bound, _, piece = pieces[0]
-        if -bound - known <= TOLERANCE * (1 + abs(bound)) or piece.start >= piece.end:
+def _upper_bound(expression: Expression, elapsed: ElapsedRange, whole: _Enclosure) -> float:
+    """A tight upper bound on the values of an expression, by branch and bound."""
+    serial = count()  # so that the heap never compares two elapsed ranges
+    attained = max(whole.first, whole.last)  # the greatest value known to occur
+    parts = [(-whole.range.high, next(serial), elapsed)]  # a max-heap of upper bounds
+    for _ in range(BISECTIONS_MAX):
+        bound, _, part = parts[0]
+        if -bound - attained <= TOLERANCE * (1 + abs(bound)) or part.start >= part.end:
             break
-        heapq.heappop(pieces)
-        for half in piece.halves():
-            form = _form(expression, half)
-            high = -bound if form is None else min(-bound, form.range.high)
-            known = known if form is None else max(known, form.first, form.last)
-            heapq.heappush(pieces, (-high, next(serial), half))
-    return -pieces[0][0]
+        heapq.heappop(parts)
+        for half in part.halves():
+            enclosure = _enclose(expression, half)
+            high = -bound if enclosure is None else min(-bound, enclosure.range.high)
+            if enclosure is not None:
+                attained = max(attained, enclosure.first, enclosure.last)
+            heapq.heappush(parts, (-high, next(serial), half))
+    return -parts[0][0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """An expression over a stretch: its range, the range of its derivative, how far off its values
-    as floats compute them can be, and these values at both ends."""
+class _Enclosure:
+    """What is known of an expression over an elapsed range.
+
+    ``range``, ``first`` and ``last`` are of the float results: all of them, and those at both ends.
+    ``slope`` contains the derivative of the real function, and ``error`` bounds the distance of a
+    float result from the real value.
+    """
 
     range: Range
     slope: tuple[float, float]
@@ -115,50 +129,50 @@ class _Form:
 
     @property
     def real(self) -> tuple[float, float]:
-        """Where the values lie that are not rounded."""
+        """An interval that contains the real values, which are not rounded."""
         return _outward(self.range.low - self.error, self.range.high + self.error)
 
     @property
     def size(self) -> float:
-        """How large values are at the most."""
+        """The greatest absolute value."""
         return max(abs(self.range.low), abs(self.range.high))
 
 
-def _form(expression: Expression, stretch: ElapsedRange) -> _Form | None:
-    """The form of an expression; None where nothing is known of its slope."""
-    made: _Form | None = None
+def _enclose(expression: Expression, elapsed: ElapsedRange) -> _Enclosure | None:
+    """The enclosure of an expression; None if its slope has no bounds, or a bound overflows."""
+    made: _Enclosure | None = None
     match expression:
         case Constant(value):
             number = as_float(value)
             if number is not None:
+                # An integer beyond 2**53 is rounded when arithmetic makes a float of it.
                 error = abs(number) * _ROUNDING if isinstance(value, int) else 0.0
-                made = _Form(Range(number, number), (0.0, 0.0), error, number, number)
+                made = _Enclosure(Range(number, number), (0.0, 0.0), error, number, number)
         case Elapsed():
-            ends = stretch.start, stretch.end
-            made = _Form(Range(*ends), (1.0, 1.0), 0.0, *ends)
+            ends = elapsed.start, elapsed.end
+            made = _Enclosure(Range(*ends), (1.0, 1.0), 0.0, *ends)
         case Negated(operand):
-            inner = _form(operand, stretch)
+            inner = _enclose(operand, elapsed)
             made = None if inner is None else _negated(inner)
         case Arithmetic(operator, left, right):
-            a, b = _form(left, stretch), _form(right, stretch)
+            a, b = _enclose(left, elapsed), _enclose(right, elapsed)
             if a is not None and b is not None:
-                made = _narrowed(_combined(operator, a, b), stretch)
+                made = _narrowed(_combined(operator, a, b), elapsed)
         case Call(function, arguments):
-            forms = [_form(each, stretch) for each in arguments]
-            known = [each for each in forms if each is not None]
-            if len(known) == len(forms):
-                made = _narrowed(_called(function, known), stretch)
+            enclosures = [_enclose(each, elapsed) for each in arguments]
+            known = [each for each in enclosures if each is not None]
+            if len(known) == len(enclosures):
+                made = _narrowed(_called(function, known), elapsed)
     return made if made is not None and _is_finite(made) else None
 
 
-def _negated(form: _Form) -> _Form:
-    (low, high), values = form.slope, form.range
-    return _Form(
-        Range(-values.high, -values.low), (-high, -low), form.error, -form.first, -form.last
-    )
+def _negated(x: _Enclosure) -> _Enclosure:
+    (low, high), values = x.slope, x.range
+    return _Enclosure(Range(-values.high, -values.low), (-high, -low), x.error, -x.first, -x.last)
 
 
-def _combined(operator: str, a: _Form, b: _Form) -> _Form | None:
+def _combined(operator: str, a: _Enclosure, b: _Enclosure) -> _Enclosure | None:
+    """The enclosure of `a operator b`: the rules of derivatives, and how errors propagate."""
     if operator == "%":
         return None
     values = combine_ranges(operator, a.range, b.range)
@@ -171,40 +185,45 @@ def _combined(operator: str, a: _Form, b: _Form) -> _Form | None:
         case "-":
             slope, error = _sum(a.slope, _minus(b.slope)), a.error + b.error
         case "*":
+            # (a b)' = a' b + a b', with the real values of a and b
             slope = _sum(_product(a.slope, b.real), _product(a.real, b.slope))
             error = a.error * b.size + b.error * a.size + a.error * b.error
         case _:
             least = min(abs(each) for each in b.real)
             if b.real[0] <= 0.0 <= b.real[1] or not least > 0.0:
                 return None
+            # (a / b)' = (a' - (a / b) b') / b
             one_over = _outward(1 / b.real[1], 1 / b.real[0])
             quotient = _product(a.real, one_over)
             slope = _product(_sum(a.slope, _minus(_product(quotient, b.slope))), one_over)
             error = (a.error + max(map(abs, quotient)) * b.error) / least
     first = combine_floats(operator, a.first, b.first)
     last = combine_floats(operator, a.last, b.last)
-    return _Form(values, slope, _grown(error + size * _ROUNDING), first, last)
+    return _Enclosure(values, slope, _grown(error + size * _ROUNDING), first, last)
 
 
-def _called(function: str, forms: list[_Form]) -> _Form | None:
-    values = call_range(function, [each.range for each in forms])
+def _called(function: str, arguments: list[_Enclosure]) -> _Enclosure | None:
+    values = call_range(function, [each.range for each in arguments])
     if values.partial:
         return None
     if function in CHOICES:
-        return _chosen(function, forms, values)
-    x = forms[0]
-    found = _slope_and_error(function, x, values)
-    if found is None:
+        return _chosen(function, arguments, values)
+    x = arguments[0]
+    bounds = _slope_and_error(function, x, values)
+    if bounds is None:
         return None
-    slope, error = found
+    slope, error = bounds
     first, last = FUNCTIONS[function](x.first), FUNCTIONS[function](x.last)
-    return _Form(values, slope, _grown(error), first, last)
+    return _Enclosure(values, slope, _grown(error), first, last)
 
 
 def _slope_and_error(
-    function: str, x: _Form, values: Range
+    function: str, x: _Enclosure, values: Range
 ) -> tuple[tuple[float, float], float] | None:
-    """The slope of a function of one argument, and by how much its values can be off."""
+    """The slope of a function of one argument, by the chain rule, and its error.
+
+    None where the slope is unbounded or the function jumps.
+    """
     low, high = x.real
     size = max(abs(values.low), abs(values.high))
     match function:
@@ -213,14 +232,14 @@ def _slope_and_error(
                 return x.slope, x.error
             if high <= 0.0:
                 return _minus(x.slope), x.error
-            steepest = max(map(abs, x.slope))
+            steepest = max(map(abs, x.slope))  # a corner at 0: either sign of the slope
             return (-steepest, steepest), x.error
         case "floor" | "ceil":
             return ((0.0, 0.0), 0.0) if values.low == values.high else None
         case "sqrt" if low > 0.0:
             steep = _outward(0.5 / math.sqrt(high), 0.5 / math.sqrt(low))
             return _product(x.slope, steep), x.error * steep[1] + size * _ROUNDING
-        case "exp" if x.error < 1.0:
+        case "exp" if x.error < 1.0:  # then e**error - 1 < 2 * error
             steep = _widened(values)
             return _product(x.slope, steep), 2 * x.error * size + size * _LIBRARY
         case "ln" if low > 0.0:
@@ -233,40 +252,45 @@ def _slope_and_error(
     return None
 
 
-def _chosen(function: str, forms: list[_Form], values: Range) -> _Form:
-    """`min` or `max`: the slope is that of any argument that can be the one."""
+def _chosen(function: str, arguments: list[_Enclosure], values: Range) -> _Enclosure:
+    """`min` or `max`: the slope may be that of any argument that can be the chosen one."""
     if function == "min":
-        least = min(each.real[1] for each in forms)
-        slopes = [each.slope for each in forms if each.real[0] <= least]
+        least = min(each.real[1] for each in arguments)
+        slopes = [each.slope for each in arguments if each.real[0] <= least]
     else:
-        most = max(each.real[0] for each in forms)
-        slopes = [each.slope for each in forms if each.real[1] >= most]
+        most = max(each.real[0] for each in arguments)
+        slopes = [each.slope for each in arguments if each.real[1] >= most]
     slope = min(low for low, _ in slopes), max(high for _, high in slopes)
     choose = CHOICES[function]
-    first, last = choose([each.first for each in forms]), choose([each.last for each in forms])
-    return _Form(values, slope, max(each.error for each in forms), first, last)
+    first = choose([each.first for each in arguments])
+    last = choose([each.last for each in arguments])
+    return _Enclosure(values, slope, max(each.error for each in arguments), first, last)
 
 
-def _narrowed(form: _Form | None, stretch: ElapsedRange) -> _Form | None:
-    """A form whose range is within the cones that its slope allows."""
-    if form is None:
+def _narrowed(wide: _Enclosure | None, elapsed: ElapsedRange) -> _Enclosure | None:
+    """An enclosure with its range cut to the cones that its slope allows from both ends."""
+    if wide is None:
         return None
-    low, high = form.slope
-    long = math.nextafter(stretch.end - stretch.start, math.inf)
-    down, up = min(0.0, low * long), max(0.0, high * long)
-    room = 2 * form.error
-    room += 4 * _ROUNDING * (abs(form.first) + abs(form.last) + up - down) + _TINY
-    least = max(form.first + down, form.last - up) - room
-    most = min(form.first + up, form.last - down) + room
-    values = form.range
+    low, high = wide.slope
+    duration_s = math.nextafter(elapsed.end - elapsed.start, math.inf)
+    down, up = min(0.0, low * duration_s), max(0.0, high * duration_s)
+    # The cones hold for real values, from real values at the ends: one error to get there from
+    # `first` or `last`, one to get back to float results. The rest is for this computation itself.
+    room = 2 * wide.error
+    room += 4 * _ROUNDING * (abs(wide.first) + abs(wide.last) + up - down) + _TINY
+    least = max(wide.first + down, wide.last - up) - room
+    most = min(wide.first + up, wide.last - down) + room
+    values = wide.range
     if not (_are_finite(least, most) and least <= values.high and most >= values.low):
-        return form
+        return wide
     narrow = Range(max(least, values.low), min(most, values.high))
-    return _Form(narrow, form.slope, form.error, form.first, form.last)
+    return _Enclosure(narrow, wide.slope, wide.error, wide.first, wide.last)
 
 
 # -- intervals that are rounded outward -------------------------------------------------------
 
+# Slopes and real values are bounds on real numbers, not on float results, so here the monotony of
+# rounding (ranges.py) is not enough: each bound moves one ulp outward after every operation.
 
 _Interval = tuple[float, float]
 
@@ -294,7 +318,7 @@ def _product(a: _Interval, b: _Interval) -> _Interval:
 
 
 def _grown(error: float) -> float:
-    """An error with the roundings of its own computation."""
+    """An error bound, raised for the roundings of its own computation, which are below 16."""
     return error * (1 + 16 * _ROUNDING) + _TINY
 
 
@@ -302,6 +326,5 @@ def _are_finite(*numbers: float) -> bool:
     return all(map(math.isfinite, numbers))
 
 
-def _is_finite(form: _Form) -> bool:
-    values = form.range.low, form.range.high, form.error, form.first, form.last
-    return _are_finite(*values, *form.slope)
+def _is_finite(x: _Enclosure) -> bool:
+    return _are_finite(x.range.low, x.range.high, x.error, x.first, x.last, *x.slope)

@@ -1,9 +1,13 @@
 """Sets of values of one ordered kind, as disjoint intervals.
 
-Theory of operation. Every kind is a set in which each value but the last has a next one: the next
-float or 64-bit integer, the next microsecond, the same string with a NUL behind it. So `x <= 10` is
-`x < the value next to 10`, every interval can be written half open as `[low, high)`, and two sets
-are equal exactly when their lists of intervals are. `high` is END where nothing bounds it.
+Theory of operation. Every kind is a discrete set: each value but the last has a next one, which is
+the next float or 64-bit integer, the next microsecond, the same string with a NUL appended. So
+`x <= 10` is `x < next_value(10)`, and every interval can be written half open, as `[low, high)`.
+That saves the four cases of open and closed ends in each operation, and makes the form unique:
+`x > 1` and `x >= 1.0000000000000002` are the same interval, touching intervals can be joined, and
+two sets are equal exactly when their tuples of spans are. `high` is END where there is no bound.
+
+Rule. The spans of a set are ascending, not empty, and do not touch.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from tidegate.language.values import INT_MAX, INT_MIN, Kind, Value, kind_of
 
 @total_ordering
 class _End:
-    """Greater than every value."""
+    """The type of END, which is greater than every value of every kind."""
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -39,7 +43,8 @@ class _End:
 
 END = _End()
 
-# Values of one kind or END. Python cannot say "ordered with its like" for a union of types.
+# A value, or END. `Any`, because no type says that two values of a union are of the same kind and
+# so can be compared.
 Endpoint = Any
 Span = tuple[Endpoint, Endpoint]
 
@@ -52,8 +57,9 @@ _FIRST: dict[Kind, Value] = {
 _LAST_TIME = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MEMBERS_MAX = 16
+"""A span of no more values is listed one by one, as `in (...)` or `not in (...)`."""
 _DENSE = 2**52
-"""Up to here, there is a float between any two integers."""
+"""Below this, there is a float between any two integers; above 2**53 not every integer is one."""
 
 
 def next_value(value: Value) -> Endpoint:
@@ -63,7 +69,7 @@ def next_value(value: Value) -> Endpoint:
     (1.0000000000000002, 9007199254740993, 'a\\x00', END)
     """
     if (type(value) is float or type(value) is int) and -_DENSE < value < _DENSE:
-        return math.nextafter(value, math.inf)  # between two integers there are floats
+        return math.nextafter(value, math.inf)  # the usual case; the next number is a float
     if isinstance(value, bool):
         return END if value else True
     if isinstance(value, str):
@@ -76,7 +82,12 @@ def next_value(value: Value) -> Endpoint:
 
 
 def _number_after(value: float, int_min: int, int_max: int) -> float:
-    """The next float, or the next integer of that range where it is nearer."""
+    """The smallest number greater than ``value``: a float, or an integer from int_min to int_max.
+
+    Floats and 64-bit integers are one kind. Above 2**53 floats are sparse, and the next number
+    after 2**53 is an integer that no float equals. ``float(value)`` may round an integer up; then
+    that float is itself greater and the first candidate.
+    """
     as_float = float(value)
     following = as_float if as_float > value else math.nextafter(as_float, math.inf)
     if math.isinf(value):
@@ -86,7 +97,10 @@ def _number_after(value: float, int_min: int, int_max: int) -> float:
 
 
 def previous_value(value: Value) -> Value | None:
-    """The greatest value of the same kind that is smaller; None where there is none."""
+    """The greatest value of the same kind that is smaller; None if there is no such value.
+
+    Strings mostly have none: between 'a' and 'b' are 'aa', 'aaa', and so on without end.
+    """
     if isinstance(value, bool):
         return False if value else None
     if isinstance(value, str):
@@ -95,7 +109,7 @@ def previous_value(value: Value) -> Value | None:
         return None if value == _FIRST[Kind.TIME] else value - _MICROSECOND
     if value == -math.inf:
         return None
-    return -_number_after(-value, -INT_MAX, -INT_MIN)
+    return -_number_after(-value, -INT_MAX, -INT_MIN)  # mirrored, with the mirrored integers
 
 
 def next_prefix(prefix: str) -> Endpoint:
@@ -104,6 +118,8 @@ def next_prefix(prefix: str) -> Endpoint:
     >>> next_prefix("ab"), next_prefix("")
     ('ac', END)
     """
+    # The last character plus one; after the last code point, that of the character before it. The
+    # surrogates, 0xD800 to 0xDFFF, are not characters and are skipped.
     while prefix:
         code = ord(prefix[-1]) + 1
         if code <= 0x10FFFF:
@@ -114,7 +130,7 @@ def next_prefix(prefix: str) -> Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """A set of values of one kind: disjoint spans, ascending, none of them touching.
+    """A set of values of one kind: disjoint spans, ascending, no two of them touching.
 
     >>> low, high = Intervals.of(Operator.LESS, 5), Intervals.of(Operator.GREATER, 7)
     >>> low.union(high).contains(6), low.union(high).contains(8)
@@ -180,6 +196,7 @@ class Intervals:
             if not self.spans or not other.spans:
                 return self if not self.spans else other
             return Intervals(self.kind, tuple(_common(self.spans, other.spans)))
+        # Of many sets at once, by De Morgan: one sort instead of one pass for each set.
         missing = [each.complement() for each in (self, *others)]
         return missing[0].union(*missing[1:]).complement()
 
@@ -199,7 +216,9 @@ class Intervals:
         """Whether every value of this set is in the other."""
         if not self.spans:
             return True
-        if len(self.spans) == 1 == len(other.spans):  # most are; the rest of it costs more
+        # Most sets have one span, and covering compares a great many of them. `is END` comes first
+        # because END compares through the Python methods of total_ordering, which are slow.
+        if len(self.spans) == 1 == len(other.spans):
             (low, high), (other_low, other_high) = self.spans[0], other.spans[0]
             return bool(other_low <= low) and (
                 other_high is END or (high is not END and bool(high <= other_high))
@@ -213,21 +232,22 @@ def is_point(span: Span) -> bool:
 
 
 def members(span: Span) -> list[Value] | None:
-    """The values of a span that holds only a few; None for any other span.
+    """The values of a span that has at most ``_MEMBERS_MAX``; None for a longer one.
 
     >>> members(("a", "a\\0\\0")), members(("a", "b"))
     (['a', 'a\\x00'], None)
     """
     value, high = span
+    # Only strings that differ in the NULs at their end have finitely many others between them.
     if isinstance(value, str) and (high is END or high.strip("\0") != value.strip("\0")):
         return None
-    found: list[Value] = []
+    values: list[Value] = []
     while value != high:
-        if len(found) == _MEMBERS_MAX:
+        if len(values) == _MEMBERS_MAX:
             return None
-        found.append(value)
+        values.append(value)
         value = next_value(value)
-    return found
+    return values
 
 
 def _low(span: Span) -> Endpoint:
@@ -235,7 +255,7 @@ def _low(span: Span) -> Endpoint:
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans in ascending order, with those that overlap or touch made one."""
+    """Spans in ascending order of their lows, with those that overlap or touch joined."""
     current: Span | None = None
     for span in spans:
         if current is None:
@@ -250,6 +270,7 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _common(left: tuple[Span, ...], right: tuple[Span, ...]) -> Iterator[Span]:
+    """The intersection of two lists of spans, in one pass over both."""
     i = j = 0
     while i < len(left) and j < len(right):
         low = max(left[i][0], right[j][0])

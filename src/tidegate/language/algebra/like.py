@@ -1,7 +1,17 @@
-r"""String patterns: `%` is any run of characters, `_` any one, `\` takes the next one literally.
+r"""Patterns of `like`: `%` is any run of characters, `_` any one, `\` takes the next one literally.
 
-A pattern is matched in time linear in the text for a given pattern, whatever the text: the pieces
-between two `%` are each found at the first place where they fit, which never has to be undone.
+Rules. (1) For a given pattern, matching takes time linear in the length of the text, for any text.
+(2) `covers` and `disjoint` say yes only if they are sure.
+
+Theory of operation. A pattern is cut at its `%` into *fragments* of fixed length. The first and the
+last must fit the two ends of the text; each one between is searched at the first place after the
+one before it. Greedy is right: if one fits somewhere later too, taking the first place leaves
+more text to those after it, so nothing ever has to be undone. A regular expression with `.*` would
+backtrack instead, in time that grows by another power of the length with each `%`.
+
+Covering reads the other pattern as if it were a text (see ``covers``). To decide it exactly needs a
+deterministic automaton, which can be exponentially large; a covering that is not seen costs some
+work elsewhere and never loses an event.
 """
 
 from __future__ import annotations
@@ -13,19 +23,19 @@ from functools import lru_cache
 ANY_CHAR, ANY_RUN = "_", "%"
 
 GlobToken = str
-"""One character taken literally is written with a leading `=`; `_` and `%` stand for themselves."""
+"""`_`, `%`, or a literal character after a `=`, so that an escaped `\\%` is not taken for a run."""
 
 
 class GlobError(ValueError):
     """A pattern with a backslash before something other than `%`, `_` or a backslash."""
 
     def __init__(self) -> None:
-        super().__init__("a backslash in a pattern must stand before %, _ or another backslash")
+        super().__init__("a backslash in a pattern must come before %, _ or another backslash")
 
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """A parsed `like` pattern; no two runs stand side by side.
+    """A parsed `like` pattern in a canonical order: equal patterns have equal tokens.
 
     >>> Glob.parse("N%SE").matches("NYSE"), Glob.parse("_").matches("")
     (True, False)
@@ -36,7 +46,7 @@ class Glob:
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Glob:
-        """Read a pattern; raises GlobError."""
+        """Parse a pattern; raises GlobError."""
         tokens: list[GlobToken] = []
         position = 0
         while position < len(text):
@@ -55,22 +65,23 @@ class Glob:
 
     @classmethod
     def around(cls, before: str = "", middle: str = "", after: str = "") -> Glob:
-        """The strings that start with ``before``, contain ``middle`` and end with ``after``,
-        in that order and without overlap."""
+        """The pattern `before%middle%after`, with the three taken literally."""
         runs = [ANY_RUN, *literal(middle), ANY_RUN] if middle else [ANY_RUN]
         return cls(_tidy([*literal(before), *runs, *literal(after)]))
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text reads like the pattern."""
-        pieces = _pieces(self)
-        first, last = pieces[0], pieces[-1]
+        """Whether the pattern fits the whole text."""
+        fragments = _fragments(self)
+        first, last = fragments[0], fragments[-1]
         if not _fits(first, text, 0):
             return False
-        if len(pieces) == 1:
+        if len(fragments) == 1:
             return len(text) == first.length
         position, end = first.length, len(text) - last.length
-        for piece in pieces[1:-1]:
-            found = piece.expression.search(text, position, max(position, end))
+        for fragment in fragments[1:-1]:
+            # Where the two ends overlap, end < position; the search must still be of no text at
+            # all.
+            found = fragment.expression.search(text, position, max(position, end))
             if found is None:
                 return False
             position = found.end()
@@ -99,22 +110,28 @@ class Glob:
     def covers(self, other: Glob) -> bool:
         """Whether every match of ``other`` surely matches this pattern too.
 
-        Reads ``other`` as a text in which `_` and `%` are characters of their own: here `%` takes
-        any of them, `_` takes one that is not a run. Never wrong when it says yes.
+        Reads ``other`` as a text in which `_` and `%` are characters: a `%` of this pattern takes
+        any tokens, a `_` takes one that is not a run. Sound, because whatever strings the tokens of
+        ``other`` become, the token of this pattern that took them fits those strings. Not complete:
+        `_%` covers `%a`, which is not seen, because a `_` here takes no run there.
+
+        It simulates the nondeterministic automaton of this pattern; a state is the index of the
+        next token, and ``reached`` holds the states that the tokens read so far can lead to.
         """
         reached = {0}
         for token in (*other.tokens, None):
-            reached |= {i + 1 for i in sorted(reached) if self._at(i) == ANY_RUN}
+            # A run may also take nothing. One step is enough: no two runs are side by side.
+            reached |= {i + 1 for i in sorted(reached) if self._token(i) == ANY_RUN}
             if token is None:
                 break
-            reached = {j for i in reached if (j := self._after(i, token)) is not None}
+            reached = {j for i in reached if (j := self._state_after(i, token)) is not None}
         return len(self.tokens) in reached
 
-    def _at(self, index: int) -> GlobToken | None:
+    def _token(self, index: int) -> GlobToken | None:
         return self.tokens[index] if index < len(self.tokens) else None
 
-    def _after(self, index: int, token: GlobToken) -> int | None:
-        own = self._at(index)
+    def _state_after(self, index: int, token: GlobToken) -> int | None:
+        own = self._token(index)
         if own == ANY_RUN:
             return index
         if own == token or (own == ANY_CHAR and token != ANY_RUN):
@@ -136,7 +153,7 @@ class Glob:
 
 
 def escape(text: str) -> str:
-    r"""A text as a pattern that only it matches.
+    r"""The pattern that only this text matches.
 
     >>> print(escape("100%"))
     100\%
@@ -150,7 +167,10 @@ def literal(text: str) -> list[GlobToken]:
 
 
 def _tidy(tokens: list[GlobToken]) -> tuple[GlobToken, ...]:
-    """Between literals, single characters first and at most one run behind them."""
+    """Tokens in canonical order: between literals, first each `_` and then at most one `%`.
+
+    `%_`, `_%` and `%_%` match the same strings; here all of them become `_%`.
+    """
     tidy: list[GlobToken] = []
     for token in tokens:
         if token == ANY_CHAR and tidy and tidy[-1] == ANY_RUN:
@@ -161,32 +181,32 @@ def _tidy(tokens: list[GlobToken]) -> tuple[GlobToken, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """What stands between two runs: a fixed number of literals and `_`."""
+class _Fragment:
+    """The tokens between two runs: literals and `_`, so of a fixed length."""
 
     expression: re.Pattern[str]
     length: int
 
 
 @lru_cache(maxsize=4096)
-def _pieces(glob: Glob) -> list[_Piece]:
-    pieces: list[list[GlobToken]] = [[]]
+def _fragments(glob: Glob) -> list[_Fragment]:
+    fragments: list[list[GlobToken]] = [[]]
     for token in glob.tokens:
         if token == ANY_RUN:
-            pieces.append([])
+            fragments.append([])
         else:
-            pieces[-1].append(token)
+            fragments[-1].append(token)
     return [
-        _Piece(
+        _Fragment(
             re.compile(
-                "".join("." if token == ANY_CHAR else re.escape(token[1]) for token in piece),
+                "".join("." if token == ANY_CHAR else re.escape(token[1]) for token in fragment),
                 re.DOTALL,
             ),
-            len(piece),
+            len(fragment),
         )
-        for piece in pieces
+        for fragment in fragments
     ]
 
 
-def _fits(piece: _Piece, text: str, position: int) -> bool:
-    return position >= 0 and piece.expression.match(text, position) is not None
+def _fits(fragment: _Fragment, text: str, position: int) -> bool:
+    return position >= 0 and fragment.expression.match(text, position) is not None

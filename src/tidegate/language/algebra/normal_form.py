@@ -1,8 +1,18 @@
-"""The normal form of a filter: a disjunction of conjunctions, one constraint for each attribute.
+"""The normal form of a filter: a disjunction of conjunctions, one value set for each attribute.
 
-A conjunction maps each attribute to the set of values that it may have. Predicates whose value is
-not known yet (parameters, functions of time, variables) cannot be part of such a set; they are kept
-beside it as they are.
+Rules. (1) The normal form matches the same events as the filter. (2) No conjunction is empty, and
+none covers another. (3) Conjunctions whose union is one conjunction, so far as that is seen, are
+joined.
+
+Theory of operation. A conjunction maps each attribute to the set of values that it may have:
+`x > 1 and x <= 5` is one entry. *Open* predicates, whose operands are not constants (parameters,
+`t`, variables), cannot be part of a set; they are kept beside the sets as they are. `or` inside
+`and` is multiplied out. That can be exponential, so the parser bounds the number of disjuncts
+(`Limits.disjuncts_max`); and disjunctions on a single attribute are joined to one value set before
+they multiply, so that `a in (1, 2) and b in (3, 4)` in any spelling is one conjunction and not
+four.
+
+``disjuncts`` is the same without the algebra: predicates as they are written, for shapes.
 """
 
 from __future__ import annotations
@@ -45,7 +55,7 @@ _GROUND = Environment()
 
 
 def is_ground(expression: Expression) -> bool:
-    """Whether an expression is made of constants alone."""
+    """Whether an expression is made of constants alone, so that its value is known."""
     if type(expression) is Constant:
         return True
     return all(isinstance(leaf, Constant) for leaf in leaves(expression))
@@ -53,10 +63,10 @@ def is_ground(expression: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """What all of a conjunction's predicates ask together.
+    """The predicates of a conjunction, combined for each attribute.
 
-    ``sets`` has the attributes whose constraints are known, ``open`` the predicates that still
-    wait for a value.
+    ``sets`` has the values that satisfy all predicates with constants, by attribute; ``open`` has
+    the predicates whose operands are not known yet.
     """
 
     sets: Mapping[str, ValueSet]
@@ -64,16 +74,16 @@ class Conjunction:
 
     @classmethod
     def of(cls, predicates: Iterable[Predicate]) -> Conjunction:
-        """Join predicates, the tightest constraint for each attribute."""
-        known: dict[str, list[Predicate]] = {}
-        waiting: list[Predicate] = []
+        """Combine predicates: for each attribute, the intersection of their value sets."""
+        ground: dict[str, list[Predicate]] = {}
+        open_predicates: list[Predicate] = []
         for predicate in predicates:
             if all(is_ground(operand) for operand in predicate.operands):
-                known.setdefault(predicate.attribute, []).append(predicate)
+                ground.setdefault(predicate.attribute, []).append(predicate)
             else:
-                waiting.append(predicate)
-        sets = {name: _all_values(constraints) for name, constraints in known.items()}
-        return cls(sets, tuple(dict.fromkeys(waiting)))
+                open_predicates.append(predicate)
+        sets = {name: _all_values(constraints) for name, constraints in ground.items()}
+        return cls(sets, tuple(dict.fromkeys(open_predicates)))
 
     @property
     def is_empty(self) -> bool:
@@ -81,7 +91,12 @@ class Conjunction:
         return any(values.is_empty for values in self.sets.values())
 
     def covers(self, other: Conjunction) -> bool:
-        """Whether every event that matches ``other`` surely matches this one."""
+        """Whether every event that matches ``other`` surely matches this one.
+
+        Each attribute that this conjunction constrains must be constrained by ``other``, and at
+        least as tightly: an event without the attribute would match only ``other``. An open
+        predicate is covered only by an equal one.
+        """
         if other.is_empty:
             return True
         if self.open and not set(self.open) <= set(other.open):
@@ -102,16 +117,17 @@ class Conjunction:
         )
 
     def intersect(self, other: Conjunction) -> Conjunction:
-        """What both ask together."""
+        """The conjunction of both."""
         sets = dict(self.sets)
         for name, values in other.sets.items():
             sets[name] = sets[name].intersect(values) if name in sets else values
         return Conjunction(sets, tuple(dict.fromkeys([*self.open, *other.open])))
 
     def join(self, other: Conjunction) -> Conjunction | None:
-        """The conjunction that matches exactly what either does; None where there is none to see.
+        """The conjunction that matches exactly what either matches; None if none is found.
 
-        There is one if one of them covers the other, or if they differ in a single attribute.
+        There is one if one of them covers the other, or if they differ in a single attribute:
+        `a = 1 and b = 2` and `a = 1 and b = 3` are `a = 1 and b in (2, 3)`.
         """
         if self.covers(other):
             return self
@@ -119,6 +135,7 @@ class Conjunction:
             return other
         if set(self.open) != set(other.open) or self.sets.keys() != other.sets.keys():
             return None
+        # A lazy search: the second difference settles it, and value sets are slow to compare.
         different = (name for name in self.sets if not self.sets[name].equals(other.sets[name]))
         one_differs = len(self.sets) == 1 or len(list(islice(different, 2))) == 1
         return self.hull(other) if one_differs else None
@@ -130,21 +147,21 @@ class Conjunction:
             for name, values in self.sets.items()
             if name in other.sets
         }
-        waiting = tuple(each for each in self.open if each in other.open)
-        return Conjunction(sets, waiting)
+        common = tuple(each for each in self.open if each in other.open)
+        return Conjunction(sets, common)
 
     def to_node(self) -> Node:
         """The conjunction as the tree of a filter."""
-        known = [set_to_node(name, values) for name, values in sorted(self.sets.items())]
-        return all_of([*known, *self.open])
+        ground = [set_to_node(name, values) for name, values in sorted(self.sets.items())]
+        return all_of([*ground, *self.open])
 
 
 Comparison = tuple[Operator, Value]
-"""What an attribute is compared with, and how."""
+"""An operator and the constant that an attribute is compared with."""
 
 
 def _all_values(constraints: list[Predicate]) -> ValueSet:
-    """The values that satisfy all of some predicates made of constants, on one attribute."""
+    """The values that satisfy all of some predicates with constants, on one attribute."""
     comparisons = [
         (each.operator, each.operands[0].value)
         for each in constraints
@@ -157,7 +174,7 @@ def _all_values(constraints: list[Predicate]) -> ValueSet:
 
 
 def values_of(comparisons: Sequence[Comparison]) -> ValueSet:
-    """The values for which all of some comparisons hold."""
+    """The values that satisfy all of some comparisons."""
     between = numbers_between(comparisons)
     if between is not None:
         empty = between[0] >= between[1]
@@ -169,7 +186,8 @@ def values_of(comparisons: Sequence[Comparison]) -> ValueSet:
 def numbers_between(comparisons: Sequence[Comparison]) -> Span | None:
     """As ``values_of``, for bounds on a number, which most constraints are; None for others.
 
-    Where nothing lies between the bounds, the low one is not below the high one.
+    A shortcut past value sets, for millions of subscriptions. The span may be empty: then its low
+    end is not below its high end.
     """
     low: float = -math.inf
     high: Endpoint = END
@@ -185,7 +203,7 @@ def numbers_between(comparisons: Sequence[Comparison]) -> Span | None:
                 low, above = max(low, value), END
             case Operator.GREATER:
                 following = next_value(value)
-                if following is END:
+                if following is END:  # `> infinity`: the span would begin at END
                     return None
                 low, above = max(low, following), END
             case Operator.EQUAL:
@@ -198,14 +216,14 @@ def numbers_between(comparisons: Sequence[Comparison]) -> Span | None:
 
 
 def ground_values(predicate: Predicate) -> ValueSet:
-    """The values that satisfy a predicate made of constants."""
+    """The values that satisfy a predicate with constants."""
     operands = [evaluate(operand, _GROUND) for operand in predicate.operands]
     return ValueSet.of(predicate.operator, operands)
 
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """A disjunction of conjunctions, none of which another one covers."""
+    """A disjunction of conjunctions, none of which covers another."""
 
     conjunctions: tuple[Conjunction, ...]
 
@@ -219,14 +237,18 @@ class NormalForm:
                 forms = [cls.of(part) for part in parts]
                 return cls.joining(each for form in forms for each in form.conjunctions)
             case And(parts):
-                plain = [plainly(part) if isinstance(part, Predicate) else part for part in parts]
+                plain = [desugared(part) if isinstance(part, Predicate) else part for part in parts]
                 return cls._of_all(plain)
             case Predicate():
-                return cls._of_all([plainly(node)])
+                return cls._of_all([desugared(node)])
 
     @classmethod
     def _of_all(cls, parts: list[Node]) -> NormalForm:
-        """The normal form of a conjunction; what can be made one is, before it multiplies."""
+        """The normal form of a conjunction of parts.
+
+        All plain predicates become one conjunction first. Then the disjunctions are multiplied with
+        it one after the other; each product is joined at once, which keeps it small.
+        """
         flat = [
             each for part in parts for each in (part.parts if isinstance(part, And) else [part])
         ]
@@ -236,7 +258,12 @@ class NormalForm:
 
     @classmethod
     def joining(cls, conjunctions: Iterable[Conjunction]) -> NormalForm:
-        """The union of conjunctions, with those made one that can be."""
+        """The union of conjunctions, joined where possible.
+
+        Each new one is tried with all before it. A join that changed it may be joined with one that
+        was passed already, so the search starts over. Every join leaves one conjunction less, so
+        there are at most n restarts.
+        """
         joined: list[Conjunction] = []
         for conjunction in conjunctions:
             if conjunction.is_empty:
@@ -255,7 +282,7 @@ class NormalForm:
         return cls(tuple(joined))
 
     def intersect(self, other: NormalForm) -> NormalForm:
-        """What both match."""
+        """The normal form of what both match: the product of their conjunctions."""
         return NormalForm.joining(
             a.intersect(b) for a in self.conjunctions for b in other.conjunctions
         )
@@ -268,8 +295,8 @@ class NormalForm:
 def disjuncts(node: Node) -> list[tuple[Predicate, ...]]:
     """The filter as a list of conjunctions, in the order of the text.
 
-    `between` becomes its two comparisons, and an `in` of one value an equality, so that equal
-    meanings written differently give the same predicates.
+    `between` becomes its two comparisons, and an `in` of one value an equality, so that filters
+    that differ only in these spellings have the same predicates. Nothing else is simplified.
     """
     match node:
         case Truth(value):
@@ -282,12 +309,12 @@ def disjuncts(node: Node) -> list[tuple[Predicate, ...]]:
                 for choice in product(*(disjuncts(part) for part in parts))
             ]
         case Predicate():
-            plain = plainly(node)
+            plain = desugared(node)
             return [(plain,)] if isinstance(plain, Predicate) else disjuncts(plain)
 
 
-def plainly(predicate: Predicate) -> Node:
-    """A predicate in terms of simpler ones, where it can be."""
+def desugared(predicate: Predicate) -> Node:
+    """A predicate in terms of simpler ones: `between` as two comparisons, `in (a)` as `= a`."""
     name, operands = predicate.attribute, predicate.operands
 
     def compare(operator: Operator, operand: Expression) -> Predicate:
@@ -319,7 +346,10 @@ def set_to_node(name: str, values: ValueSet) -> Node:
 
 
 def _intervals_to_node(name: str, intervals: Intervals) -> Node:
-    """Single values first, then ranges, each with the few values that are missing from it."""
+    """Constraints for intervals: first single values, then ranges, each without a few values.
+
+    A list of spans has many spellings; this is a short one: `x in (1, 2) or x > 5 and x != 7`.
+    """
     listed: list[Value] = []
     parts: list[Node] = []
     for run in _runs(intervals.spans):
@@ -333,7 +363,7 @@ def _intervals_to_node(name: str, intervals: Intervals) -> Node:
 
 
 def _runs(spans: Iterable[Span]) -> list[list[Span]]:
-    """Spans in groups, inside which no more than a few values are missing."""
+    """Spans in runs: between two neighbours of one run, no more than a few values are missing."""
     runs: list[list[Span]] = []
     for span in spans:
         if runs and members((runs[-1][-1][1], span[0])) is not None:
@@ -363,6 +393,7 @@ def _listed(name: str, values: list[Value], one: Operator, many: Operator) -> No
 
 def _span_to_node(name: str, span: Span, kind: Kind) -> Node:
     low, high = span
+    # The span of a prefix is exactly [prefix, next_prefix).
     if kind is Kind.STRING and low and high == next_prefix(low):
         return Predicate(name, Operator.STARTS_WITH, (Constant(low),))
     first, _ = Intervals.full(kind).spans[0]
@@ -379,17 +410,23 @@ def _span_to_node(name: str, span: Span, kind: Kind) -> Node:
 def _bound(
     name: str, operator: Operator, value: Value, other: Operator, neighbour: Value | None
 ) -> Predicate:
-    """A bound at ``value``, or at its neighbour below if that is the shorter way to say it."""
-    at = Constant(_tidy_number(value))
+    """A bound at ``value``, or with ``other`` at the value before it if that text is shorter.
+
+    `x <= 9` is stored as `x < 9.000000000000002` (see intervals.py), and printed as it was written.
+    """
+    own = Constant(_tidy_number(value))
     if neighbour is not None:
         beside = Constant(_tidy_number(neighbour))
-        if len(repr(beside.value)) < len(repr(at.value)):
+        if len(repr(beside.value)) < len(repr(own.value)):
             return Predicate(name, other, (beside,))
-    return Predicate(name, operator, (at,))
+    return Predicate(name, operator, (own,))
 
 
 def _tidy_number(value: Value) -> Value:
-    """A whole float as the integer that it equals; everything else as it is."""
+    """A whole float as the integer that equals it; every other value unchanged.
+
+    `next_value` makes floats of integers, and `x in (1, 2)` should print as that.
+    """
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value

@@ -1,14 +1,19 @@
-"""Value expressions over a stretch of time: what they can become, and which of two stays smaller.
+"""Value expressions over an elapsed range: their ranges, and which of two stays smaller.
 
-Rules. (1) A range holds every value that the expression takes, as floats compute it, for every `t`
-of the stretch. (2) `stays_at_most` says yes only if the first expression is never greater than the
-second, as floats compute both.
+Rules. (1) A range contains every value that the expression takes, as floats compute it, for every
+`t` of the elapsed range. (2) `stays_at_most` says yes only if the first expression is never greater
+than the second, as floats compute both.
 
-Theory of operation. Addition, subtraction, multiplication, division, square root and rounding are
-correctly rounded, and rounding keeps order: if a <= b then float(a) <= float(b). So plain interval
-arithmetic is sound without widening, and `3 + 2 * t <= 4 + 2 * t` follows part by part. `exp`,
-`ln`, `sin` and `cos` come from the C library, which promises no such thing; their results are
-widened.
+Theory of operation. The values of interest are those that floats compute, with all their rounding
+errors, and not the real numbers. IEEE 754 rounds `+ - * /`, square root, floor and ceil correctly,
+and correct rounding is monotone: if a <= b then float(a) <= float(b). So the float result at a
+corner of the operands' intervals bounds the float results everywhere between; interval arithmetic
+needs no outward rounding here. The same monotony proves `3 + 2 * t <= 4 + 2 * t` part by part,
+although neither side is exact. `exp`, `ln`, `sin` and `cos` come from the C library, which promises
+neither; their results are widened outward by some ulps.
+
+A proof of order looks for such parts in all ways that `+`, `*`, `min` and `max` allow, and where it
+finds none it halves the elapsed range a few times.
 """
 
 from __future__ import annotations
@@ -31,9 +36,9 @@ from tidegate.language.expressions import (
     leaves,
 )
 
-_LIBRARY_ERROR_ULPS = 4
-_HALVINGS_MAX = 6
-_LEAVES_MAX = 20_000
+_LIBRARY_ERROR_ULPS = 4  # glibc documents 1 or 2 for these functions; twice that
+_HALVINGS_MAX = 6  # up to 64 parts
+_LEAVES_MAX = 20_000  # of both expressions in all steps; trying all ways of sums is exponential
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +54,22 @@ class ElapsedRange:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.start) and self.start <= self.end):
             raise BadValueError(
-                f"a stretch of time cannot go from {self.start} to {self.end} seconds"
+                f"an elapsed range cannot go from {self.start} to {self.end} seconds"
             )
 
     def halves(self) -> tuple[ElapsedRange, ElapsedRange]:
-        """The stretch in two parts that share their border; in half if it has an end."""
+        """Two ranges that share their border; halves, if there is an end.
+
+        Without an end, the first part doubles each time, so that a few splits reach far.
+        """
         endless = math.isinf(self.end)
         middle = 2 * abs(self.start) + 1 if endless else self.start / 2 + self.end / 2
-        middle = min(max(self.start, middle), self.end, sys.float_info.max)  # rounding, overflow
+        # Rounding may put the middle outside of the range, and doubling may overflow.
+        middle = min(max(self.start, middle), self.end, sys.float_info.max)
         return ElapsedRange(self.start, middle), ElapsedRange(middle, self.end)
 
     def shifted(self, seconds: float) -> ElapsedRange:
-        """The same stretch on a clock that is so many seconds ahead."""
+        """The same time on a clock that is ``seconds`` ahead."""
         return ElapsedRange(self.start + seconds, self.end + seconds)
 
 
@@ -68,7 +77,8 @@ class ElapsedRange:
 class Range:
     """Numbers from ``low`` to ``high``; ``partial`` if the expression may also be undefined.
 
-    The range of a bare integer is that integer, exactly; arithmetic makes floats of it first.
+    The range of a bare integer is that integer, exactly: it is compared exactly too. Arithmetic
+    converts it to a float first, as the evaluation does.
     """
 
     low: float
@@ -77,12 +87,13 @@ class Range:
 
 
 ANY_NUMBER = Range(-math.inf, math.inf, partial=True)
+"""Nothing is known of the value: it may be any number, of another kind, or undefined."""
 
 
-def range_of(expression: Expression, stretch: ElapsedRange) -> Range | None:
-    """What a numeric expression can become; None if it surely is no number.
+def range_of(expression: Expression, elapsed: ElapsedRange) -> Range | None:
+    """The range of a numeric expression; None if its value is surely not a number.
 
-    >>> range_of(Arithmetic("+", Constant(-3), Elapsed()), Stretch(0, 10))
+    >>> range_of(Arithmetic("+", Constant(-3), Elapsed()), ElapsedRange(0, 10))
     Range(low=-3.0, high=7.0, partial=False)
     """
     match expression:
@@ -91,19 +102,20 @@ def range_of(expression: Expression, stretch: ElapsedRange) -> Range | None:
                 return None
             return Range(value, value)
         case Elapsed():
-            return Range(stretch.start, min(stretch.end, sys.float_info.max))
+            return Range(elapsed.start, min(elapsed.end, sys.float_info.max))  # `t` is finite
         case Negated(operand):
-            inner = range_of(operand, stretch)
+            inner = range_of(operand, elapsed)
             if inner is None:
                 return None
             return Range(-float(inner.high), -float(inner.low), inner.partial)
         case Arithmetic(operator, left, right):
-            a, b = range_of(left, stretch), range_of(right, stretch)
+            a, b = range_of(left, elapsed), range_of(right, elapsed)
             if a is None or b is None:
-                return ANY_NUMBER if operator == "-" else None  # two times have a difference
+                # The difference of two timestamps is a number; nothing else with one is.
+                return ANY_NUMBER if operator == "-" else None
             return combine_ranges(operator, a, b)
         case Call(function, arguments):
-            parts = [range_of(each, stretch) for each in arguments]
+            parts = [range_of(each, elapsed) for each in arguments]
             known = [part for part in parts if part is not None]
             return call_range(function, known) if len(known) == len(parts) else None
         case _:
@@ -115,16 +127,19 @@ def _floats(exact: Range) -> Range:
 
 
 def combine_ranges(operator: str, a: Range, b: Range) -> Range:
-    """What one arithmetic operation can give, of numbers from two ranges."""
+    """The range of one arithmetic operation on numbers from two ranges."""
     a, b = _floats(a), _floats(b)
     partial = a.partial or b.partial
     if operator in "/%" and b.low <= 0.0 <= b.high:
         return ANY_NUMBER
     if operator == "%":
         return _remainder(a, b)
+    # Each operation is monotone in each operand, for fixed signs of the other, so the extreme
+    # results are at the corners; monotone rounding keeps it so for floats.
     corners = [combine_floats(operator, x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     if any(math.isnan(corner) for corner in corners):
         return ANY_NUMBER
+    # 0 * infinity is undefined, also where neither of the two is at a corner.
     if operator == "*" and any(math.isinf(corner) for corner in corners):
         partial = partial or _zero_meets_infinity(a, b) or _zero_meets_infinity(b, a)
     return Range(min(corners), max(corners), partial)
@@ -135,7 +150,10 @@ def _zero_meets_infinity(a: Range, b: Range) -> bool:
 
 
 def _remainder(a: Range, b: Range) -> Range:
-    """`%` takes the sign of its left side and is smaller than its right side, in size."""
+    """The range of `a % b`: it has the sign of `a`, and is smaller than both in absolute value.
+
+    fmod is exact, so nothing is rounded. Where `a` stays below every `b`, the result is `a` itself.
+    """
     partial = a.partial or b.partial or math.isinf(a.low) or math.isinf(a.high)
     smallest = min(abs(b.low), abs(b.high))
     if -smallest < a.low and a.high < smallest:
@@ -145,7 +163,7 @@ def _remainder(a: Range, b: Range) -> Range:
 
 
 def call_range(function: str, parts: list[Range]) -> Range:
-    """What a function can give, of numbers from ranges."""
+    """The range of a function of numbers from ranges."""
     parts = [_floats(part) for part in parts]
     partial = any(part.partial for part in parts)
     if function in ("min", "max"):
@@ -177,7 +195,7 @@ def _whole(function: str, bound: float) -> float:
 
 
 def _root(x: Range, partial: bool) -> Range:
-    if x.high < 0:
+    if x.high < 0:  # always undefined
         return ANY_NUMBER
     return Range(math.sqrt(max(x.low, 0.0)), math.sqrt(x.high), partial or x.low < 0)
 
@@ -197,8 +215,15 @@ def _logarithm(x: Range, partial: bool) -> Range:
 
 
 def _wave(x: Range, peak: float, function: str, partial: bool) -> Range:
-    """Sine or cosine: 1 at ``peak`` and every full turn from it, -1 half a turn later."""
-    slack = 1e-9 * (1 + max(abs(x.low), abs(x.high)))  # more than the error in where a peak is
+    """Sine or cosine: 1 at ``peak`` and every full turn from it, -1 half a turn later.
+
+    A peak that might lie in the range is taken to: then the bound is 1 or -1, which is always
+    sound.
+    """
+    # The places of the peaks are computed with a rounded pi: their error grows with the argument,
+    # and 1e-9 of it is far more. Beyond 3.2e9 the slack alone is a full turn, and the range is -1
+    # to 1.
+    slack = 1e-9 * (1 + max(abs(x.low), abs(x.high)))
     if not x.high - x.low + 2 * slack < 2 * math.pi:
         return Range(-1.0, 1.0, partial or math.isinf(x.low) or math.isinf(x.high))
     wave = math.sin if function == "sin" else math.cos
@@ -209,33 +234,34 @@ def _wave(x: Range, peak: float, function: str, partial: bool) -> Range:
 
 
 def _reaches(x: Range, point: float, slack: float) -> bool:
-    """Whether ``point``, or a whole number of turns from it, lies in the range or just beside."""
+    """Whether ``point``, or a point full turns from it, lies in the range widened by ``slack``."""
     turn = 2 * math.pi
     nearest = point + turn * math.ceil((x.low - slack - point) / turn)
     return nearest <= x.high + slack
 
 
 def _widened(low: float, high: float, least: float, most: float, partial: bool) -> Range:
-    """A range with room for the library's rounding errors, within the function's own bounds."""
+    """A range widened outward for the errors of the C library, within the function's own bounds."""
     for _ in range(_LIBRARY_ERROR_ULPS):
         low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     return Range(max(low, least), min(high, most), partial)
 
 
 def stays_at_most(
-    a: Expression, b: Expression, stretch: ElapsedRange, *, a_lead: float = 0.0, b_lead: float = 0.0
+    a: Expression, b: Expression, elapsed: ElapsedRange, *, a_lead: float = 0.0, b_lead: float = 0.0
 ) -> bool:
-    """Whether ``a`` is surely never greater than ``b`` while `t` runs over the stretch.
+    """Whether ``a`` is surely never greater than ``b`` at any `t` of the elapsed range.
 
-    Each has a clock of its own, which may be some seconds ahead of that of the stretch. Both must
-    be defined throughout.
+    Each has its own clock, ``a_lead`` or ``b_lead`` seconds ahead of that of the elapsed range. No
+    if one of them may be undefined.
 
     >>> slow = Arithmetic("+", Constant(3), Elapsed())
     >>> fast = Arithmetic("+", Constant(3), Arithmetic("*", Constant(2), Elapsed()))
-    >>> stays_at_most(slow, fast, Stretch(0, 60)), stays_at_most(fast, slow, Stretch(0, 60))
+    >>> minute = ElapsedRange(0, 60)
+    >>> stays_at_most(slow, fast, minute), stays_at_most(fast, slow, minute)
     (True, False)
     """
-    left, right = _Timed(a, stretch, a_lead), _Timed(b, stretch, b_lead)
+    left, right = _Timed(a, elapsed, a_lead), _Timed(b, elapsed, b_lead)
     if any(each is None or each.partial for each in (left.range(), right.range())):
         return False
     return _OrderProof(_LEAVES_MAX).at_most(left, right, _HALVINGS_MAX)
@@ -243,23 +269,26 @@ def stays_at_most(
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """An expression that is defined all through a stretch, and how far its clock is ahead."""
+    """An expression that is defined all through an elapsed range, with the lead of its clock."""
 
     expression: Expression
-    stretch: ElapsedRange
+    elapsed: ElapsedRange
     lead: float
 
     def range(self) -> Range | None:
-        return range_of(self.expression, self.stretch.shifted(self.lead))
+        return range_of(self.expression, self.elapsed.shifted(self.lead))
 
     def part(self, expression: Expression) -> _Timed:
-        return _Timed(expression, self.stretch, self.lead)
+        return _Timed(expression, self.elapsed, self.lead)
 
-    def during(self, stretch: ElapsedRange) -> _Timed:
-        return _Timed(self.expression, stretch, self.lead)
+    def during(self, elapsed: ElapsedRange) -> _Timed:
+        return _Timed(self.expression, elapsed, self.lead)
 
     def sums(self) -> Iterator[tuple[_Timed, _Timed]]:
-        """As sums: `x - y` is `x + -y`, and everything is itself plus 0."""
+        """The ways to see it as a sum: `x - y` is `x + -y`, and everything is itself plus 0.
+
+        Floats agree: `x - y` is rounded like `x + -y`, and adding 0 changes nothing.
+        """
         match self.expression:
             case Arithmetic("+", left, right):
                 yield self.part(left), self.part(right)
@@ -268,7 +297,7 @@ class _Timed:
         yield self, self.part(Constant(0))
 
     def factors(self) -> tuple[_Timed, _Timed]:
-        """As a product; `x` is `x * 1`."""
+        """It as a product; `x` is `x * 1`."""
         match self.expression:
             case Arithmetic("*", left, right):
                 return self.part(left), self.part(right)
@@ -277,33 +306,36 @@ class _Timed:
 
 
 class _OrderProof:
-    """One run of ``stays_at_most``, which looks at no more than so many leaves."""
+    """The search of ``stays_at_most``, which gives up after ``leaves_max`` leaves."""
 
     def __init__(self, leaves_max: int) -> None:
         self._leaves_left = leaves_max
 
     def at_most(self, a: _Timed, b: _Timed, halvings: int = 0) -> bool:
+        """Whether ``a <= b`` is proved, with up to ``halvings`` splits of the elapsed range."""
         self._leaves_left -= sum(1 for each in (a, b) for _ in leaves(each.expression))
         if self._leaves_left < 0:
             return False
-        low, high = a.range(), b.range()
-        if low is None or high is None or low.low > high.high:
+        left, right = a.range(), b.range()
+        if left is None or right is None or left.low > right.high:
             return False
-        if low.high <= high.low or self._follows(a, b):
+        if left.high <= right.low or self._follows(a, b):
             return True
-        if not halvings or a.stretch.start >= a.stretch.end:
+        if not halvings or a.elapsed.start >= a.elapsed.end:
             return False
         return all(
             self.at_most(a.during(half), b.during(half), halvings - 1)
-            for half in a.stretch.halves()
+            for half in a.elapsed.halves()
         )
 
     def _follows(self, a: _Timed, b: _Timed) -> bool:
-        """Whether ``a <= b`` follows from how their parts compare, by the monotony of rounding."""
+        """Whether ``a <= b`` follows from comparing their parts, by the monotony of rounding."""
         if a == b:
             return True
         if isinstance(a.expression, Constant) or isinstance(b.expression, Constant):
-            return False  # their ranges say it all; and a bare integer need not be a float
+            # Ranges have compared them already. And a bare integer is compared exactly, without the
+            # rounding that the rules below rely on.
+            return False
         match a.expression, b.expression:
             case Elapsed(), Elapsed():
                 return a.lead <= b.lead
@@ -321,9 +353,10 @@ class _OrderProof:
                 return self.at_most(a.part(x), b.part(y))
             case Arithmetic("/", x, p), Arithmetic("/", y, q) if p == q and a.lead == b.lead:
                 return self._scaled(a.part(x), b.part(y), a.part(p))
-        return self._terms(a, b) or self._factors(a, b)
+        return self._sums(a, b) or self._products(a, b)
 
-    def _terms(self, a: _Timed, b: _Timed) -> bool:
+    def _sums(self, a: _Timed, b: _Timed) -> bool:
+        """Sums compare term by term, in either order."""
         return any(
             (self.at_most(x1, y1) and self.at_most(x2, y2))
             or (self.at_most(x1, y2) and self.at_most(x2, y1))
@@ -332,8 +365,8 @@ class _OrderProof:
             if x1 != a or y1 != b
         )
 
-    def _factors(self, a: _Timed, b: _Timed) -> bool:
-        """Products compare factor by factor if no factor is negative, or if they share one."""
+    def _products(self, a: _Timed, b: _Timed) -> bool:
+        """Products compare factor by factor if those of ``a`` are not negative, or share one."""
         (x1, x2), (y1, y2) = a.factors(), b.factors()
         if a == x1 and b == y1:
             return False
@@ -348,7 +381,10 @@ class _OrderProof:
         )
 
     def _scaled(self, x: _Timed, y: _Timed, scale: _Timed) -> bool:
-        """Whether `x <= y` still holds after both are multiplied with, or divided by, the scale."""
+        """Whether `x <= y` holds after both are multiplied with, or divided by, the scale.
+
+        A negative scale turns the order around; one that may have both signs proves nothing.
+        """
         by = scale.range()
         if by is None or by.low < 0 < by.high:
             return False

@@ -1,11 +1,15 @@
 """How filters relate: covers, overlaps, equals, merge and intersect (Siena, 3.4).
 
-All of these work on normal forms of constants. Rules: `covers` says yes only if every event that
-matches the narrower filter matches the wider one; `overlaps` says no only if no event matches both.
+All of these work on normal forms of constants.
+
+Rules. `covers` says yes only if every event that matches the narrower filter matches the wider one;
+`overlaps` says no only if no event matches both. Where a relation is not exact it errs on that
+side: a broker that misses a covering sends a subscription too many, and loses no event.
+
 Both are exact for conjunctions of numbers, timestamps, booleans, order, equality, `in`, prefix and
-suffix, and their complements. `overlaps` stays exact for disjunctions of those; `covers` does not,
-because it looks for a single disjunct that covers. With `contains` and `like` neither is exact (see
-strings.py).
+suffix, and their complements. `overlaps` stays exact for disjunctions of those. `covers` does not,
+because it looks for a single disjunct that covers: whether several cover together is co-NP-hard.
+With `contains` and `like` neither is exact (see string_sets.py).
 """
 
 from __future__ import annotations
@@ -29,17 +33,17 @@ def overlaps(a: NormalForm, b: NormalForm) -> bool:
 
 
 def intersect(a: NormalForm, b: NormalForm) -> NormalForm:
-    """What both match."""
+    """The filter that matches what both match."""
     return a.intersect(b)
 
 
 def merge(a: NormalForm, b: NormalForm) -> tuple[NormalForm, bool]:
     """The smallest single conjunction that covers both, and whether it is exact.
 
-    Exact means that it matches nothing that neither of them matches. Where the two together are
-    one conjunction, that is the answer; else each attribute that all parts constrain keeps the
-    union of their constraints. Said to be exact, it is; of disjunctions it may be without our
-    seeing it.
+    Exact means that it matches nothing that neither of them matches. If the union of the two is one
+    conjunction, that is the result; otherwise each attribute that all disjuncts constrain keeps the
+    union of their value sets. A result that is called exact is; one of disjunctions may be exact
+    without being called so.
     """
     both = NormalForm.joining([*a.conjunctions, *b.conjunctions])
     if len(both.conjunctions) <= 1:

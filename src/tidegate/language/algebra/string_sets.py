@@ -1,15 +1,19 @@
-"""Sets of strings: intervals of the alphabet, cut down by patterns.
+"""Sets of strings: intervals in the order of code points, restricted by patterns.
 
-Equality, order and prefix are intervals (`starts with 'ab'` is everything from 'ab' up to 'ac').
-Suffix, substring and `like` are patterns that a string must or must not read like. A set is called
-empty, or part of another, only where it surely is.
+Rule. A set is called empty, or within another, only if it surely is.
 
-That answer is exact for equality, order, prefix and suffix, and their complements: an interval is
-either a few strings, which are looked at one by one, or it holds some string with anything behind
-it, so that only suffixes can exclude each other. It is not exact
-- for substring and `like`: of two patterns, what one demands is compared with what the other allows
-  character by character, which does not see that lengths differ or that two pieces must overlap;
-- for very many patterns in very many intervals (``_COMPARISONS_MAX``), which are not compared.
+Theory of operation. Equality, order and prefix are intervals (`starts with 'ab'` is everything from
+'ab' up to 'ac'). Suffix, substring and `like` are patterns that a string must match or must not
+match. So a set is a list of spans with *required* and *excluded* patterns; a pattern that is a
+literal or a prefix becomes a span, and a set of finitely many strings has no patterns at all. A set
+is within another if it overlaps no part of the other's complement.
+
+The answers are exact for equality, order, prefix and suffix, and their complements: a span is
+either a few strings, which are tested one by one, or it contains some string with any continuation,
+so that only suffixes can exclude each other. They are not exact
+- for substring and `like`: patterns are compared by ``Glob.covers`` and ``Glob.disjoint``, which do
+  not see that lengths differ or that two fragments must overlap;
+- for very many patterns in very many spans (``_COMPARISONS_MAX``), which are not compared.
 """
 
 from __future__ import annotations
@@ -24,13 +28,14 @@ from tidegate.language.values import Kind
 
 _ALL = Intervals.full(Kind.STRING)
 _COMPARISONS_MAX = 4096
+"""Comparisons of two patterns that one operation may take; beyond, patterns are just collected."""
 
 Globs = frozenset[Glob]
 
 
 @dataclass(frozen=True, slots=True)
 class StringSet:
-    """The strings inside ``spans`` that read like all of ``required`` and none of ``excluded``.
+    """The strings inside ``spans`` that match all of ``required`` and none of ``excluded``.
 
     >>> stock = StringSet.of(Operator.STARTS_WITH, "N").intersect(
     ...     StringSet.of(Operator.ENDS_WITH, "SE"))
@@ -45,7 +50,7 @@ class StringSet:
     @classmethod
     def of(cls, operator: Operator, text: str) -> StringSet:
         """The strings that satisfy an operator; raises GlobError for a bad `like` pattern."""
-        if operator is Operator.EQUAL:  # first, because most are
+        if operator is Operator.EQUAL:  # most predicates; `match` tries the cases in turn
             return cls(Intervals.of(operator, text))
         match operator:
             case Operator.STARTS_WITH:
@@ -72,6 +77,7 @@ class StringSet:
         exact = _as_spans(glob)
         if exact is not None:
             return cls(exact)
+        # The span of the prefix follows from the pattern; it lets intervals decide most cases.
         return cls(Intervals.starting_with(glob.prefix), frozenset([glob]))
 
     @classmethod
@@ -92,13 +98,13 @@ class StringSet:
         return not self.required and not self.excluded
 
     def sort_key(self) -> tuple[str, ...]:
-        """A key that puts equal sets of sets in one order."""
+        """A key that orders string sets in a fixed way, so that equal unions compare equal."""
         patterns = [sorted(map(str, globs)) for globs in (self.required, self.excluded)]
         return (repr(self.spans.spans), *map(repr, patterns))
 
     def contains(self, text: str) -> bool:
         """Whether a string is in the set."""
-        return self.spans.contains(text) and _reads(text, self.required, self.excluded)
+        return self.spans.contains(text) and _matches(text, self.required, self.excluded)
 
     def intersect(self, *others: StringSet) -> StringSet:
         """The strings in all of the sets."""
@@ -109,7 +115,7 @@ class StringSet:
         )._tidied()
 
     def union(self, other: StringSet) -> StringSet | None:
-        """The strings in either set; None where no single set says it."""
+        """The strings in either set; None if that is not known to be a single `StringSet`."""
         if self.within(other):
             return other
         if other.within(self):
@@ -122,7 +128,7 @@ class StringSet:
         """Whether some string may be in both sets."""
         spans = self.spans.intersect(other.spans)
         required, excluded = self.required | other.required, self.excluded | other.excluded
-        return bool(_left(spans, required, excluded).spans)
+        return bool(_nonempty_spans(spans, required, excluded).spans)
 
     def within(self, other: StringSet) -> bool:
         """Whether every string of this set is surely in the other."""
@@ -131,7 +137,7 @@ class StringSet:
         return not any(self.meets(part) for part in other._complement())
 
     def _complement(self) -> Iterator[StringSet]:
-        """Sets that together are all strings that are not in this one."""
+        """Sets whose union is all strings that are not in this set, by De Morgan."""
         if not self.spans.is_full:
             yield StringSet(self.spans.complement())
         for glob in self.required:
@@ -140,78 +146,93 @@ class StringSet:
             yield StringSet._reading(glob)
 
     def _tidied(self) -> StringSet:
-        """The same set without patterns that follow from the rest; a finite set has none."""
-        kept = _left(self.spans, self.required, self.excluded)
+        """The same set without empty spans, and without patterns that follow from the others.
+
+        A finite set keeps no patterns: each of its strings was tested.
+        """
+        kept = _nonempty_spans(self.spans, self.required, self.excluded)
         if all(members(span) is not None for span in kept.spans):
             return StringSet(kept)
         if _is_too_much(kept, self.required, self.excluded):
             return StringSet(kept, self.required, self.excluded)
         required, excluded = self.required, self.excluded
         for glob in sorted(required, key=str):
-            if _all_read_like(glob, kept, required - {glob}):
+            if _all_match(glob, kept, required - {glob}):
                 required -= {glob}
         for glob in sorted(excluded, key=str):
             others = excluded - {glob}
-            if any(each.covers(glob) for each in others) or _none_reads_like(glob, kept, required):
+            if any(each.covers(glob) for each in others) or _none_matches(glob, kept, required):
                 excluded = others
         return StringSet(kept, required, excluded)
 
 
 def _is_too_much(spans: Intervals, required: Globs, excluded: Globs) -> bool:
-    """Whether comparing all patterns with each other, in each span, would take too long."""
+    """Whether comparing all patterns with each other, in each span, would take too long.
+
+    The comparisons grow with the square of the patterns, of which a hostile filter can have
+    thousands. Not comparing is sound: the set is then larger than it could be.
+    """
     return len(spans.spans) * (len(required) + len(excluded)) ** 2 > _COMPARISONS_MAX
 
 
-def _left(spans: Intervals, required: Globs, excluded: Globs) -> Intervals:
-    """The spans without those in which surely nothing reads as it must."""
+def _nonempty_spans(spans: Intervals, required: Globs, excluded: Globs) -> Intervals:
+    """The spans without those in which surely no string matches as it must."""
     if not (required or excluded) or _is_too_much(spans, required, excluded):
         return spans
-    left = [each for span in spans.spans for each in _left_of(span, required, excluded)]
-    return Intervals(Kind.STRING, tuple(left)).union()
+    kept = [each for span in spans.spans for each in _nonempty_part(span, required, excluded)]
+    return Intervals(Kind.STRING, tuple(kept)).union()  # which joins the points that touch
 
 
-def _left_of(span: Span, required: Globs, excluded: Globs) -> list[Span]:
+def _nonempty_part(span: Span, required: Globs, excluded: Globs) -> list[Span]:
+    """The span, or nothing if it is surely empty; of a few strings, those that match."""
     few = members(span)
     if few is not None:
-        return [(each, next_value(each)) for each in few if _reads(str(each), required, excluded)]
-    known = list(_known_of(span, required))
-    if any(a.disjoint(b) for a in known for b in required):
+        return [(each, next_value(each)) for each in few if _matches(str(each), required, excluded)]
+    implied = list(_implied_globs(span, required))
+    if any(a.disjoint(b) for a in implied for b in required):
         return []
-    return [] if any(glob.covers(each) for glob in excluded for each in known) else [span]
+    return [] if any(glob.covers(each) for glob in excluded for each in implied) else [span]
 
 
-def _reads(text: str, required: Globs, excluded: Globs) -> bool:
-    """Whether a text reads like all of one and none of the other."""
+def _matches(text: str, required: Globs, excluded: Globs) -> bool:
+    """Whether a text matches all of the required and none of the excluded patterns."""
     return all(glob.matches(text) for glob in required) and not any(
         glob.matches(text) for glob in excluded
     )
 
 
-def _all_read_like(glob: Glob, spans: Intervals, required: Globs) -> bool:
-    """Whether what reads as required surely reads like a pattern too."""
-    return all(any(glob.covers(each) for each in _known_of(span, required)) for span in spans.spans)
-
-
-def _none_reads_like(glob: Glob, spans: Intervals, required: Globs) -> bool:
-    """Whether what reads as required surely does not read like a pattern."""
+def _all_match(glob: Glob, spans: Intervals, required: Globs) -> bool:
+    """Whether all strings of the spans that match the required patterns surely match ``glob``."""
     return all(
-        any(each.disjoint(glob) for each in _known_of(span, required)) for span in spans.spans
+        any(glob.covers(each) for each in _implied_globs(span, required)) for span in spans.spans
     )
 
 
-def _known_of(span: Span, required: Globs) -> Iterator[Glob]:
-    """Patterns that every string inside a span reads like that reads like the required ones."""
+def _none_matches(glob: Glob, spans: Intervals, required: Globs) -> bool:
+    """Whether no string of the spans that matches the required patterns matches ``glob``."""
+    return all(
+        any(each.disjoint(glob) for each in _implied_globs(span, required)) for span in spans.spans
+    )
+
+
+def _implied_globs(span: Span, required: Globs) -> Iterator[Glob]:
+    """Patterns that all strings of a span match if they match the required ones.
+
+    Besides those: the prefix that the strings of the span share, and that prefix with a required
+    suffix. Prefix and suffix make one pattern only if they cannot overlap: 'aba' starts with 'ab'
+    and ends with 'ba', but does not match 'ab%ba'.
+    """
     yield from required
     prefix = _common_prefix(span)
     if prefix:
         yield Glob.around(before=prefix)
         for glob in required:
-            if glob.tokens[0] == "%" and not _overlap(prefix, glob.suffix):
+            if glob.tokens[0] == "%" and not _can_overlap(prefix, glob.suffix):
                 yield Glob.around(before=prefix, after=glob.suffix)
 
 
 def _as_spans(glob: Glob) -> Intervals | None:
-    """The strings of a pattern that is no more than one string or a prefix."""
+    """The spans of a pattern that is a literal or a prefix; None for any other."""
     if glob.is_literal:
         return Intervals.of(Operator.EQUAL, glob.prefix)
     if glob == Glob.around(before=glob.prefix):
@@ -220,7 +241,8 @@ def _as_spans(glob: Glob) -> Intervals | None:
 
 
 def _common_prefix(span: Span) -> str:
-    """What all strings of a span start with."""
+    """The longest prefix that all strings of a span share."""
+    # Strings from `low` share its prefix as long as `high` does not pass the last string with it.
     low, high = span
     for length in range(len(low), 0, -1):
         if high <= next_prefix(low[:length]):
@@ -228,8 +250,8 @@ def _common_prefix(span: Span) -> str:
     return ""
 
 
-def _overlap(prefix: str, suffix: str) -> bool:
-    """Whether some end of ``prefix`` is a start of ``suffix``, or one lies inside the other."""
+def _can_overlap(prefix: str, suffix: str) -> bool:
+    """Whether a string shorter than both together can start with one and end with the other."""
     return any(
         suffix.startswith(prefix[start:]) or prefix[start:].startswith(suffix)
         for start in range(len(prefix))

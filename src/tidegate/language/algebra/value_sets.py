@@ -1,8 +1,10 @@
-"""Value sets: all values that an attribute may have, of any kind.
+"""Value sets: the values, of any kind, that satisfy a conjunction of constraints on one attribute.
 
-This is what a conjunction of constraints on one attribute comes down to. Numbers, timestamps and
-booleans are exact; strings are a union of string sets, exact but for patterns (see strings.py).
-A set is within a union of several string sets only if each of its intervals is within one of them.
+Rule. `is_empty` and `within` say yes, and `meets` says no, only if they are sure.
+
+Numbers, timestamps and booleans are intervals and exact. Strings are a union of string sets, exact
+but for patterns (see string_sets.py): a string set is found within a union of several only if each
+of its spans is within one of them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ _NO_BOOLEANS = Intervals(Kind.BOOLEAN)
 _NO_NUMBERS = Intervals(Kind.NUMBER)
 _NO_TIMES = Intervals(Kind.TIME)
 _JOINED_MAX = 16
+"""Up to this many string sets with patterns are compared pair by pair, to join them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class ValueSet:
             return cls(strings=() if strings.is_empty else (strings,))
         if operator in STRING_OPERATORS:
             return NOTHING
+        # Only the kind of the operand: `x != 1` holds for no string.
         values = Intervals.of(operator, operand)
         match kind_of(operand):
             case Kind.BOOLEAN:
@@ -80,6 +84,7 @@ class ValueSet:
 
     @classmethod
     def _none_of(cls, operands: Sequence[Value | None]) -> ValueSet:
+        """The values of `not in`; a value must be of the kind of every operand, so of one kind."""
         kinds = {None if each is None else kind_of(each) for each in operands}
         if None in kinds or len(kinds) > 1:
             return NOTHING
@@ -160,6 +165,7 @@ def _within_one_of(strings: StringSet, others: tuple[StringSet, ...]) -> bool:
     """Whether a string set lies in the union of others, each of its spans in one of them."""
     if len(others) == 1 and strings.is_plain and others[0].is_plain:
         return strings.spans.within(others[0].spans)
+    # Span by span: each may be within another set, which the set as a whole would not be.
     return all(
         any(replace(strings, spans=Intervals(Kind.STRING, (span,))).within(o) for o in others)
         for span in strings.spans.spans
@@ -167,10 +173,10 @@ def _within_one_of(strings: StringSet, others: tuple[StringSet, ...]) -> bool:
 
 
 def _joined(sets: Sequence[StringSet]) -> tuple[StringSet, ...]:
-    """String sets with those made one whose union can be said by one.
+    """String sets with those joined whose union is a single set, in a fixed order.
 
-    Where there are very many with patterns, they are left side by side: to compare each with each
-    would take too long, and they mean the same.
+    Very many sets with patterns are left side by side: comparing each pair would take too long,
+    and they mean the same.
     """
     plain = [each.spans for each in sets if each.is_plain]
     joined = [StringSet(Intervals(Kind.STRING).union(*plain))] if plain else []

@@ -1,4 +1,4 @@
-"""A place in the tokens of a text, with what every part of the parser needs there."""
+"""A position in the tokens of a text, shared by the parsers of filters and of values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.language.parsing.tokens import Token, TokenKind, tokenize
 
 
 class Cursor:
-    """Walks over the tokens of one text, counts how deep it is nested, and words the errors."""
+    """Walks over the tokens of one text, counts the nesting depth, and builds the errors."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         if not isinstance(text, str):
@@ -29,15 +29,15 @@ class Cursor:
         self._index = 0
         self._depth = 0
         self.token = self._tokens[0]
-        """The token that comes next."""
+        """The next token, not consumed yet."""
 
     @property
     def previous(self) -> Token:
-        """The token that came last."""
+        """The token that was consumed last."""
         return self._tokens[self._index - 1]
 
     def advance(self) -> Token:
-        """Step over the next token, and give it."""
+        """Consume the next token and return it; the END is returned again and again."""
         token = self.token
         if token.kind is not TokenKind.END:
             self._index += 1
@@ -45,53 +45,53 @@ class Cursor:
         return token
 
     def accept(self, word: str) -> bool:
-        """Step over the next token if it is this word or symbol."""
+        """Consume the next token if it is this word or symbol; returns whether it was."""
         if self.token.word != word:
             return False
         self.advance()
         return True
 
     def expect(self, word: str, otherwise: str) -> None:
-        """Step over this word or symbol, which must come next."""
+        """Consume this word or symbol; raises an error that begins with ``otherwise``."""
         if not self.accept(word):
-            raise self.error(f"{otherwise}; {word!r} must stand here" + self.found())
+            raise self.error(f"{otherwise}; expected {word!r} here" + self.but_found())
 
     def take(self, kind: TokenKind, wanted: str) -> Token:
-        """Step over a token of this kind, which must come next."""
+        """Consume and return a token of this kind; ``wanted`` describes it in the error."""
         if self.token.kind is not kind:
-            raise self.error(f"here must stand {wanted}" + self.found())
+            raise self.error(f"expected {wanted}" + self.but_found())
         return self.advance()
 
     def expect_end(self) -> None:
-        """The text must end here."""
+        """Raise an error unless the text ends here."""
         if self.token.word == ")":
-            raise self.error("this parenthesis closes none that was opened")
+            raise self.error("this parenthesis was never opened")
         if self.token.kind is not TokenKind.END:
-            raise self.error("`and`, `or` or the end must follow here" + self.found())
+            raise self.error("expected `and`, `or` or the end here" + self.but_found())
 
     def enter(self) -> None:
-        """One level deeper."""
+        """Go one nesting level deeper; raises FilterLimitError."""
         self._depth += 1
         if self._depth > self.limits.depth_max:
             raise self.limit(f"the filter is nested more than {self.limits.depth_max} deep")
 
     def leave(self, levels: int = 1) -> None:
-        """So many levels back."""
+        """Go back up by ``levels`` nesting levels."""
         self._depth -= levels
 
-    def found(self) -> str:
-        """What stands here in place of what should, for the end of a message."""
+    def but_found(self) -> str:
+        """What is here instead, for the end of a message that says what was expected."""
         if self.token.kind is TokenKind.END:
             return ", but the text ends"
         return f", not {shortened(self.token.text)}"
 
     def error(self, reason: str, token: Token | None = None) -> FilterError:
-        """An error at a token, or here."""
-        at = token or self.token
-        return FilterError(reason, self._text, at.start, at.end)
+        """An error at ``token``, by default the next one."""
+        place = token or self.token
+        return FilterError(reason, self._text, place.start, place.end)
 
     def limit(self, reason: str, start: int | None = None) -> FilterLimitError:
-        """A limit that was passed here, or by all that stands from ``start`` on."""
+        """A limit that the next token exceeds, or all the text from ``start`` up to it."""
         begin, end = (
             (self.token.start, self.token.end) if start is None else (start, self.token.start)
         )
@@ -99,6 +99,6 @@ class Cursor:
 
 
 def guess(token: Token, words: Sequence[str]) -> str:
-    """A word that the user may have meant, for the end of a message."""
+    """The word that the user may have meant, for the end of a message; empty if none is close."""
     close = get_close_matches(token.word, words, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

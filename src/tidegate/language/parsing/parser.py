@@ -11,7 +11,8 @@
                 | attribute "is" "not" "null"
 
 Values are read by value_parser.py. `not` leaves no trace in the tree: each predicate below it is
-replaced by its complement.
+replaced by its complement. The size of the tree is checked here, before anything multiplies out its
+disjunctions. docs/filters.md has the same grammar in EBNF; a test parses texts generated from it.
 """
 
 from __future__ import annotations
@@ -56,169 +57,172 @@ _STRING_OPERATORS = {
     "ends": Operator.ENDS_WITH,
     "contains": Operator.CONTAINS,
 }
-_WITHIN_S_MAX = 1e12
+_WITHIN_S_MAX = 1e12  # 30,000 years; timestamps span 10,000
 
 
 def parse_filter(text: str, limits: Limits = DEFAULT_LIMITS) -> Node:
-    """Read a filter."""
+    """Parse the text of a filter; raises FilterError."""
     return Parser(text, limits).filter()
 
 
 class Parser:
-    """Reads one text, as a filter or as a pattern."""
+    """Parses one text, as a filter or as a pattern."""
 
     def __init__(self, text: str, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._at = Cursor(text, limits)
-        self._start = self._at.token
-        self._values = ValueParser(self._at)
+        self._cursor = Cursor(text, limits)
+        self._start = self._cursor.token
+        self._values = ValueParser(self._cursor)
 
     @property
     def literals(self) -> list[Literal]:
-        """The constants that were found, in the order of the text."""
+        """The literals that were read, in the order of the text."""
         return self._values.literals
 
-    # -- the two things a text can be ---------------------------------------------------------
+    # -- whole texts --------------------------------------------------------------------------
 
     def filter(self) -> Node:
-        """Read the whole text as a filter."""
+        """Parse the whole text as a filter."""
         node = self._whole_filter()
-        if self._at.token.word in ("then", "within"):
-            raise self._at.error("`then` and `within` make a pattern; use parse_pattern for it")
-        self._at.expect_end()
+        if self._cursor.token.word in ("then", "within"):
+            raise self._cursor.error("`then` and `within` make a pattern; use parse_pattern for it")
+        self._cursor.expect_end()
         return node
 
     def pattern(self) -> tuple[tuple[Node, ...], float | None]:
-        """Read the whole text as a pattern: its steps, and the seconds of `within`."""
+        """Parse the whole text as a pattern; returns its steps and the seconds of `within`."""
         steps = [self._whole_filter()]
-        while self._at.accept("then"):
+        while self._cursor.accept("then"):
             steps.append(self._whole_filter())
-            if len(steps) > self._at.limits.pattern_steps_max:
-                raise self._at.limit(
-                    f"a pattern has at most {self._at.limits.pattern_steps_max} steps"
+            if len(steps) > self._cursor.limits.pattern_steps_max:
+                raise self._cursor.limit(
+                    f"a pattern has at most {self._cursor.limits.pattern_steps_max} steps"
                 )
-        within_s = self._within() if self._at.accept("within") else None
-        if self._at.token.word == "then":
-            raise self._at.error("`within` stands at the end, behind the last step")
-        self._at.expect_end()
+        within_s = self._within() if self._cursor.accept("within") else None
+        if self._cursor.token.word == "then":
+            raise self._cursor.error("`within` comes at the end, after the last step")
+        self._cursor.expect_end()
         return tuple(steps), within_s
 
     def _whole_filter(self) -> Node:
-        start = self._at.token.start
-        if self._at.token.kind is TokenKind.END and self._at.token is self._start:
-            raise self._at.error("the filter is empty; write `true` to match every event")
+        start = self._cursor.token.start
+        # Only for an empty text; after a `then` the end is an ordinary error.
+        if self._cursor.token.kind is TokenKind.END and self._cursor.token is self._start:
+            raise self._cursor.error("the filter is empty; write `true` to match every event")
         node = self._disjunction()
         self._check_size(node, start)
         return node
 
     def _within(self) -> float:
-        number = self._at.take(TokenKind.NUMBER, "a number of seconds, as in `within 30 s`")
-        unit = self._at.token
+        number = self._cursor.take(TokenKind.NUMBER, "a number of seconds, as in `within 30 s`")
+        unit = self._cursor.token
         if unit.word not in UNITS:
             units = ", ".join(UNITS)
-            raise self._at.error(
-                f"here must stand a unit of time, one of {units}" + self._at.found()
+            raise self._cursor.error(
+                f"expected a unit of time here, one of {units}" + self._cursor.but_found()
             )
-        self._at.advance()
+        self._cursor.advance()
         seconds = float(number.text) * UNITS[unit.word].total_seconds()
         if seconds > _WITHIN_S_MAX:
-            raise self._at.error("longer than timestamps reach; leave `within` out", number)
+            raise self._cursor.error(
+                "longer than the range of timestamps; leave `within` out", number
+            )
         return seconds
 
     def _check_size(self, node: Node, start: int) -> None:
-        reason = over_limit(size_of(node), self._at.limits)
+        reason = over_limit(size_of(node), self._cursor.limits)
         if reason is not None:
-            raise self._at.limit(reason, start)
+            raise self._cursor.limit(reason, start)
 
     # -- filters ------------------------------------------------------------------------------
 
     def _disjunction(self, negated: bool = False) -> Node:
-        """With ``negated``, the complement of what the text says, here and below."""
+        """A disjunction; with ``negated``, the complement of the one in the text, by De Morgan."""
         parts = [self._conjunction(negated)]
-        while self._at.accept("or"):
+        while self._cursor.accept("or"):
             parts.append(self._conjunction(negated))
         return all_of(parts) if negated else any_of(parts)
 
     def _conjunction(self, negated: bool) -> Node:
         parts = [self._negation(negated)]
-        while self._at.accept("and"):
+        while self._cursor.accept("and"):
             parts.append(self._negation(negated))
         return any_of(parts) if negated else all_of(parts)
 
     def _negation(self, negated: bool) -> Node:
-        at = self._at
-        if at.token.word in ("true", "false"):
-            return Truth((at.advance().word == "true") is not negated)
-        if at.token.word not in ("not", "("):
+        cursor = self._cursor
+        if cursor.token.word in ("true", "false"):
+            return Truth((cursor.advance().word == "true") is not negated)
+        if cursor.token.word not in ("not", "("):
             predicate = self._predicate()
             return _complement(predicate) if negated else predicate
-        at.enter()
-        if at.advance().word == "not":
+        cursor.enter()
+        if cursor.advance().word == "not":
             node = self._negation(not negated)
         else:
             node = self._disjunction(negated)
-            at.expect(")", "the parenthesis is not closed")
-        at.leave()
+            cursor.expect(")", "the parenthesis is not closed")
+        cursor.leave()
         return node
 
     def _predicate(self) -> Predicate:
         name = self._attribute()
-        comparison = _COMPARISONS.get(self._at.token.word)
+        comparison = _COMPARISONS.get(self._cursor.token.word)
         if comparison is not None:
-            symbol = self._at.advance().text
+            symbol = self._cursor.advance().text
             return Predicate(name, comparison, (self._values.operand(symbol),))
-        if self._at.accept("is"):
+        if self._cursor.accept("is"):
             return self._presence(name)
-        negated = self._at.accept("not")
-        operator, operands = self._worded(name)
+        negated = self._cursor.accept("not")
+        operator, operands = self._word_operator(name)
         return Predicate(name, COMPLEMENT[operator] if negated else operator, operands)
 
     def _attribute(self) -> str:
-        token = self._at.token
+        token = self._cursor.token
         if token.kind is TokenKind.QUOTED_NAME:
-            return self._values.unquoted(self._at.advance())
+            return self._values.unquoted(self._cursor.advance())
         if token.kind is not TokenKind.NAME:
-            raise self._at.error(
-                "an attribute must stand here, left of an operator" + self._at.found(), token
+            raise self._cursor.error(
+                "expected an attribute here, left of an operator" + self._cursor.but_found(), token
             )
         if token.word in RESERVED:
-            raise self._at.error(
+            raise self._cursor.error(
                 f"{token.text!r} is a word of the language; "
                 f"an attribute of that name is written `{token.text}` in backticks"
                 if token.word not in ("and", "or", "then", "within")
-                else f"a constraint must stand before {token.text!r}"
+                else f"expected a constraint before {token.text!r}"
             )
-        return self._at.advance().text
+        return self._cursor.advance().text
 
     def _presence(self, name: str) -> Predicate:
-        if self._at.accept("not"):
-            self._at.expect("null", "`is not` is followed by `null`")
+        if self._cursor.accept("not"):
+            self._cursor.expect("null", "`is not` is followed by `null`")
             return Predicate(name, Operator.PRESENT)
-        if self._at.token.word in ("true", "false"):
-            word = self._at.token.word
-            raise self._at.error(f"write `{format_attribute(name)} = {word}` for a boolean")
-        raise self._at.error(
-            "only presence can be asked for, with `is not null`: "
+        if self._cursor.token.word in ("true", "false"):
+            word = self._cursor.token.word
+            raise self._cursor.error(f"write `{format_attribute(name)} = {word}` for a boolean")
+        raise self._cursor.error(
+            "a filter can test only for presence, with `is not null`: "
             "an absent attribute satisfies no constraint"
         )
 
-    def _worded(self, name: str) -> tuple[Operator, tuple[Expression, ...]]:
-        """`between`, `in` and the string operators, without their `not`."""
-        token = self._at.token
-        if self._at.accept("between"):
+    def _word_operator(self, name: str) -> tuple[Operator, tuple[Expression, ...]]:
+        """`between`, `in` and the string operators, with their operands; `not` was read before."""
+        token = self._cursor.token
+        if self._cursor.accept("between"):
             low = self._values.operand("between")
-            self._at.expect("and", "`between` needs two values: between 1 and 2")
+            self._cursor.expect("and", "`between` needs two values: between 1 and 2")
             return Operator.BETWEEN, (low, self._values.operand("between"))
-        if self._at.accept("in"):
-            return Operator.IN, self._listed()
+        if self._cursor.accept("in"):
+            return Operator.IN, self._list_of_values()
         operator = _STRING_OPERATORS.get(token.word)
         if operator is None:
-            raise self._no_operator(name, token)
-        self._at.advance()
+            raise self._missing_operator(name, token)
+        self._cursor.advance()
         if operator.value.endswith("with"):
-            self._at.expect("with", f"write `{operator.value}`")
+            self._cursor.expect("with", f"write `{operator.value}`")
         return operator, (self._string_operand(operator),)
 
-    def _no_operator(self, name: str, token: Token) -> FilterError:
+    def _missing_operator(self, name: str, token: Token) -> FilterError:
         if token.kind is TokenKind.END or token.word in ("and", "or", ")"):
             attribute = format_attribute(name)
             reason = (
@@ -227,63 +231,70 @@ class Parser:
             )
         elif token.word in _COMPARISONS:
             right = f"not {format_attribute(name)} {token.text} ..."
-            reason = f"`not` stands before the attribute: {right}"
+            reason = f"`not` goes before the attribute: {right}"
         elif token.word == "(":
-            reason = f"left of an operator stands an attribute, not a function such as {name!r}"
+            reason = f"left of an operator is an attribute, not a function such as {name!r}"
         elif token.word in tuple("+-*/%"):
             reason = (
-                "left of an operator stands an attribute alone; arithmetic goes to the right, "
-                "and a name with other characters stands in backticks"
+                "left of an operator is an attribute alone; arithmetic goes to the right, "
+                "and a name with other characters is written in backticks"
             )
         else:
             reason = (
-                "an operator must stand here, one of = != < <= > >=, between, in, like, "
+                "expected an operator here, one of = != < <= > >=, between, in, like, "
                 "starts with, ends with, contains, is not null"
             )
             reason += guess(token, ["between", "in", "like", "starts", "ends", "contains"])
-        return self._at.error(reason, token)
+        return self._cursor.error(reason, token)
 
-    def _listed(self) -> tuple[Expression, ...]:
-        self._at.expect("(", "the values of `in` stand in parentheses: in (1, 2)")
-        if self._at.token.word == ")":
-            raise self._at.error("`in` needs at least one value")
+    def _list_of_values(self) -> tuple[Expression, ...]:
+        self._cursor.expect("(", "the values of `in` are written in parentheses: in (1, 2)")
+        if self._cursor.token.word == ")":
+            raise self._cursor.error("`in` needs at least one value")
         operands = [self._values.operand("in")]
-        while self._at.accept(","):
+        while self._cursor.accept(","):
             operands.append(self._values.operand("in"))
-        self._at.expect(")", "the values of `in` are separated by commas and closed by )")
+        self._cursor.expect(")", "the values of `in` are separated by commas and closed by )")
         return tuple(operands)
 
     def _string_operand(self, operator: Operator) -> Expression:
-        start = self._at.token
+        token = self._cursor.token
         operand = self._values.operand(operator.value)
         if isinstance(operand, (ParameterRef, Variable)):
             return operand
         if not isinstance(operand, Constant) or not isinstance(operand.value, str):
-            raise self._at.error(f"`{operator.value}` compares with a string, in quotes", start)
+            raise self._cursor.error(f"`{operator.value}` compares with a string, in quotes", token)
         if operator is Operator.LIKE:
             try:
                 Glob.parse(operand.value)
             except GlobError as error:
-                raise self._at.error(str(error), start) from None
+                raise self._cursor.error(str(error), token) from None
         return operand
 
 
 def _complement(predicate: Predicate) -> Node:
-    """What `not` makes of a predicate: the attribute must still be present."""
+    """The complement of a predicate: what `not` makes of it; the attribute must still be present.
+
+    `not x is not null` can hold for no event, because an absent attribute satisfies nothing.
+    """
     if predicate.operator is Operator.PRESENT:
         return Truth(False)
     return Predicate(predicate.attribute, COMPLEMENT[predicate.operator], predicate.operands)
 
 
 class Size(NamedTuple):
-    """How many disjuncts, and what all of them cost: predicates, values and operations."""
+    """The number of disjuncts, and their cost: the predicates, values and operations in all."""
 
     disjuncts: int
     cost: int
 
 
 def size_of(node: Node) -> Size:
-    """How large a filter is, as `Limits` counts it."""
+    """The size of a filter as a disjunction of conjunctions, computed without multiplying it out.
+
+    Sums and products of the sizes of the parts; Python's integers cannot overflow, so a hostile
+    text of a few hundred `or`s costs no more than its length.
+    """
     match node:
         case Predicate(_, operator, operands):
             count = 2 if operator is Operator.NOT_BETWEEN else 1
@@ -298,12 +309,13 @@ def size_of(node: Node) -> Size:
             total = math.prod(counts)
             if not total:
                 return Size(0, sum(costs))
+            # Each disjunct of one part is repeated for every combination of those of the others.
             each = zip(counts, costs, strict=True)
             return Size(total, sum(cost * (total // count) for count, cost in each))
 
 
 def over_limit(size: Size, limits: Limits) -> str | None:
-    """Why a filter is too large; None if it is not."""
+    """Which limit a size exceeds, as the text of an error; None if it exceeds none."""
     if size.disjuncts > limits.disjuncts_max:
         return (
             "as a disjunction of conjunctions the filter has more than "

@@ -1,9 +1,12 @@
-"""Templates: how to make the shape and row of a text from its literals.
+"""Templates: the shape of some texts, and how to make the row of each from its literals.
 
-Two texts that differ only in their literals parse alike, because the grammar treats all strings
-alike and all numbers alike. So what was learned from one text, its shape and, for each slot, which
-literal fills it, is good for the other. What is unusual about a literal (another kind, an escape in
-a pattern, too many digits) is left to the parser, so that errors are the parser's own.
+Two texts that differ only in their literals parse alike: the grammar treats all strings alike and
+all numbers alike, and a shape does not depend on the values (shapes.py). So what was learned from
+one text, its shape and, for each slot, which literal fills it, holds for the other.
+
+A literal can still be invalid by itself: of another kind, with a bad escape in a pattern, with too
+many digits. Whatever looks unusual raises `UnusualLiteralError`, and the text is parsed in full; so
+errors are the parser's own, and the converters below only need to know the common cases.
 """
 
 from __future__ import annotations
@@ -15,24 +18,28 @@ from tidegate.errors import BadValueError
 from tidegate.language.expressions import Constant, ParameterRef, Slot
 from tidegate.language.parsing.tokens import TokenKind, unquote
 from tidegate.language.parsing.value_parser import Literal
-from tidegate.language.shapes import Row, Shape, order, row_of, shifted
+from tidegate.language.shapes import Row, Shape, row_of, shift_slots, sort_key
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.language.values import Value, parse_timestamp, to_value
 
-_INT_DIGITS_SAFE = 18  # always fit in 64 bits
+_INT_DIGITS_SAFE = 18  # any number of 18 digits fits in 64 bits; of 19 not all do
 _INFINITY = float("inf")
 
 Fill = tuple[int, int, Callable[[str], Value]]
-"""A slot, the number of the literal that fills it, and how that is converted."""
+"""A slot, the number of the literal that fills it, and the conversion from its text."""
 
 
 class UnusualLiteralError(Exception):
-    """A literal that the parser has to look at."""
+    """A literal that only the full parser can convert or refuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The shape of some texts, and how the row of each is made from its literals."""
+    """The shape of some texts, and how the row of each is made from its literals.
+
+    ``base`` is the row of the text it was learned from: it has the cells that are not literals
+    (parameters, `true`, `infinity`), and ``fills`` overwrites the others.
+    """
 
     shape: Shape
     base: Row
@@ -42,7 +49,8 @@ class Template:
     def of(
         cls, shape: Shape, filled: list[Constant | ParameterRef], literals: list[Literal]
     ) -> Template:
-        """What is learned from a text that was parsed and split."""
+        """The template of a text that was parsed and split."""
+        # By identity: equal constants at two places of a text are two literals.
         places = {id(literal.constant): index for index, literal in enumerate(literals)}
         patterns = _slots_of_patterns(shape)
         fills: list[Fill] = []
@@ -60,7 +68,7 @@ class Template:
         return tuple(row)
 
     def terms(self) -> tuple[Term, ...]:
-        """The predicates of a template that is a conjunction, each by itself."""
+        """The predicates of a template that is a conjunction, each as a term of its own."""
         terms: list[Term] = []
         begin = 0
         for predicate in self.shape.disjuncts[0]:
@@ -70,17 +78,21 @@ class Template:
                 for slot, literal, convert in self.fills
                 if begin <= slot < end
             ]
-            alone = shifted(predicate, -begin)
-            terms.append(Term(order(predicate), alone, self.base[begin:end], tuple(fills)))
+            alone = shift_slots(predicate, -begin)
+            terms.append(Term(sort_key(predicate), alone, self.base[begin:end], tuple(fills)))
             begin = end
         return tuple(terms)
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A predicate that can be part of many conjunctions; its slots are counted from 0."""
+    """A predicate that can be part of many conjunctions; its slots are counted from 0.
 
-    order: tuple[str, str, list[str]]
+    ``_placed`` caches the predicate for each first slot that it had so far, so that its operands
+    are not rebuilt for every text; a workload has few.
+    """
+
+    sort_key: tuple[str, str, list[str]]
     predicate: Predicate
     base: Row
     fills: tuple[Fill, ...]
@@ -92,16 +104,16 @@ class Term:
         """The predicate with its slots counted from ``slot``."""
         predicate = self._placed.get(slot)
         if predicate is None:
-            predicate = self._placed[slot] = shifted(self.predicate, slot)
+            predicate = self._placed[slot] = shift_slots(self.predicate, slot)
         return predicate
 
 
 def conjunction(terms: Iterable[tuple[Term, int]]) -> Template:
-    """The template of terms joined by `and`, each with how many literals stand before its own."""
+    """The template of terms joined by `and`, each with the number of literals before its own."""
     predicates: list[Predicate] = []
     base: list[Value | ParameterRef] = []
     fills: list[Fill] = []
-    for term, before in sorted(terms, key=_order):
+    for term, before in sorted(terms, key=_sort_key):
         begin = len(base)
         predicates.append(term.placed(begin))
         base += term.base
@@ -110,8 +122,8 @@ def conjunction(terms: Iterable[tuple[Term, int]]) -> Template:
     return Template(Shape((tuple(predicates),)), tuple(base), tuple(fills))
 
 
-def _order(placed: tuple[Term, int]) -> tuple[str, str, list[str]]:
-    return placed[0].order
+def _sort_key(placed: tuple[Term, int]) -> tuple[str, str, list[str]]:
+    return placed[0].sort_key
 
 
 def _slots_of_patterns(shape: Shape) -> set[int]:
@@ -126,6 +138,9 @@ def _slots_of_patterns(shape: Shape) -> set[int]:
 
 
 # -- from literals to values ------------------------------------------------------------------
+
+# A later text may have a string where the first one had a number. Each converter checks that its
+# literal has the form of the first one; what the parser must look at raises UnusualLiteralError.
 
 
 def _converter(literal: Literal, is_pattern: bool) -> Callable[[str], Value]:
@@ -150,7 +165,7 @@ def _string(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    if "\\" in text:
+    if "\\" in text:  # an escape, which may be malformed
         raise UnusualLiteralError
     return _string(text)
 

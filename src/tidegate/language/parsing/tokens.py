@@ -1,4 +1,8 @@
-"""From the text of a filter to its tokens, each with its place in the text."""
+"""From the text of a filter to its tokens, each with its place in the text.
+
+One regular expression recognizes everything, what is wrong included: an operator of another
+language (`==`, `&&`) or an unclosed string is a match of its own, with its own error message.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from tidegate.errors import FilterError
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kinds of tokens."""
 
     NUMBER = "number"
     STRING = "string"
@@ -23,7 +27,11 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A piece of the text; ``word`` is what keywords and symbols are compared with."""
+    """A token; ``start`` and ``end`` are its offsets in the text.
+
+    ``word`` is its text in lower case, for comparison with keywords and symbols. It is empty for
+    strings and names in backticks, which are never keywords.
+    """
 
     kind: TokenKind
     text: str
@@ -32,8 +40,9 @@ class Token(NamedTuple):
     word: str
 
 
-# What is possessive (*+, ?>) never gives back a character: an unclosed string or a number that runs
-# into a word is not read as something shorter.
+# The possessive parts (*+ and ?>) do not backtrack. So an unclosed string or a number that runs
+# into a word is not read as something shorter, and a text of 60,000 quotes takes linear time, not
+# quadratic.
 _TOKEN = re.compile(
     r"""\s*+(?:
       (?P<NUMBER>(?>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?!\w))
@@ -56,7 +65,7 @@ _EMPTY_NAME = re.compile(r"``(?!`)")
 
 
 def tokenize(text: str) -> list[Token]:
-    """Split a text into tokens; the last one is the end, right behind the one before it.
+    """Split a text into tokens; the last one is the END, right after the one before it.
 
     >>> [token.text for token in tokenize("price < :limit")]
     ['price', '<', ':limit', '']
@@ -67,14 +76,15 @@ def tokenize(text: str) -> list[Token]:
         group = found.lastgroup or "END"
         if group == "END":
             break
-        piece = found[group]
+        token_text = found[group]
         start, end = found.span(group)
         if group == "UNREADABLE":
             raise _unreadable(text, start)
         if group == "FOREIGN":
-            raise FilterError(f"write {_INSTEAD[piece]} in place of {piece}", text, start, end)
-        word = "" if group in ("STRING", "QUOTED_NAME") else piece.lower()
-        tokens.append(Token(_KINDS[group], piece, start, end, word))
+            instead = f"write {_INSTEAD[token_text]} in place of {token_text}"
+            raise FilterError(instead, text, start, end)
+        word = "" if group in ("STRING", "QUOTED_NAME") else token_text.lower()
+        tokens.append(Token(_KINDS[group], token_text, start, end, word))
         position = end
     tokens.append(Token(TokenKind.END, "", position, position, ""))
     return tokens
@@ -96,17 +106,17 @@ def _unreadable(text: str, position: int) -> FilterError:
         reason = "a number and a word run together; put a space between them"
         end = number.end()
     elif char in "\u2018\u2019\u201c\u201d":
-        reason = "strings stand in straight quotes, ' or \""
+        reason = "strings are written in straight quotes, ' or \""
     else:
         reason = (
             f"{char!r} has no meaning here; "
-            "names with other characters than letters, digits and _ stand in backticks"
+            "names with other characters than letters, digits and _ are written in backticks"
         )
     return FilterError(reason, text, position, end)
 
 
 def unquote(token_text: str) -> str:
-    """What stands between quotes or backticks, doubled ones made single.
+    """The text between quotes or backticks, with doubled ones made single.
 
     >>> print(unquote("'it''s'"))
     it's

@@ -1,1 +1,1 @@
-"""Sequences of filters, and finding their matches in a stream of events (Siena, 3.3)."""
+"""Patterns: sequences of filters, and their matches in a stream of events (Siena, 3.3)."""

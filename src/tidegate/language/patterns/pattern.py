@@ -17,7 +17,7 @@ from tidegate.language.syntax import Truth
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One or more filters in sequence, and at most how long a match may take.
+    """One or more filters in sequence, and how long a match may take at most.
 
     >>> pattern = parse_pattern("price > 5 then price > 9 within 2 min")
     >>> print(pattern, len(pattern.steps))
@@ -41,11 +41,15 @@ class Pattern:
 
     @property
     def within_us(self) -> int | None:
-        """At most how long a match may take, in microseconds, as times are counted."""
+        """The longest duration of a match, in microseconds, the unit of timestamps."""
         return None if self.within_s is None else round(self.within_s * 1e6)
 
     def covers(self, other: Pattern) -> bool:
-        """Whether each step covers the other's step, as cancelling a subscription asks."""
+        """Whether each step covers that of ``other``, and `within` is not shorter.
+
+        This decides which subscriptions an unsubscription cancels, as in Siena. It does not follow
+        that every match of ``other`` is one of this pattern: rule 2 may pick earlier events.
+        """
         return (
             len(self.steps) == len(other.steps)
             and (
@@ -57,7 +61,7 @@ class Pattern:
 
 
 def parse_pattern(text: str, limits: Limits = DEFAULT_LIMITS) -> Pattern:
-    """Read a pattern; a plain filter is a pattern of one step.
+    """Parse a pattern; a plain filter is a pattern of one step.
 
     Raises FilterError, warns if no event can ever match one of the steps.
     """

@@ -2,14 +2,15 @@
 
 Rules. (1) Events count in the order of their publication times, and in the order of arrival where
 those are equal. (2) Only the next open step is looked for: an event that matches a step already
-satisfied, or none, is ignored. (3) Once a match is complete, matching starts anew behind it. (4)
-With `within`, an attempt that can no longer be completed in time is dropped, and matching goes on
-from the event behind the one it started with.
+satisfied, or no step, is ignored. (3) Once a match is complete, matching starts again after its
+last event. (4) With `within`, an attempt that can no longer be completed in time is dropped, and
+matching continues from the event after its first one.
 
 Theory of operation. Events may arrive out of order by up to ``lateness_s``. They wait in a heap
-until no earlier one can come any more, that is until the latest time seen is the lateness ahead;
-then an attempt takes them in order, which has rules 2 to 4 (`attempts.py`). An event that comes
-after its turn is late: it is counted and handed to ``on_late``, never used.
+until the latest time seen is that far ahead of them (the watermark, in Spark's word): then no
+earlier event can be in time any more, and an attempt takes them in order (attempts.py, rules 2 to
+4). An event that arrives below the watermark is late: it is counted and handed to ``on_late``,
+never used.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ Match = tuple[Event, ...]
 """The events that satisfied the steps of a pattern, in order."""
 
 PENDING_MAX = 1_000_000
-LATENESS_S_MAX = 1e12
+LATENESS_S_MAX = 1e12  # longer than timestamps span: as much as no limit
 
 
 class SequenceMatcher:
-    """Feeds on events, gives the matches of one pattern.
+    """Finds the matches of one pattern in the events it is fed with.
 
-    ``t`` in the pattern's filters counts from ``since``.
+    `t` in the pattern's filters counts from ``since``; without it, `t` is 0.
 
     >>> from datetime import UTC
     >>> from tidegate.language.patterns.pattern import parse_pattern
@@ -61,56 +62,58 @@ class SequenceMatcher:
     ) -> None:
         self.late_count = 0
         self._pattern = pattern
-        self._values = environment_of(parameters, variables)
-        self._since = None if since is None else to_us(to_time(since, "since"))
+        self._environment = environment_of(parameters, variables)
+        self._since_us = None if since is None else to_us(to_time(since, "since"))
         if not 0 <= lateness_s <= LATENESS_S_MAX:
             raise BadValueError(f"lateness_s must lie between 0 and {LATENESS_S_MAX:.0f}")
-        self._lateness = round(lateness_s * 1e6)
+        self._lateness_us = round(lateness_s * 1e6)
         self._on_late = on_late
         self._pending_max = pending_max
         self._pending: list[tuple[int, int, Event]] = []
+        """A heap by time, then by arrival, which keeps rule 1 and never compares two events."""
         self._arrivals = 0
-        self._latest: int | None = None
+        self._latest_us: int | None = None
         self._attempt = Attempt[Event](len(pattern.steps), pattern.within_us, self._matches_step)
 
     def feed(self, event: Event) -> list[Match]:
-        """Take one event; gives the matches that are complete now, in order."""
+        """Take one event; returns the matches that are complete now, in order."""
         if event.time is None:
             raise EventError("an event of a sequence needs its publication time")
         time_us = to_us(event.time)
-        latest = time_us if self._latest is None else max(self._latest, time_us)
-        border = latest - self._lateness
-        if time_us < border:
+        latest_us = time_us if self._latest_us is None else max(self._latest_us, time_us)
+        watermark_us = latest_us - self._lateness_us
+        if time_us < watermark_us:
             self.late_count += 1
             if self._on_late is not None:
                 self._on_late(event)
             return []
-        first = min(time_us, self._pending[0][0]) if self._pending else time_us
-        if len(self._pending) >= self._pending_max and first > border:
+        # An event that releases pending ones is always taken: it makes room for itself.
+        first_us = min(time_us, self._pending[0][0]) if self._pending else time_us
+        if len(self._pending) >= self._pending_max and first_us > watermark_us:
             raise LateEventsError(
                 f"{self._pending_max} events wait for earlier ones; "
                 "allow less lateness or a larger pending_max"
             )
         heapq.heappush(self._pending, (time_us, self._arrivals, event))
         self._arrivals += 1
-        self._latest = latest
-        return self._take_until(border)
+        self._latest_us = latest_us
+        return self._take_until(watermark_us)
 
     def flush(self) -> list[Match]:
-        """The end of the stream: take all events that still wait."""
+        """Take all pending events, at the end of a stream; returns the matches they complete."""
         return self._take_until(None)
 
-    def _take_until(self, border: int | None) -> list[Match]:
-        """Take the waiting events up to ``border``, behind which earlier ones may still come."""
+    def _take_until(self, watermark_us: int | None) -> list[Match]:
+        """Take the pending events up to the watermark, all of them if it is None."""
         matches: list[Match] = []
-        while self._pending and (border is None or self._pending[0][0] <= border):
+        while self._pending and (watermark_us is None or self._pending[0][0] <= watermark_us):
             time_us, _, event = heapq.heappop(self._pending)
-            found = self._attempt.take(time_us, event)
-            matches += [tuple(event for _, event in match) for match in found]
+            completed = self._attempt.take(time_us, event)
+            matches += [tuple(event for _, event in match) for match in completed]
         return matches
 
     def _matches_step(self, step: int, time_us: int, event: Event) -> bool:
-        t = 0.0 if self._since is None else (time_us - self._since) / 1e6
+        t = 0.0 if self._since_us is None else (time_us - self._since_us) / 1e6
         node = self._pattern.steps[step].node
-        environment = replace(self._values, t=t, now=event.time)
+        environment = replace(self._environment, t=t, now=event.time)
         return holds(node, event.attributes, environment)

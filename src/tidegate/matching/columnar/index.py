@@ -1,15 +1,27 @@
 """The index: entries in parts, of which there are never many.
 
-New entries gather in a small open part, whose entries are checked one by one. When it is full they
-are laid out as a part of their own, together with all parts that are not much larger; so an entry
-is laid out anew only as often as the index grows by some factor.
+Theory of operation. An entry goes through three places. ``add`` appends it to a list of pending
+entries, which no match sees. ``flush`` moves the pending ones to the *open part*, parts[0], which
+is flat: one cluster without bitmaps that is scanned as a whole, so it is cheap to write again
+with each flush. When the open part would grow beyond its limit, its entries are laid out as a part
+of their own, merged with all the last parts that are not much larger (as in an LSM tree, and as
+ClickHouse merges parts). So the sizes of the parts are roughly geometric: there are few of them,
+each of which costs an event some hash probes, and an entry is laid out again only when the index
+has grown by a factor.
 
-Where bounds move, all parts are enclosed for one stretch of time (see envelopes.py), and hold for
-no other.
+A removed entry stays in its part with a flag. A part is laid out again, alone, once more than half
+of its entries are removed.
 
-The versions of the past have an index of their own. Each of its entries has a lifetime, a range in
-the channel of the times at which events are judged; a part is left alone when no event is of the
-times of its entries, and parts stay so small that this is worth something.
+Where bounds move, all parts are enclosed for one time window (see kernels/envelopes.py), and are
+right for no other.
+
+Past versions have an index of their own. Each of its entries has a lifetime, a range in the channel
+of event time. A part whose entries all lie outside of the times of the events is skipped, and
+parts stay small enough for that to happen often.
+
+Locking. An index has no lock: its owner lets matches read it together, and everything that changes
+it run alone (see locks.py). Arrays of a part are written in place (rewrite, enclose, remove) or
+replaced by a new part; either way a match sees the state before or after, never one in between.
 """
 
 from __future__ import annotations
@@ -21,9 +33,9 @@ import numpy as np
 
 from tidegate.matching.arrays import I32, I64, U8
 from tidegate.matching.columnar.entries.constraints import Block, entries_of
-from tidegate.matching.columnar.kernels.layout import Entries, concatenate, flat, lay_out, take_out
+from tidegate.matching.columnar.kernels.entry_lists import Entries, concatenate
+from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
 from tidegate.matching.columnar.kernels.part import (
-    CHANNEL_MASK,
     GONE,
     MOVING,
     SHARED,
@@ -34,269 +46,289 @@ from tidegate.matching.columnar.kernels.part import (
 )
 from tidegate.matching.columnar.kernels.rewrite import (
     NOT_IN_PLACE,
-    ROOM,
+    SCRATCH_FLOATS,
     enclose_part,
-    hold_entries,
+    pin_entries,
     rewrite_entries,
     rewrite_entry,
 )
+from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.columnar.time_window import EventTimes, TimeWindow
 
-OPEN_ENTRIES_MAX = 512
 MERGE_RATIO = 4
-LAYOUT_ENCLOSINGS = 64
-"""After so many stretches of time, parts whose bounds move are laid out anew: by then the bounds
-are elsewhere than when their cells were cut."""
-OPEN = 0
-"""The place of the open part among all parts."""
-PAST_ENTRIES_MAX = 65_536
-"""Parts of the past are not made larger than this."""
+"""New entries are merged with the last part unless that is more than this many times as large."""
 
-_NOTHING_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
+OPEN = 0
+"""The number of the open part. It is there always, if only as a part without entries."""
+
+NO_ENTRY = -1
+"""In place of an entry's position: the subscription has no entry in the index."""
+
+_NOT_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
 
 
 class IndexPart:
-    """A part, packed for the kernel and as its fields; both are the same memory."""
+    """A part, packed for the kernels and as its fields; both are views of the same memory."""
 
     def __init__(self, packed: PackedPart, lifetime: int | None = None) -> None:
         self.packed: PackedPart = packed
         self.part: Part = unpack(packed)
-        self.longest = int(np.diff(self.part.segment_first).max(initial=0))
-        self.moves = len(self.part.motion) > 0
-        self.gone = 0
-        self._extent = (-np.inf, np.inf)
+        self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
+        self.has_motion = len(self.part.motion) > 0
+        self.removed = 0
+        # All lifetimes of the part lie in this interval. Rewriting changes no lifetime, and removed
+        # entries only make it wider than needed, so it is right until the part is laid out again.
+        self._lifetimes = (-np.inf, np.inf)
         if lifetime is not None:
-            bounds = self.part.bound.reshape(-1, 3)
-            mine = bounds[bounds[:, 2].view(np.int64) & CHANNEL_MASK == lifetime]
-            self._extent = mine[:, 0].min(initial=np.inf), mine[:, 1].max(initial=-np.inf)
+            mine = self.part.channel == lifetime
+            low, high = self.part.low[mine], self.part.high[mine]
+            self._lifetimes = low.min(initial=np.inf), high.max(initial=-np.inf)
 
     def __len__(self) -> int:
         return self.part.entries
 
     def may_match(self, times: EventTimes) -> bool:
-        """Whether it has entries that events of such times could match."""
-        begin, end = self._extent
+        """Whether the part has entries that events of these times could match."""
+        begin, end = self._lifetimes
         return len(self) > 0 and (begin == -np.inf or (times.begin <= end and begin <= times.end))
 
 
 class Index:
-    """Parts, and where in them the entries of each subscription stand.
+    """Entries in parts, and where the entries of each subscription are.
 
-    ``lifetime`` is the channel in which all entries have a range, if they do.
+    ``lifetime`` is the channel in which all entries have a range, None if they have no lifetimes.
     """
 
-    def __init__(self, lifetime: int | None = None) -> None:
+    def __init__(self, lifetime: int | None = None, sizes: IndexSizes = DEFAULT_SIZES) -> None:
         self.lifetime = lifetime
+        self._sizes = sizes
         self.parts = [IndexPart(pack(_empty_part()))]
-        self._new: list[Entries] = []
-        self._new_moves = False
+        self._pending: list[Entries] = []
+        self._pending_motion = False
+        # By number of a subscription: its part, and the position of its entry there. A subscription
+        # with several entries has all of them in one part, because they are added together and
+        # parts are merged as a whole; their positions are in the dictionary.
         self._part_of: I32 = np.zeros(0, np.int32)
-        self._place_of: I32 = np.zeros(0, np.int32)
-        self._places_of: dict[int, list[int]] = {}
-        self._stretch: TimeWindow | None = None
-        self._enclosed_for = _NOTHING_ENCLOSED
-        self._enclosings = 0
-        self._room = np.empty(ROOM)
+        self._entry_of: I32 = np.zeros(0, np.int32)
+        self._entries_of: dict[int, list[int]] = {}
+        self._window: TimeWindow | None = None
+        self._enclosed_for = _NOT_ENCLOSED
+        self._windows = 0
+        self._scratch = np.empty(SCRATCH_FLOATS)
 
     @property
-    def stretch(self) -> TimeWindow | None:
-        """What the bounds that move are enclosed for; None if they are not."""
-        return self._stretch
+    def window(self) -> TimeWindow | None:
+        """The time window for which moving bounds are enclosed; None if they are not."""
+        return self._window
 
     @property
-    def moves(self) -> bool:
-        """Whether there are bounds that move."""
-        return self._new_moves or any(each.moves for each in self.parts)
+    def has_motion(self) -> bool:
+        """Whether there are moving bounds, pending ones included."""
+        return self._pending_motion or any(each.has_motion for each in self.parts)
 
-    def enclose(self, stretch: TimeWindow) -> None:
-        """Have the bounds that move hold for another stretch of time."""
-        self._set_stretch(stretch)
-        self._enclosings += 1
-        for place, each in enumerate(self.parts):
-            if each.moves and place != OPEN and self._enclosings % LAYOUT_ENCLOSINGS == 0:
-                entries = _enclosed(take_out(each.part), each.part.program, stretch)
-                self._set(place, lay_out(entries, each.part.program))
-            elif each.moves:
-                _enclose(each.packed, stretch)
+    def enclose(self, window: TimeWindow) -> None:
+        """Enclose moving bounds for another time window."""
+        self._set_window(window)
+        self._windows += 1
+        lay_out_again = self._windows % self._sizes.windows_per_layout == 0
+        for number, each in enumerate(self.parts):
+            if each.has_motion and number != OPEN and lay_out_again:
+                entries = _enclosed(take_out(each.part), each.part.program, window)
+                self._set_part(number, self._laid_out(entries, each.part.program))
+            elif each.has_motion:
+                _enclose(each.packed, window)
 
-    def _set_stretch(self, stretch: TimeWindow | None) -> None:
-        self._stretch = stretch
-        if stretch is not None:
-            self._enclosed_for = stretch.times, stretch.variables
+    def _set_window(self, window: TimeWindow | None) -> None:
+        self._window = window
+        if window is not None:
+            self._enclosed_for = window.times, window.variables
+
+    # -- entries that come ----------------------------------------------------------------------
 
     @property
-    def is_settled(self) -> bool:
-        """Whether all entries are in parts."""
-        return not self._new
+    def is_flushed(self) -> bool:
+        """Whether all entries are in parts, where matches find them."""
+        return not self._pending
 
     def reserve(self, count: int) -> None:
         """Make room for subscriptions with numbers below ``count``."""
         if count > len(self._part_of):
-            more = np.full(count - len(self._part_of), -1, np.int32)
+            more = np.full(count - len(self._part_of), NO_ENTRY, np.int32)
             self._part_of = np.concatenate([self._part_of, more])
-            self._place_of = np.concatenate([self._place_of, more])
+            self._entry_of = np.concatenate([self._entry_of, more])
 
     def add(self, entries: Entries) -> None:
-        """Take entries in; they are in a part after ``settle``."""
-        self._new.append(entries)
-        self._new_moves |= bool(len(entries.motion))
+        """Append entries to the pending ones."""
+        self._pending.append(entries)
+        self._pending_motion |= bool(len(entries.motion))
 
-    def settle(self, program: I32, variables: int) -> int:
-        """Put the new entries into parts; gives how many entries were laid out for that.
+    def flush(self, program: I32, variables: int) -> int:
+        """Move the pending entries into parts; returns how many entries were laid out for that.
 
-        Their programs may use so many variables.
+        ``program`` has the programs of all moving bounds, and ``variables`` is how many they use.
         """
-        if not self._new:
+        if not self._pending:
             return 0
-        if self._stretch is not None:
-            self._set_stretch(self._stretch.with_room_for(variables))
-        entries = concatenate([take_out(self.parts[OPEN].part), *self._new])
-        self._new, self._new_moves = [], False
-        if len(entries) <= OPEN_ENTRIES_MAX:
-            self._set(OPEN, flat(entries, program))
+        if self._window is not None:
+            self._set_window(self._window.with_columns_for(variables))
+        entries = concatenate([take_out(self.parts[OPEN].part), *self._pending])
+        self._pending, self._pending_motion = [], False
+        if len(entries) <= self._sizes.open_entries_max:
+            self._set_part(OPEN, flat(entries, program))
             return 0
-        if self._stretch is not None:
-            # where an entry is laid out depends on its bounds
-            entries = _enclosed(entries, program, self._stretch)
-        self._set(OPEN, _empty_part())
+        if self._window is not None:
+            # The layout depends on the bounds: moving ones need their envelopes before.
+            entries = _enclosed(entries, program, self._window)
+        self._set_part(OPEN, _empty_part())
         while len(self.parts) > 1 and self._should_merge(len(entries)):
             entries = concatenate([take_out(self.parts.pop().part), entries])
         self.parts.append(IndexPart(pack(_empty_part())))
-        self._set(len(self.parts) - 1, lay_out(entries, program))
+        self._set_part(len(self.parts) - 1, self._laid_out(entries, program))
         return len(entries)
 
     def _should_merge(self, new: int) -> bool:
-        """Whether so many new entries are laid out together with those of the last part."""
+        """Whether this many new entries are laid out together with those of the last part."""
         last = len(self.parts[-1])
-        if self.lifetime is not None and new + last > PAST_ENTRIES_MAX:
+        if self.lifetime is not None and new + last > self._sizes.past_entries_max:
             return False
         return new * MERGE_RATIO >= last
 
-    def _set(self, place: int, part: Part) -> None:
-        """Put a part in its place, enclose what moves, and note where its entries stand."""
-        self.parts[place] = IndexPart(pack(part), self.lifetime)
-        if self._stretch is not None and self.parts[place].moves:
-            _enclose(self.parts[place].packed, self._stretch)
-        self._part_of[part.subscription] = place
-        self._place_of[part.subscription] = np.arange(len(part.subscription))
+    def _laid_out(self, entries: Entries, program: I32) -> Part:
+        return lay_out(entries, program, self._sizes.layout)
+
+    def _set_part(self, number: int, part: Part) -> None:
+        """Set a part, enclose its moving bounds, and note where its entries are."""
+        self.parts[number] = IndexPart(pack(part), self.lifetime)
+        if self._window is not None and self.parts[number].has_motion:
+            _enclose(self.parts[number].packed, self._window)
+        self._part_of[part.subscription] = number
+        self._entry_of[part.subscription] = np.arange(len(part.subscription))
         self._note_shared(part)
 
     def _note_shared(self, part: Part) -> None:
-        """Note where the subscriptions stand that have several entries in a part."""
+        """Note the positions of the entries whose subscriptions have several of them."""
         shared = np.flatnonzero((part.flags & (SHARED | GONE)) == SHARED)
         owners = part.subscription[shared].tolist()
         for number in owners:
-            self._places_of[number] = []
+            self._entries_of[number] = []
         for entry, number in zip(shared.tolist(), owners, strict=True):
-            self._places_of[number].append(entry)
+            self._entries_of[number].append(entry)
 
-    def take_away(self, *numbers: int) -> None:
-        """Mark the entries of subscriptions as gone; all must be settled."""
-        touched = {self._mark_gone(number) for number in numbers}
-        for at in sorted(touched, reverse=True):  # those behind a part that goes move up
-            if at > OPEN and 2 * self.parts[at].gone > len(self.parts[at]):
-                self._shrink(at)
+    # -- entries that go ------------------------------------------------------------------------
 
-    def _mark_gone(self, number: int) -> int:
-        """Mark the entries of a subscription as gone; gives their part, OPEN if it has none."""
-        if self._place_of.item(number) < 0:
-            return OPEN  # a filter that never matches
+    def remove(self, *numbers: int) -> None:
+        """Remove the entries of subscriptions; the index must be flushed."""
+        touched = {self._flag_removed(number) for number in numbers}
+        for number in sorted(touched, reverse=True):  # parts behind a deleted one are renumbered
+            if number > OPEN and 2 * self.parts[number].removed > len(self.parts[number]):
+                self._shrink(number)
+
+    def _flag_removed(self, number: int) -> int:
+        """Flag the entries of a subscription as removed; returns their part, OPEN if none."""
+        if self._entry_of.item(number) == NO_ENTRY:
+            return OPEN  # its filter matches nothing, so it has no entries
         at = self._part_of.item(number)
         part = self.parts[at]
         flags = part.part.flags
-        for place in self._places_of.pop(number, [self._place_of.item(number)]):
-            flags[place] |= GONE
-            part.gone += 1
-        self._place_of[number] = -1
+        for entry in self._entries_of.pop(number, [self._entry_of.item(number)]):
+            flags[entry] |= GONE
+            part.removed += 1
+        # The number may be given to a subscription without entries, so it must not lead here.
+        self._entry_of[number] = NO_ENTRY
         return at
 
-    def _shrink(self, at: int) -> None:
-        """Lay a part out anew without the entries that are gone; if all are, there is no part."""
-        part = self.parts[at].part
+    def _shrink(self, number: int) -> None:
+        """Lay a part out again without the removed entries; delete it if no others are left."""
+        part = self.parts[number].part
         entries = take_out(part)
         if len(entries):
-            self._set(at, lay_out(entries, part.program))
+            self._set_part(number, self._laid_out(entries, part.program))
         else:
-            del self.parts[at]
-            self._part_of[self._part_of > at] -= 1
+            del self.parts[number]
+            self._part_of[self._part_of > number] -= 1
+
+    # -- entries that change in place -----------------------------------------------------------
 
     def rewrite(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
-        """Change the only entry of a subscription as a plan says; see ``rewrite_entry``."""
-        place = self._place_of.item(number)
-        if place < 0 or number in self._places_of:
+        """Change the only entry of a subscription by a plan; returns what ``rewrite_entry`` does.
+
+        NOT_IN_PLACE if the subscription has no entry, or several.
+        """
+        entry = self._entry_of.item(number)
+        if entry == NO_ENTRY or number in self._entries_of:
             return NOT_IN_PLACE
-        at, i32, i64, f32, f64, u64, _ = self.parts[self._part_of.item(number)].packed
+        packed = self.parts[self._part_of.item(number)].packed
         times, variables = self._enclosed_for
-        done: int = rewrite_entry(
-            plan, kinds, cells, row, at, i32, i64, f32, f64, u64, place, times, variables,
-            self._room,
-        )  # fmt: skip
-        return done
-
-    def hold(self, numbers: I32, hold: int) -> None:
-        """Have the functions of subscriptions evaluated for another time; all must be settled."""
-        times, variables = self._enclosed_for
-        for number, places in self._places_in_parts(numbers):
-            at, i32, i64, f32, f64, u64, _ = self.parts[number].packed
-            room = np.empty(ROOM)
-            hold_entries(at, i32, i64, f32, f64, u64, places, hold, times, variables, room)
-
-    def _places_in_parts(self, numbers: I32) -> Iterator[tuple[int, I64]]:
-        """Where the entries of subscriptions stand, part by part, in the order of memory."""
-        places = self._place_of[numbers].astype(np.int64)
-        parts = self._part_of[numbers]
-        for part in np.unique(parts[places >= 0]).tolist():
-            mine = (parts == part) & (places >= 0)
-            found = places[mine]
-            if self._places_of:
-                some = [self._places_of.get(number, []) for number in numbers[mine].tolist()]
-                found = np.unique([*found.tolist(), *(place for each in some for place in each)])
-            yield part, np.sort(found)
+        outcome: int = rewrite_entry(
+            plan, kinds, cells, row, *packed, entry, times, variables, self._scratch
+        )
+        return outcome
 
     def rewrite_many(
         self, numbers: I32, plans: Sequence[I32], which: I64, kinds: U8, cells: I64, rows: I64
     ) -> U8:
-        """As ``rewrite`` for many subscriptions, each by one of some plans; what came of each.
+        """As ``rewrite`` for many subscriptions; returns the outcome of each.
 
-        A plan of no length stands for one that is still to be made.
+        ``which`` has the plan of each subscription. A plan of no length is one still to be made.
         """
-        done: U8 = np.full(len(numbers), NOT_IN_PLACE, np.uint8)
+        outcomes: U8 = np.full(len(numbers), NOT_IN_PLACE, np.uint8)
         words = np.concatenate([np.zeros(0, np.int32), *plans])
         first = np.cumsum([0, *map(len, plans)])
         times, variables = self._enclosed_for
-        places, parts = self._place_of[numbers], self._part_of[numbers]
-        alone = places >= 0
-        if self._places_of:
-            alone &= np.array([each not in self._places_of for each in numbers.tolist()], np.bool_)
+        entries, parts = self._entry_of[numbers], self._part_of[numbers]
+        alone = entries != NO_ENTRY
+        if self._entries_of:
+            alone &= np.array([each not in self._entries_of for each in numbers.tolist()], np.bool_)
         for part in np.unique(parts[alone]).tolist():
             mine = np.flatnonzero(alone & (parts == part))
-            at, i32, i64, f32, f64, u64, _ = self.parts[part].packed
-            come: U8 = np.zeros(len(mine), np.uint8)
+            packed: PackedPart = self.parts[part].packed
+            outcome: U8 = np.zeros(len(mine), np.uint8)
             rewrite_entries(
-                words, first, which[mine], kinds, cells, rows[mine], at, i32, i64, f32, f64, u64,
-                places[mine], times, variables, self._room, come,
+                words, first, which[mine], kinds, cells, rows[mine], *packed, entries[mine], times,
+                variables, self._scratch, outcome,
             )  # fmt: skip
-            done[mine] = come
-        return done
+            outcomes[mine] = outcome
+        return outcomes
+
+    def pin(self, numbers: I32, pin: int) -> None:
+        """Evaluate the functions of subscriptions for another time; the index must be flushed."""
+        times, variables = self._enclosed_for
+        for number, entries in self._entries_by_part(numbers):
+            packed = self.parts[number].packed
+            pin_entries(*packed, entries, pin, times, variables, self._scratch)
+
+    def _entries_by_part(self, numbers: I32) -> Iterator[tuple[int, I64]]:
+        """The positions of the entries of subscriptions, part by part, in ascending order."""
+        entries = self._entry_of[numbers].astype(np.int64)
+        parts = self._part_of[numbers]
+        for part in np.unique(parts[entries != NO_ENTRY]).tolist():
+            mine = (parts == part) & (entries != NO_ENTRY)
+            found = entries[mine]
+            if self._entries_of:
+                shared = [self._entries_of.get(number, []) for number in numbers[mine].tolist()]
+                found = np.unique([*found.tolist(), *(entry for each in shared for entry in each)])
+            yield part, np.sort(found)
+
+    # -- snapshots ------------------------------------------------------------------------------
 
     def save(self, into: SectionWriter, name: str) -> None:
-        """Add the index to a snapshot, under a name; all must be settled."""
+        """Add the index to a snapshot, under a name; it must be flushed."""
         into.array(f"{name}.part_of", self._part_of)
-        into.array(f"{name}.place_of", self._place_of)
+        into.array(f"{name}.entry_of", self._entry_of)
         into.note(f"{name}.lifetime", self.lifetime)
         into.note(f"{name}.parts", len(self.parts))
-        into.note(f"{name}.stretch", None if self._stretch is None else self._stretch.as_json())
+        into.note(f"{name}.window", None if self._window is None else self._window.as_json())
         for number, each in enumerate(self.parts):
             for field in PackedPart._fields:
                 into.array(f"{name}.part{number}.{field}", getattr(each.packed, field))
 
     @classmethod
-    def load(cls, source: SectionReader, name: str) -> Index:
-        """An index of a snapshot."""
-        index = cls(source.note(f"{name}.lifetime"))
+    def load(cls, source: SectionReader, name: str, sizes: IndexSizes = DEFAULT_SIZES) -> Index:
+        """The index of a snapshot, under a name; its arrays are those of the mapped file."""
+        index = cls(source.note(f"{name}.lifetime"), sizes)
         index._part_of = source.array(f"{name}.part_of")
-        index._place_of = source.array(f"{name}.place_of")
+        index._entry_of = source.array(f"{name}.entry_of")
         index.parts = [
             IndexPart(
                 PackedPart(
@@ -308,9 +340,9 @@ class Index:
         ]
         for each in index.parts:
             index._note_shared(each.part)
-            each.gone = int(np.count_nonzero(each.part.flags & GONE))
-        stretch = source.note(f"{name}.stretch")
-        index._set_stretch(None if stretch is None else TimeWindow.of_json(stretch))
+            each.removed = int(np.count_nonzero(each.part.flags & GONE))
+        window = source.note(f"{name}.window")
+        index._set_window(None if window is None else TimeWindow.of_json(window))
         return index
 
 
@@ -320,18 +352,18 @@ def _empty_part() -> Part:
     return flat(nothing, np.zeros(1, np.int32))
 
 
-def _enclosed(entries: Entries, program: I32, stretch: TimeWindow) -> Entries:
-    """Entries with the envelopes of the bounds that move."""
+def _enclosed(entries: Entries, program: I32, window: TimeWindow) -> Entries:
+    """Entries whose moving bounds are replaced by their envelopes.
+
+    The kernel encloses the entries of a part, so a flat one is made of them for the moment.
+    """
     if not np.any(entries.flags & MOVING):
         return entries
     packed = pack(flat(entries, program))
-    _enclose(packed, stretch)
+    _enclose(packed, window)
     part = unpack(packed)
-    bounds = part.bound.reshape(-1, 3)
-    return replace(entries, low=bounds[:, 0].copy(), high=bounds[:, 1].copy())
+    return replace(entries, low=part.low.copy(), high=part.high.copy())
 
 
-def _enclose(packed: PackedPart, stretch: TimeWindow) -> None:
-    at, i32, i64, f32, f64, u64, _ = packed
-    times, variables = stretch.times, stretch.variables
-    enclose_part(at, i32, i64, f32, f64, u64, times, variables, np.empty(ROOM))
+def _enclose(packed: PackedPart, window: TimeWindow) -> None:
+    enclose_part(*packed, window.times, window.variables, np.empty(SCRATCH_FLOATS))

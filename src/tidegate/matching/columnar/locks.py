@@ -1,32 +1,44 @@
-"""A lock that many readers share and a writer has alone."""
+"""A readers-writer lock that is nearly as cheap as a plain lock for the writer."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 
 class SharedLock:
-    """Readers go in together; a writer waits for them to leave, and new ones wait for it.
+    """Readers hold the lock together, a writer holds it alone.
 
-    `with lock:` holds it alone; readers use ``share`` and ``unshare``. A writer keeps the inner
-    lock while it is in, so that being alone costs hardly more than a plain lock.
+    `with lock:` takes it for writing; readers call ``share`` and ``unshare``. Neither is reentrant:
+    a reader that wants to write must ``unshare`` first, else it waits for itself.
+
+    Who waits for whom. A writer waits until all present readers have left. While a writer waits, no
+    new reader is let in (else a steady stream of readers would starve it); readers are let in again
+    once no writer waits. Writers among themselves are ordered by the inner lock.
+
+    A writer keeps the inner lock while it writes. So readers and other writers simply block on that
+    lock, no state has to be recorded, and an uncontended write costs one acquire and release.
+
+    ``condition`` makes the condition variable that threads wait on.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, condition: Callable[[threading.Lock], threading.Condition] = threading.Condition
+    ) -> None:
         self._inner = threading.Lock()
-        self._changed = threading.Condition(self._inner)
+        self._changed = condition(self._inner)
         self._readers = 0
         self._writers_waiting = 0
 
     def share(self) -> None:
-        """Take the lock together with other readers."""
+        """Take the lock for reading, together with other readers."""
         with self._inner:
             while self._writers_waiting:
                 self._changed.wait()
             self._readers += 1
 
     def unshare(self) -> None:
-        """Give the shared lock back."""
+        """Release the lock of a reader."""
         with self._inner:
             self._readers -= 1
             if not self._readers and self._writers_waiting:
@@ -38,15 +50,17 @@ class SharedLock:
             return
         self._writers_waiting += 1
         try:
+            # wait() releases the inner lock, so that the readers can leave
             while self._readers:
                 self._changed.wait()
-        except BaseException:  # such as KeyboardInterrupt
-            self._let_others_in()
+        except BaseException:  # such as KeyboardInterrupt, raised while waiting
+            self._stop_waiting()
             self._inner.release()
             raise
-        self._let_others_in()
+        self._stop_waiting()
 
-    def _let_others_in(self) -> None:
+    def _stop_waiting(self) -> None:
+        """Count a writer as no longer waiting; if it was the last, wake the waiting readers."""
         self._writers_waiting -= 1
         if not self._writers_waiting:
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Memory that is no longer used, given back to the machine."""
+"""Returning unused memory to the operating system."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import ctypes
 import pyarrow as pa
 
 
-def give_back_memory() -> None:
-    """Have the allocators give back what they keep for later.
+def release_memory() -> None:
+    """Have the allocators of Arrow and of the C library return memory that is not in use.
 
-    Laying out many subscriptions needs several times what they take in the end; glibc would keep
-    that for as long as the process lives.
+    Laying out many subscriptions needs several times the memory that they take in the end; glibc
+    would keep it for the life of the process. Other C libraries have no `malloc_trim`.
     """
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

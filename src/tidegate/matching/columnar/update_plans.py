@@ -1,14 +1,16 @@
-"""Changing an entry where it stands, when cells of its row get other values of the same kinds.
+"""Planning updates in place: what to write into an entry when cells of its row get other values.
 
 Which bounds and which words of a motion follow from a cell depends on the shape, and on whether the
-cells are numbers, timestamps or booleans. It is worked out once and written down as a plan, a list
-of integers, that the kernel in writing.py carries out for any row, whatever the size of the index.
+cells are numbers, timestamps or booleans, but not on their values. So it is worked out once for a
+shape, kinds of cells and changed slots, and encoded as a plan (kernels/rewrite_plan.py), which a
+kernel carries out for any row, whatever the size of the index.
 
-A plan is: how many cells a row has, and of what kind each must be for it to fit. Then: how many
-channels get new bounds; for each its number, whether its values are whole, and how many comparisons
-there are with it; for each of these the operator, how many cells it takes and which, how long its
-program is, and the program. Then: how many words of the motion get new values; for each which word,
-and which cell.
+There is no plan, and the entry is replaced by a new one, if
+
+- the shape has several disjuncts or an `in` list, because then it has several entries;
+- a changed attribute has `!=` or a pattern, whose bounds are the outside of others or numbers of
+  patterns;
+- its cells are of several kinds, or strings, whose order bounds cannot express.
 """
 
 from __future__ import annotations
@@ -32,16 +34,26 @@ from tidegate.matching.columnar.entries.operands import (
 )
 from tidegate.matching.columnar.index import Index
 from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, TIME
-from tidegate.matching.columnar.kernels.programs import HEAD_WORDS, MOTION_WORDS, STACK_MAX
+from tidegate.matching.columnar.kernels.motion import MOTION_WORDS, R_CONSTANTS
+from tidegate.matching.columnar.kernels.programs import STACK_MAX
 from tidegate.matching.columnar.kernels.rewrite import DONE, OTHER_KINDS
+from tidegate.matching.columnar.kernels.rewrite_plan import (
+    NO_PLAN,
+    BoundChange,
+    Comparison,
+    WordChange,
+    encode_plan,
+)
 from tidegate.matching.columnar.store.ids import Numbers
 from tidegate.matching.columnar.store.table import SubscriptionTable
 
-NO_PLAN: I32 = np.zeros(0, np.int32)
-
 
 class Rewriter:
-    """Changes the entries of a table's subscriptions in place, by plans that it keeps."""
+    """Changes the entries of a table's subscriptions in place, by plans that it keeps.
+
+    One plan is kept for a shape and the slots that change. A row whose cells are of other kinds
+    replaces it, because the rows of a shape nearly always have cells of the same kinds.
+    """
 
     def __init__(self, table: SubscriptionTable, channels: Channels) -> None:
         self._table = table
@@ -49,33 +61,41 @@ class Rewriter:
         self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
 
     def rewrite(self, index: Index, number: int, slots: tuple[int, ...]) -> bool:
-        """Write what follows from changed cells of a row; False if that cannot be in place."""
+        """Write what follows from changed cells of a row; False if that is not possible in place.
+
+        The cells have their new values already.
+        """
         table = self._table
-        shape, row = table.place(number)
+        shape, row = table.columns.shape.item(number), table.columns.row.item(number)
         plan = self._plans.get((shape, slots), NO_PLAN)
-        done = OTHER_KINDS
+        outcome = OTHER_KINDS
         if len(plan):
-            done = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
-        if done == OTHER_KINDS:
+            outcome = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        if outcome == OTHER_KINDS:
+            # the first update of this shape and slots, or of a row with cells of other kinds
             kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
             plan = plan_rewrite(table.shapes[shape], kinds, slots, self._channels)
             self._plans[shape, slots] = plan
             if len(plan):
-                done = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
-        return done == DONE
+                outcome = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        return outcome == DONE
 
     def rewrite_many(
         self, index: Index, numbers: Numbers, slots: Sequence[tuple[int, ...]]
     ) -> npt.NDArray[np.bool_]:
-        """As ``rewrite`` for many subscriptions, with one call of the kernel for most of them."""
+        """As ``rewrite`` for many subscriptions, with one call of the kernel for most of them.
+
+        Those for which there is no fitting plan yet are tried again one by one.
+        """
         table = self._table
-        keys = list(zip(table.shapes_of(numbers).tolist(), slots, strict=True))
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        plans = [self._plans.get(key, NO_PLAN) for key in places]
-        which = np.array([places[key] for key in keys], np.int64)
-        rows = table.places(numbers)
+        # few plans for many subscriptions: each is handed to the kernel once
+        keys = list(zip(table.columns.shape[numbers].tolist(), slots, strict=True))
+        plan_numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        plans = [self._plans.get(key, NO_PLAN) for key in plan_numbers]
+        plan_of = np.array([plan_numbers[key] for key in keys], np.int64)
+        rows = table.columns.row[numbers]
         outcomes = index.rewrite_many(
-            numbers, plans, which, table.rows.kinds, table.rows.cells, rows
+            numbers, plans, plan_of, table.rows.kinds, table.rows.cells, rows
         )
         done: npt.NDArray[np.bool_] = outcomes == DONE
         for place in np.flatnonzero(~done).tolist():
@@ -86,26 +106,26 @@ class Rewriter:
 def plan_rewrite(
     shape: Shape, kinds: Sequence[int], slots: Sequence[int], channels: Channels
 ) -> I32:
-    """What to write when cells of rows of this shape and kinds change; none if not in place."""
+    """The plan for changes of some slots, in rows of a shape and of these kinds; or NO_PLAN."""
+    # each of these has several entries, of which a plan could not tell which to change
     if len(shape.disjuncts) != 1:
         return NO_PLAN
     conjunction = shape.disjuncts[0]
     if any(predicate.operator in (Operator.IN, Operator.NOT_IN) for predicate in conjunction):
         return NO_PLAN
-    words, rest = _words(conjunction, kinds, slots)
-    bounds: list[int] = []
-    attributes = dict.fromkeys(each.attribute for each in rest if _mentions(each, slots))
-    for attribute in attributes:
-        numbers = _bounds([each for each in rest if each.attribute == attribute], kinds, channels)
-        if numbers is None:
+    words, static = _word_changes(conjunction, kinds, slots)
+    bounds: list[BoundChange] = []
+    for attribute in dict.fromkeys(each.attribute for each in static if _mentions(each, slots)):
+        # all comparisons of the attribute, also those that do not change: they share its bounds
+        change = _bound_change([e for e in static if e.attribute == attribute], kinds, channels)
+        if change is None:
             return NO_PLAN
-        bounds += numbers
-    changes = [len(attributes), *bounds, len(words), *(each for pair in words for each in pair)]
-    fitting = [FLOAT if kind in NUMBERS else kind for kind in kinds]
-    return np.array([len(kinds), *fitting, *changes], np.int32)
+        bounds.append(change)
+    return encode_plan([FLOAT if kind in NUMBERS else kind for kind in kinds], bounds, words)
 
 
 def _mentions(predicate: Predicate, slots: Sequence[int]) -> bool:
+    """Whether a predicate is compared with one of these slots."""
     return any(slot in slots for operand in predicate.operands for slot in _slots(operand))
 
 
@@ -113,46 +133,54 @@ def _slots(operand: Expression) -> Iterator[int]:
     return (leaf.index for leaf in leaves(operand) if isinstance(leaf, Slot))
 
 
-def _words(
+def _word_changes(
     conjunction: tuple[Predicate, ...], kinds: Sequence[int], slots: Sequence[int]
-) -> tuple[list[tuple[int, int]], list[Predicate]]:
-    """The words of the motion that follow from the slots, and the predicates that do not move."""
+) -> tuple[list[WordChange], list[Predicate]]:
+    """The words of the motion that slots are written to, and the predicates that do not move.
+
+    Walks along the motion as ``write_motions`` writes it: a record for each moving predicate, in
+    the order of the conjunction.
+    """
     moving = moving_attributes(conjunction)
-    words: list[tuple[int, int]] = []
-    rest: list[Predicate] = []
+    words: list[WordChange] = []
+    static: list[Predicate] = []
     word = MOTION_WORDS
     for predicate in conjunction:
         operand = predicate.operands[0] if predicate.operands else None
         moves = predicate.attribute in moving
         if operand is None or not is_program(operand, kinds, moves=moves):
-            rest.append(predicate)
+            static.append(predicate)
             continue
-        word += HEAD_WORDS
+        word += R_CONSTANTS
         for slot in program_slots(operand):
+            # None is the constant 1 of `a + t`, which belongs to no cell
             if slot in slots and slot is not None:
-                words.append((word, slot))
+                words.append(WordChange(word, slot))
             word += 1
-    return words, rest
+    return words, static
 
 
-def _bounds(
+def _bound_change(
     predicates: list[Predicate], kinds: Sequence[int], channels: Channels
-) -> list[int] | None:
-    """The part of a plan for one attribute, from all that it is compared with."""
-    numbers: list[int] = []
-    kind = -1
+) -> BoundChange | None:
+    """The new bounds of one attribute, from all that it is compared with; None if not in place."""
+    comparisons: list[Comparison] = []
+    kind = -1  # that of the channel, once it is known
     for predicate in predicates:
         if predicate.operator not in COMPARISONS or predicate.operator is Operator.NOT_EQUAL:
             return None
         operand = predicate.operands[0]
         slots = list(_slots(operand))
         found = {CHANNEL_KIND.get(kinds[slot], -1) for slot in slots}
+        # no code: it is no expression of constants. Several kinds: a number and a timestamp, which
+        # are never equal, so that the constraint is on two channels.
         code = code_of(operand)
         if code is None or len(slots) > STACK_MAX or len(found) != 1 or kind not in (-1, *found):
             return None
         (kind,) = found
+        # only numbers can be computed with; what else there is must be a bare cell
         if kind not in (NUMBER, TIME, BOOLEAN) or (kind != NUMBER and operand != Slot(slots[0])):
             return None
-        numbers += [COMPARISONS[predicate.operator], len(slots), *slots, len(code), *code]
+        comparisons.append(Comparison(COMPARISONS[predicate.operator], slots, code))
     channel = channels.channel(predicates[0].attribute, kind)
-    return [channel, kind != NUMBER, len(predicates), *numbers]
+    return BoundChange(channel, kind != NUMBER, comparisons)

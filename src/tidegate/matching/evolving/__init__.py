@@ -1,1 +1,1 @@
-"""Matchers around a matcher that decide when an evolving filter is evaluated."""
+"""Matchers around a matcher that add the evolve modes it lacks: lazy, periodic, cached."""

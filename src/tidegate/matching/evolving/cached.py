@@ -1,15 +1,22 @@
 """Cached lazy evaluation ("Self-Evolving Subscriptions", 4.3 and 5.4): evaluated now and then.
 
-Theory of operation. `cached_versions` says of which time the version is that each filter goes by.
-Before an event is matched, filters that get a version from it are told so to the matcher inside,
-which judges them as of that time until it is told another. A batch is cut where an event makes
-versions, so that each event sees what it would see by itself.
+Rule. A filter is evaluated as of the time of its version; which event makes a version, and for how
+long it is good, is in `cached_versions`.
+
+Theory of operation. Before an event is matched, filters that get a version from it are pinned in
+the inner matcher, which evaluates them as of that time until they are pinned again. A batch is cut
+before each event that makes versions, so that each event sees what it would see by itself.
+
+An inner matcher need not know when a pin expires. A later event either has the trigger attributes,
+and then the filter is pinned again before it is matched; or it has not, and then no disjunct that
+depends on the time can be true, whatever the pin.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,54 +27,63 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.evolving.cached_versions import CachedVersions, CacheGroup
 from tidegate.matching.evolving.splitting import triggers_of
-from tidegate.matching.matcher import PinningMatcher
+from tidegate.matching.matcher import BulkUpdatingMatcher, PinningMatcher, Updates, update_each
 from tidegate.matching.subscription import Moment, Subscription
 
-WINDOW_EVENTS = 8_192
-"""So many events are looked over at once for those that make versions."""
+CHUNK_EVENTS = 8_192
+"""Bounds the masks of trigger events, one for each group, that are computed ahead for a batch."""
 
 
 class CachedMatcher:
-    """Lets a matcher have filters that are evaluated now and then."""
+    """Adds `Cached` filters to a matcher.
+
+    Lock order: the lock of this class, then that of the inner matcher. It is held while versions
+    and pins change together, and not while events are matched.
+    """
 
     def __init__(self, inner: PinningMatcher) -> None:
         self._inner = inner
+        self._update_inner: Callable[[Updates], None] = (
+            inner.update_many
+            if isinstance(inner, BulkUpdatingMatcher)
+            else partial(update_each, inner)
+        )
         self._versions = CachedVersions()
         self._lock = threading.Lock()
 
     def resume(self, subscriptions: Iterable[Subscription]) -> None:
-        """Go on with subscriptions that the matcher inside has already, and with their versions."""
-        held: dict[tuple[CacheGroup, int], list[str]] = {}
+        """Continue with subscriptions that the inner matcher has already, and with their pins."""
+        pinned: dict[tuple[CacheGroup, int], list[str]] = {}
         for each in subscriptions:
-            kind = self._notice(each)
-            if kind is not None and each.held is not None:
-                held.setdefault((kind, each.held), []).append(each.id)
-        for (_, time_us), ids in held.items():
+            group = self._note(each)
+            if group is not None and each.pinned_at_us is not None:
+                pinned.setdefault((group, each.pinned_at_us), []).append(each.id)
+        for (_, time_us), ids in pinned.items():
             self._versions.resume(ids, time_us)
 
-    def _notice(self, subscription: Subscription) -> CacheGroup | None:
-        """Take note of a subscription if it is cached, and moves; gives of what kind it is."""
+    def _note(self, subscription: Subscription) -> CacheGroup | None:
+        """Note a subscription if it is `Cached` and depends on time; returns its group if so."""
         if not isinstance(subscription.evolve, Cached):
             return None
         triggers = triggers_of(subscription.filter.shape_and_row[0])
         if not triggers:
             return None
-        threshold = subscription.evolve.threshold_us
-        return self._versions.add(subscription.id, triggers, threshold, subscription.since)
+        threshold_us = subscription.evolve.threshold_us
+        return self._versions.add(subscription.id, triggers, threshold_us, subscription.since)
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
         cached: list[Subscription] = []
 
-        def all_of_them() -> Iterator[Subscription]:
+        def noting_cached() -> Iterator[Subscription]:
             for each in subscriptions:
                 if isinstance(each.evolve, Cached):
                     cached.append(each)
                 yield each
 
-        self._inner.add(all_of_them())
+        self._inner.add(noting_cached())  # raises before anything is noted here
         with self._lock:
             for each in cached:
-                self._notice(each)
+                self._note(each)
 
     def remove(self, id: str) -> None:
         with self._lock:
@@ -81,17 +97,20 @@ class CachedMatcher:
             return
         with self._lock:
             self._inner.update(id, parameters)
-            self._versions.drop(id)
-            self._inner.hold([id], None)
+            self._drop_versions([id])
 
-    def drop_versions(self, ids: Iterable[str]) -> None:
-        """Have subscriptions that were changed inside evaluated anew at the next event."""
+    def update_many(self, updates: Updates) -> None:
+        """Update many subscriptions, all or none."""
+        self._update_inner(updates)
         with self._lock:
-            cached = [id for id in ids if id in self._versions]
-            for id in cached:
-                self._versions.drop(id)
-            if cached:
-                self._inner.hold(cached, None)
+            self._drop_versions([id for id in updates if id in self._versions])
+
+    def _drop_versions(self, ids: list[str]) -> None:
+        """Unpin filters after an update, so that the next trigger event evaluates them again."""
+        for id in ids:
+            self._versions.drop(id)
+        if ids:
+            self._inner.pin(ids, None)
 
     def get(self, id: str) -> Subscription:
         return self._inner.get(id)
@@ -102,26 +121,30 @@ class CachedMatcher:
         return self._inner.match(event, moment)
 
     def _renew(self, attributes: Collection[str], time_us: int) -> None:
-        """Let an event make versions."""
+        """Make the versions that an event makes, and pin their filters."""
         with self._lock:
             ids = self._versions.renew(attributes, time_us)
             if ids:
-                self._inner.hold(ids, time_us)
+                self._inner.pin(ids, time_us)
 
     def match_batch(self, batch: EventBatch) -> Matches:
         if not len(self._versions) or batch.times_us is None:
             return self._inner.match_batch(batch)
         found: list[Matches] = []
-        for begin in range(0, batch.length, WINDOW_EVENTS):
-            window = batch.part(begin, min(begin + WINDOW_EVENTS, batch.length))
-            for first, last in self._cut(window):
-                found.append(self._inner.match_batch(window.part(first, last)).moved(begin + first))
-        return Matches.joined(found)
+        for begin in range(0, batch.length, CHUNK_EVENTS):
+            chunk = batch.chunk(begin, min(begin + CHUNK_EVENTS, batch.length))
+            for first, end in self._cuts(chunk):
+                matches = self._inner.match_batch(chunk.chunk(first, end))
+                found.append(matches.shifted(begin + first))
+        return Matches.concatenated(found)
 
-    def _cut(self, batch: EventBatch) -> Iterator[tuple[int, int]]:
-        """Parts of a batch, each from an event that makes versions to before the next such."""
+    def _cuts(self, batch: EventBatch) -> Iterator[tuple[int, int]]:
+        """Ranges of events, each from one that makes versions to before the next such event.
+
+        The versions of a range are made when it is yielded, and it must be matched before the next.
+        """
         assert batch.times_us is not None
-        concerned: dict[CacheGroup, npt.NDArray[np.bool_]] = {}
+        triggering: dict[CacheGroup, npt.NDArray[np.bool_]] = {}
         begin = 0
         while begin < batch.length:
             time_us = batch.time(begin)
@@ -129,13 +152,15 @@ class CachedMatcher:
                 self._renew(batch.event(begin).attributes, time_us)
             end = batch.length
             with self._lock:
-                for kind in self._versions.kinds:
-                    if kind not in concerned:
-                        concerned[kind] = _concerned(kind, batch)
-                    makes = concerned[kind][begin + 1 : end] & (
-                        batch.times_us[begin + 1 : end] >= kind.due_from
+                for group in self._versions.groups:
+                    if group not in triggering:
+                        triggering[group] = _triggering(group, batch)
+                    # NO_TIME is less than any due time: an event without a time makes no version
+                    makes_version = triggering[group][begin + 1 : end] & (
+                        batch.times_us[begin + 1 : end] >= group.due_from_us
                     )
-                    end = begin + 1 + int(makes.argmax()) if makes.any() else end
+                    if makes_version.any():
+                        end = begin + 1 + int(makes_version.argmax())
             yield begin, end
             begin = end
 
@@ -146,9 +171,9 @@ class CachedMatcher:
         return id in self._inner
 
 
-def _concerned(kind: CacheGroup, batch: EventBatch) -> npt.NDArray[np.bool_]:
-    """Which events have the attributes of what moves in filters of a kind."""
+def _triggering(group: CacheGroup, batch: EventBatch) -> npt.NDArray[np.bool_]:
+    """A mask of the events that have the trigger attributes of a group."""
     found = np.zeros(batch.length, np.bool_)
-    for names in kind.triggers:
+    for names in group.triggers:
         found |= np.logical_and.reduce([batch.present(name) for name in names])
     return found

@@ -1,12 +1,12 @@
 """Lazy evaluation ("Self-Evolving Subscriptions", 4.2 and 5.3): evaluated at each event.
 
-Rule. An event matches a filter if it matches the part that stands still and, at its own time, the
-part that moves.
+Rule. An event matches a filter if it matches the static part and, as of its own time, the evolving
+part.
 
-Theory of operation. A matcher that can only order or index filters of constants and parameters is
-given the still part of each. What it finds for an event (M1) is asked, one by one, whether what
-moves holds at that moment (M2). A filter that does not move is given to it whole. Filters that are
-`Cached` are asked as of the version that they hold.
+Theory of operation. A matcher that can index or order static filters only is given the static part
+of each filter (see `splitting`). For each id that it finds for an event (M1 in the paper) the
+evolving part is evaluated at the moment of the event (M2). A static filter is given to it whole.
+A pinned `Cached` filter is evaluated as of the time it is pinned at, which `Subscription` decides.
 """
 
 from __future__ import annotations
@@ -21,98 +21,100 @@ from tidegate.language.semantics import holds
 from tidegate.language.syntax import Node
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
-from tidegate.matching.evolving.splitting import split_still
+from tidegate.matching.evolving.splitting import split_static
 from tidegate.matching.matcher import Matcher, match_each
 from tidegate.matching.subscription import Moment, Subscription
 
 
 @dataclass(frozen=True, slots=True)
-class _LazySubscription:
-    """A subscription as it was asked for, and what of it is not in the index."""
+class _SplitSubscription:
+    """A subscription whose static part is in the inner matcher, and the rest of its filter."""
 
     subscription: Subscription
     rest: Node
-    still_parameters: tuple[str, ...]
+    static_parameters: tuple[str, ...]
+    """The parameters that the static part names; the inner matcher would refuse any other."""
 
-    def holds(self, event: Event, moment: Moment) -> bool:
+    def matches_rest(self, event: Event, moment: Moment) -> bool:
         return holds(self.rest, event.attributes, self.subscription.environment(moment))
 
 
 class LazyMatcher:
-    """Lets a matcher of filters that stand still have filters that move.
+    """Adds evolving filters to a matcher of static ones.
 
-    With ``only_cached`` it is one that evaluates such filters itself, but for those that hold a
-    version.
+    With ``only_cached`` the inner matcher evaluates evolving filters itself, at the time of the
+    event, and only `Cached` ones are split: they may have to be evaluated as of another time.
     """
 
-    def __init__(self, still: Matcher, *, only_cached: bool = False) -> None:
-        self._still = still
+    def __init__(self, inner: Matcher, *, only_cached: bool = False) -> None:
+        self._inner = inner
         self._only_cached = only_cached
-        self._moving: dict[str, _LazySubscription] = {}
+        self._split: dict[str, _SplitSubscription] = {}
         self._lock = threading.Lock()
+        """Held by matches too: the static part inside and the rest here must be of one update."""
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        moving: dict[str, _LazySubscription] = {}
+        split: dict[str, _SplitSubscription] = {}
 
-        def still_parts() -> Iterator[Subscription]:
+        def static_parts() -> Iterator[Subscription]:
             for each in subscriptions:
-                if not self._splits(each):
+                if not self._needs_split(each):
                     yield each
                     continue
-                still, rest = split_still(each.filter)
-                moving[each.id] = _LazySubscription(each, rest, still.parameters)
-                known = {n: v for n, v in each.parameters.items() if n in still.parameters}
-                yield replace(each, filter=still, parameters=known)
+                static, rest = split_static(each.filter)
+                split[each.id] = _SplitSubscription(each, rest, static.parameters)
+                known = {n: v for n, v in each.parameters.items() if n in static.parameters}
+                yield replace(each, filter=static, parameters=known)
 
         with self._lock:
-            self._still.add(still_parts())
-            self._moving.update(moving)
+            self._inner.add(static_parts())  # raises before anything is noted here
+            self._split.update(split)
 
-    def _splits(self, subscription: Subscription) -> bool:
+    def _needs_split(self, subscription: Subscription) -> bool:
         is_cached = isinstance(subscription.evolve, Cached)
         return subscription.filter.evolves and (is_cached or not self._only_cached)
 
     def remove(self, id: str) -> None:
         with self._lock:
-            self._still.remove(id)
-            self._moving.pop(id, None)
+            self._inner.remove(id)
+            self._split.pop(id, None)
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         with self._lock:
-            moving = self._moving.get(id)
-            if moving is None:
-                self._still.update(id, parameters)
+            split = self._split.get(id)
+            if split is None:
+                self._inner.update(id, parameters)
                 return
-            changed = moving.subscription.updated(parameters)
-            still = {n: v for n, v in parameters.items() if n in moving.still_parameters}
-            if still:
-                self._still.update(id, still)
-            self._moving[id] = replace(moving, subscription=changed)
+            updated = split.subscription.updated(parameters)  # checks the names of all of them
+            static = {n: v for n, v in parameters.items() if n in split.static_parameters}
+            if static:
+                self._inner.update(id, static)
+            self._split[id] = replace(split, subscription=updated)
 
-    def hold(self, ids: Sequence[str], time_us: int | None) -> None:
+    def pin(self, ids: Sequence[str], time_us: int | None) -> None:
         with self._lock:
             for id in ids:
-                moving = self._moving[id]
-                held = replace(moving.subscription, held=time_us)
-                self._moving[id] = replace(moving, subscription=held)
+                split = self._split[id]
+                pinned = replace(split.subscription, pinned_at_us=time_us)
+                self._split[id] = replace(split, subscription=pinned)
 
     def get(self, id: str) -> Subscription:
-        moving = self._moving.get(id)
-        return self._still.get(id) if moving is None else moving.subscription
+        split = self._split.get(id)
+        return self._inner.get(id) if split is None else split.subscription
 
     def match(self, event: Event, moment: Moment) -> list[str]:
         with self._lock:
-            found = self._still.match(event, moment)
-            if not self._moving:
-                return found
-            moving = ((id, self._moving.get(id)) for id in found)
-            return [id for id, each in moving if each is None or each.holds(event, moment)]
+            candidates = self._inner.match(event, moment)
+            if not self._split:
+                return candidates
+            split = ((id, self._split.get(id)) for id in candidates)
+            return [id for id, each in split if each is None or each.matches_rest(event, moment)]
 
     def match_batch(self, batch: EventBatch) -> Matches:
         return match_each(self.match, batch)
 
     def __len__(self) -> int:
-        return len(self._still)
+        return len(self._inner)
 
     def __contains__(self, id: str) -> bool:
-        return id in self._still
+        return id in self._inner

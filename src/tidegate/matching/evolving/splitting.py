@@ -1,8 +1,9 @@
-"""Filters split into the part that stands still and the part that moves.
+"""Filters split into a static part, which an index can hold, and the evolving rest.
 
-The still part can be indexed like any other filter. It is the filter with `x is not null` in place
-of each predicate on `x` that moves. Whatever matches the filter at some moment matches that, too: a
-predicate that holds has its attribute, and `and` and `or` only ever gain by it.
+The static part is the filter with `x is not null` in place of each evolving predicate on `x`. It is
+an over-estimate: whatever matches the filter at some moment matches the static part too, because a
+predicate that holds has its attribute, and filters have no `not` above a predicate that could turn
+"wider" into "narrower".
 """
 
 from __future__ import annotations
@@ -23,48 +24,50 @@ from tidegate.language.syntax import (
 )
 
 Triggers = frozenset[frozenset[str]]
-"""Sets of attributes; an event that has all of one set is meant."""
+"""Sets of attribute names. An event is a trigger if it has all attributes of one of the sets."""
 
 
-def split_still(filter: Filter) -> tuple[Filter, Node]:
-    """The part of a filter that stands still, and what of it is still to be asked after that.
+def split_static(filter: Filter) -> tuple[Filter, Node]:
+    """The static part of a filter, and the rest: an event matches the filter if it matches both.
 
     >>> from tidegate.language.filters import parse
-    >>> still, moving = split_still(parse("symbol = 'IBM' and price < 5 + t and price > 0"))
-    >>> print(still), print(moving)
+    >>> static, rest = split_static(parse("symbol = 'IBM' and price < 5 + t and price > 0"))
+    >>> print(static), print(rest)
     symbol = 'IBM' and price is not null and price > 0
     price < 5 + t
     (None, None)
     """
     node = filter.node
-    moving = node
+    rest = node
     if isinstance(node, And):
-        moving = all_of(part for part in node.parts if _moves(part))
-    return Filter(map_predicates(node, _still)), moving
+        # static conjuncts need not be checked twice; below an `or` only the whole can decide
+        rest = all_of(part for part in node.parts if _evolves(part))
+    return Filter(map_predicates(node, _widened)), rest
 
 
-def _still(predicate: Predicate) -> Node:
-    return Predicate(predicate.attribute, Operator.PRESENT) if _moves(predicate) else predicate
+def _widened(predicate: Predicate) -> Node:
+    return Predicate(predicate.attribute, Operator.PRESENT) if _evolves(predicate) else predicate
 
 
-def _moves(node: Node) -> bool:
+def _evolves(node: Node) -> bool:
     return any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in expression_leaves(node))
 
 
 @lru_cache(maxsize=16_384)
 def triggers_of(shape: Shape) -> Triggers:
-    """The attributes that an event must have for what moves with time to matter to it.
+    """The attributes with which an event can depend on the time at which a filter is evaluated.
 
-    Those of all predicates with `t` or `now()` in one disjunct, for each disjunct that has some.
+    For each disjunct with `t` or `now()`, the attributes of its predicates that use them. Variables
+    do not count: they are always as of the event, in every evolve mode.
     """
     found = (
-        frozenset(each.attribute for each in conjunction if _is_timed(each))
+        frozenset(each.attribute for each in conjunction if _uses_time(each))
         for conjunction in shape.disjuncts
     )
     return frozenset(filter(None, found))
 
 
-def _is_timed(predicate: Predicate) -> bool:
+def _uses_time(predicate: Predicate) -> bool:
     return any(is_time(leaf) for leaf in expression_leaves(predicate))
 
 

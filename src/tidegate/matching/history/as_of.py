@@ -1,4 +1,10 @@
-"""Matching as of the time of each event: which version of which subscription stood there then?"""
+"""Matching as of the time of each event: an event is judged by the versions of its time.
+
+Open versions are the subscriptions of a columnar matcher; past versions are rows of the same table
+with an index of their own, whose entries have the time of the event as one more range. So an update
+that arrives in time is a write in place and one more past version (`Succession`), and only a late
+change removes and adds versions.
+"""
 
 from __future__ import annotations
 
@@ -10,118 +16,107 @@ import numpy as np
 from tidegate.language.filters import check_values
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.values import to_us
-from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, VersionMatches
 from tidegate.matching.columnar.matcher import ColumnarMatcher
-from tidegate.matching.history.versions import Succession, Version, VersionDifference
+from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
+from tidegate.matching.history.versions import (
+    Succession,
+    Version,
+    VersionDelta,
+    VersionDifference,
+    VersionKey,
+    key_of,
+)
 from tidegate.matching.records import subscription_of
-
-VersionKey = tuple[str, int]
-"""The id of a subscription, and from when on the version holds, in microseconds."""
 
 
 class AsOfMatcher:
-    """Holds the versions of subscriptions, those of now and those of the past.
+    """The open and past versions of subscriptions, indexed.
 
-    Events are matched by the versions of their times. For one thread at a time.
+    Not for concurrent use: one thread at a time.
     """
 
-    def __init__(self, versions: Iterable[Version] = ()) -> None:
-        self._matcher = ColumnarMatcher()
+    def __init__(
+        self, versions: Iterable[Version] = (), *, sizes: IndexSizes = DEFAULT_SIZES
+    ) -> None:
+        self._matcher = ColumnarMatcher(sizes=sizes)
         self._parser = BulkParser()
-        self._numbers: dict[VersionKey, int] | None = {}
-        """The numbers of the versions of the past; None if they were not looked at yet."""
+        self._past_numbers: dict[VersionKey, int] | None = {}
+        """The row number of each past version; None after ``load``, until the first change: workers
+        that only match need not read all keys of a mapped file."""
         current: list[Version] = []
         past: list[Version] = []
         for version in versions:
             (current if version.until is None else past).append(version)
         self._matcher.add(subscription_of(each, self._parser) for each in current)
         if past:
-            self._keep(past)
-
-    def __len__(self) -> int:
-        """How many subscriptions there are now."""
-        return len(self._matcher)
+            self._add_past(past)
 
     def save(self, path: str | Path) -> None:
-        """Write it all to one file that can be memory-mapped."""
+        """Write all versions, indexed, to one file that can be memory-mapped."""
         self._matcher.save(path)
 
     @classmethod
-    def load(cls, path: str | Path) -> AsOfMatcher:
-        """What ``save`` wrote; changes to it leave the file alone."""
-        made = cls()
-        made._matcher = ColumnarMatcher.load(path)
-        made._numbers = None
-        return made
+    def load(cls, path: str | Path, *, sizes: IndexSizes = DEFAULT_SIZES) -> AsOfMatcher:
+        """A matcher on a file that ``save`` wrote; changes to it leave the file as it is."""
+        loaded = cls()
+        loaded._matcher = ColumnarMatcher.load(path, sizes=sizes)
+        loaded._past_numbers = None
+        return loaded
 
     def match(self, batch: EventBatch) -> VersionMatches:
-        """The pairs of an event and a version that matches it, in the order of the events."""
+        """The pairs of an event and a version that matches it, in the order of the events.
+
+        Events without a time are judged by the open versions.
+        """
         return self._matcher.match_versions(batch)
 
-    def apply(self, differences: Iterable[VersionDifference]) -> None:
-        """Have the versions be as some differences say, each of another subscription."""
-        successions: list[Succession] = []
-        others: list[VersionDifference] = []
-        for difference in differences:
-            found = difference.successions()
-            if found is None:
-                others.append(difference)
-            else:
-                successions += found
-        self.succeed(successions)
-        self.exchange(others)
+    def apply(self, delta: VersionDelta) -> None:
+        """Change the versions as a delta says."""
+        self._forget(delta.ended)
+        self._succeed(delta.successions)
+        self._exchange(delta.exchanges)
 
-    def succeed(self, successions: Iterable[Succession]) -> None:
-        """Let versions of now end and others come after them, in this order.
-
-        That is a write in place and one more version of the past for each.
-        """
+    def _succeed(self, successions: Iterable[Succession]) -> None:
+        """End open versions and begin their successors, in the given order."""
         waiting = list(successions)
+        # the matcher takes each subscription once a call: rounds of the first of each
         while waiting:
             first: dict[str, Succession] = {}
             later = [each for each in waiting if first.setdefault(each.id, each) is not each]
-            since = np.array([to_us(each.since) for each in first.values()], np.int64)
+            since_us = np.array([to_us(each.since) for each in first.values()], np.int64)
             params = [check_values("parameter :", each.params) for each in first.values()]
-            numbers, began = self._matcher.succeed(first, since, params)
-            keys = zip(first, began.tolist(), strict=True)
-            self._known().update(zip(keys, numbers.tolist(), strict=True))
+            numbers, began_us = self._matcher.succeed(first, since_us, params)
+            keys = zip(first, began_us.tolist(), strict=True)
+            self._numbers().update(zip(keys, numbers.tolist(), strict=True))
             waiting = later
 
-    def exchange(self, differences: Iterable[VersionDifference]) -> None:
-        """Take away what was and add what is now; each difference is of another subscription."""
+    def _exchange(self, differences: Iterable[VersionDifference]) -> None:
+        """Remove the versions before and add those after, each difference of another id."""
         new: list[Version] = []
         old: list[Version] = []
         for difference in differences:
             old += difference.before
             new += difference.after
-        self.forget(each for each in old if each.until is not None)
+        self._forget(key_of(each) for each in old if each.until is not None)
         for each in old:
             if each.until is None:
                 self._matcher.remove(each.id)
         self._matcher.add(subscription_of(each, self._parser) for each in new if each.until is None)
-        self._keep([each for each in new if each.until is not None])
+        self._add_past([each for each in new if each.until is not None])
 
-    def forget(self, versions: Iterable[Version]) -> None:
-        """Take versions of the past away."""
-        self.forget_keys(key_of(each) for each in versions)
-
-    def forget_keys(self, keys: Iterable[VersionKey]) -> None:
-        """Take versions of the past away, by their keys."""
-        numbers = self._known()
+    def _forget(self, keys: Iterable[VersionKey]) -> None:
+        """Remove past versions."""
+        numbers = self._numbers()
         self._matcher.forget_past([numbers.pop(each) for each in keys])
 
-    def _keep(self, past: list[Version]) -> None:
+    def _add_past(self, past: list[Version]) -> None:
         numbers = self._matcher.keep_past([subscription_of(each, self._parser) for each in past])
         for each, number in zip(past, numbers.tolist(), strict=True):
-            self._known()[key_of(each)] = number
+            self._numbers()[key_of(each)] = number
 
-    def _known(self) -> dict[VersionKey, int]:
-        if self._numbers is None:
-            self._numbers = {(id, since): number for number, id, since in self._matcher.past()}
-        return self._numbers
-
-
-def key_of(version: Version) -> VersionKey:
-    """What tells a version from all others."""
-    return version.id, int(NO_TIME) if version.since is None else to_us(version.since)
+    def _numbers(self) -> dict[VersionKey, int]:
+        """The row number of each past version, read from the matcher when first needed."""
+        if self._past_numbers is None:
+            self._past_numbers = {(id, since): number for number, id, since in self._matcher.past()}
+        return self._past_numbers

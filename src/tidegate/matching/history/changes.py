@@ -1,4 +1,8 @@
-"""Changes of subscriptions: who subscribed, changed and unsubscribed, and when."""
+"""Changes of subscriptions: one row of a change log, checked.
+
+Only the fields of a row are checked here. Whether a change can be made depends on the changes
+before it, which may arrive later; that is decided in `timelines`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ FIELDS = ("time", "op", "id", "filter", "params", "subscriber", "evolve")
 
 
 class Op(Enum):
-    """What a change does."""
+    """The operation of a change."""
 
     SUBSCRIBE = "subscribe"
     UPDATE = "update"
@@ -34,12 +38,12 @@ _MORE_FIELDS = {
     Op.UPDATE: ("filter", "params"),
     Op.UNSUBSCRIBE: (),
 }
-"""The fields that a change has beside `time`, `op` and `id`."""
+"""The fields that a change may have beside `time`, `op` and `id`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one subscription; it holds from ``time`` on."""
+    """One change of one subscription, in force from ``time`` on, inclusive."""
 
     time: datetime
     op: Op
@@ -59,6 +63,7 @@ class Change:
         op = _op_of(row)
         id = required_text(row, "id")
         for name in ("filter", "params", "subscriber", "evolve"):
+            # a table has all columns in all rows, and an empty map or list where one has no params
             if name not in _MORE_FIELDS[op] and row.get(name) not in (None, {}, []):
                 raise SubscriptionError(f"{name}: has no place in a row of op {op.value}")
         filter = required_text(row, "filter") if op is Op.SUBSCRIBE else text_of(row, "filter")
@@ -74,5 +79,5 @@ def _op_of(row: Mapping[str, object]) -> Op:
     try:
         return Op(text)
     except ValueError:
-        there = ", ".join(op.value for op in Op)
-        raise SubscriptionError(f"op: there is no {text!r}; there are {there}") from None
+        choices = ", ".join(op.value for op in Op)
+        raise SubscriptionError(f"op: there is no {text!r}; there are {choices}") from None

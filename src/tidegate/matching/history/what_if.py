@@ -1,9 +1,9 @@
-"""What if: versions of subscriptions as they would have been with some changes.
+"""What if: versions of subscriptions as they would have been with some hypothetical changes.
 
-A change that is tried out holds from its time on, whatever was changed later: what it sets stays
-set in all versions from then on, and what it ends stays ended. That is the question of someone who
-thinks about a change: what would I have got with it? (What a log would have given with one row more
-is another question; two logs can be compared for that.)
+A hypothetical change is in force from its time on, whatever was changed later: what it sets stays
+set in all versions from then on, and what it ends stays ended. That answers the question of someone
+who considers a change: what would I have received with it? (What a log with one more row would have
+delivered is another question; two logs can be compared for that.)
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tidegate.matching.history.versions import Version
 from tidegate.matching.records import checked_parameters
 
 ALWAYS = datetime.min.replace(tzinfo=UTC)
-"""The time of a change that holds from the beginning on."""
+"""The time of a change that is in force from the beginning on."""
 
 
 def with_changes(
     versions: Iterable[Version], changes: Iterable[Change], beginning: datetime | None = None
 ) -> list[Version]:
-    """The versions as they would be if changes held from their times on.
+    """The versions as they would be with hypothetical changes.
 
-    A new subscription that always held begins at ``beginning``, from where its `t` counts. Raises
+    A new subscription of time ALWAYS begins at ``beginning``, from where its `t` counts. Raises
     SubscriptionError for a change that cannot be made.
 
     >>> live = [Version("s", "price < :limit", {"limit": 5})]
@@ -50,7 +50,7 @@ def with_changes(
 def differing(
     live: Iterable[Version], changed: Iterable[Version]
 ) -> tuple[list[Version], list[Version]]:
-    """The versions of those subscriptions that are not the same in both."""
+    """The versions, live and changed, of those subscriptions for which they differ."""
     before, after = _by_id(live), _by_id(changed)
     ids = [id for id in {**before, **after} if _meanings(before, id) != _meanings(after, id)]
     return (
@@ -60,7 +60,7 @@ def differing(
 
 
 def _by_id(versions: Iterable[Version]) -> dict[str, list[Version]]:
-    """The versions of each subscription in the order of their times."""
+    """The versions of each subscription in order of time."""
     found: dict[str, list[Version]] = {}
     for each in versions:
         found.setdefault(each.id, []).append(each)
@@ -70,13 +70,16 @@ def _by_id(versions: Iterable[Version]) -> dict[str, list[Version]]:
 
 
 def _meanings(versions: Mapping[str, list[Version]], id: str) -> list[object]:
-    """All that matters of the versions of a subscription; `true` and 1 are equal only to Python."""
+    """The versions of a subscription in a form that is equal if they match the same events.
+
+    Parameter values have their kinds beside them: `true` and 1 are equal to Python only.
+    """
     found: list[object] = []
     for each in versions.get(id, []):
         try:
             values = check_values("parameter :", each.params).items()
         except TidegateError:
-            found.append(each)  # what is wrong with it is told when it is indexed
+            found.append(each)  # a bad value is reported where the version is indexed
             continue
         params = {name: (kind_of(value), value) for name, value in values if value is not None}
         found.append((replace(each, params={}, origin=_origin(each)), params))
@@ -84,11 +87,12 @@ def _meanings(versions: Mapping[str, list[Version]], id: str) -> list[object]:
 
 
 def _origin(version: Version) -> datetime | None:
+    """The time from which `t` counts, written out, because a cut moves ``since``."""
     return version.since if version.origin is None else version.origin
 
 
 def _cut(versions: Sequence[Version], time: datetime) -> tuple[list[Version], list[Version]]:
-    """What holds before a time and what holds from then on."""
+    """The versions before a time and those from then on; one that spans it is cut in two."""
     earlier: list[Version] = []
     later: list[Version] = []
     for each in versions:
@@ -104,14 +108,17 @@ def _cut(versions: Sequence[Version], time: datetime) -> tuple[list[Version], li
 
 
 def _check_can_be_cut(version: Version) -> None:
-    """Where `t` has no beginning it is 0, and it would count in a version that has one."""
+    """Raise SubscriptionError if a cut would change what `t` is.
+
+    In a version without a beginning `t` is always 0; the later half would have one.
+    """
     if _origin(version) is not None:
         return
     leaves = expression_leaves(_filter(version.id, version.filter).node)
     if any(isinstance(leaf, Elapsed) for leaf in leaves):
         raise SubscriptionError(
             f"subscription {version.id!r} is a function of `t` and has no `since`; "
-            "give it one, or let the change hold from the beginning"
+            "give it one, or let the change be in force from the beginning"
         )
 
 
@@ -121,7 +128,7 @@ def _changed(
     change: Change,
     beginning: datetime | None,
 ) -> list[Version]:
-    """What holds from the time of a change on."""
+    """The versions from the time of a change on; ``later`` are those without the change."""
     since = "" if change.time == ALWAYS else f" from {change.time.isoformat()} on"
     if change.op is Op.SUBSCRIBE:
         if later:
@@ -144,27 +151,30 @@ def _begun(change: Change, beginning: datetime | None) -> Version:
 def _updated(earlier: Sequence[Version], later: Sequence[Version], change: Change) -> list[Version]:
     filters = [change.filter or each.filter for each in later]
     names = {each: _filter(change.id, each).parameters for each in filters}
-    # its filter may have changed over time; a parameter that one of them has can be set
+    # the filter may have changed over time; a parameter that one of its texts names can be set
     named = dict.fromkeys(name for some in names.values() for name in some)
     _check_parameters(change.id, list(named), change.params or {})
-    made: list[Version] = []
-    for each, filter, known in zip(later, filters, _known(earlier, later), strict=True):
+    updated: list[Version] = []
+    for each, filter, known in zip(later, filters, _set_params(earlier, later), strict=True):
         params = {**known, **(change.params or {})}
         fitting = {name: value for name, value in params.items() if name in names[filter]}
-        made.append(replace(each, filter=filter, params=fitting, origin=_origin(each)))
-    return made
+        updated.append(replace(each, filter=filter, params=fitting, origin=_origin(each)))
+    return updated
 
 
-def _known(earlier: Sequence[Version], later: Sequence[Version]) -> list[Mapping[str, object]]:
-    """All parameters set by then, for each version: a new filter may name one that the filter of
-    that time does not."""
-    known: dict[str, object] = {}
+def _set_params(earlier: Sequence[Version], later: Sequence[Version]) -> list[Mapping[str, object]]:
+    """For each later version, all parameters set since its subscription began.
+
+    A new filter may name one that the filter of the version does not, and that was set before.
+    """
+    params: dict[str, object] = {}
     found: list[Mapping[str, object]] = []
     before: Version | None = None
     for each in [*earlier, *later]:
+        # another origin: the id was unsubscribed and subscribed again, and starts with no values
         is_same = before is not None and _origin(before) == _origin(each)
-        known = {**(known if is_same else {}), **each.params}
-        found.append(known)
+        params = {**(params if is_same else {}), **each.params}
+        found.append(params)
         before = each
     return found[len(earlier) :]
 

@@ -1,1 +1,1 @@
-"""The covering poset of Siena (4.2), and the filters that move in it."""
+"""The covering poset of Siena (4.2), static and evolving filters in it, and a matcher on it."""

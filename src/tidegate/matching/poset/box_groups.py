@@ -1,14 +1,21 @@
-"""Groups of boxes: those that constrain the same attributes in the same states.
+"""Box groups: boxes that constrain the same attributes with the same forms, compared as columns.
 
-What a group and boxes of one shape have in common is worked out once, as a *plan*. Inside a group,
-boxes that ask for single values are found by hashing those; the rest are columns of bounds,
-compared as arrays.
+Rules. (1) `BoxGroup.select` leaves out no box that covers the given one (or is covered by it).
+(2) Where the plan is *sure*, every box that it returns does.
 
-Where a group can say for sure which of its boxes cover another, only the nearest of them need be
-looked at: those which cover no other of them. They are found by sorting. In the order of the first
-bound in which two of them differ a box stands before all that cover it, so the first is one of the
-nearest; all that cover it are dropped, and so on. Boxes that ask for different single values are
-sorted apart, and this is done for all such runs at once.
+Theory of operation. How the boxes of a group compare with those of another shape depends on the two
+shapes only: which attributes have bounds to compare, which have single values that must be equal,
+and whether the outcome is sure. This is a *plan*, made once for a group and a shape.
+
+Inside a group, boxes with single values are in *buckets*, hashed by these values; the bounds are
+columns of floats, compared as arrays where there are enough of them.
+
+Where the plan is sure, a caller may ask for the *nearest* boxes only: those that cover no other box
+of the answer (or, below, are covered by none). They are found by sorting. In the order of the first
+bound in which two boxes differ, a box precedes all that cover it. So the first box is one of the
+nearest; all boxes that cover it are dropped, and the next pass starts with the rest. Boxes with
+different single values cannot cover each other, so they are sorted into separate runs, and each
+pass works on all runs at once.
 """
 
 from __future__ import annotations
@@ -22,296 +29,351 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.matching.poset.boxes import Box, SingleValue, State
+from tidegate.matching.poset.boxes import BoundsForm, Box, SingleValue
 
 T = TypeVar("T", bound=Hashable)
-Rows = npt.NDArray[np.int64]
+Slots = npt.NDArray[np.int64]
+"""Positions in the columns of a group."""
 
-_LOOPED_MAX = 32
-"""So many boxes are compared one by one; for more, arrays are quicker."""
-_SORTED_MIN = 64
-"""Of fewer boxes the nearest are not singled out; the edges of the poset tell them as soon."""
-_PASSES_MAX = 12
-"""After so many passes that find one of the nearest in each run, the rest is given as it is."""
+LOOP_MAX = 32
+"""Default number of boxes that are compared in a Python loop; for more, arrays are faster."""
+SORT_MIN = 64
+"""Default number of boxes above which the nearest are singled out.
+
+For fewer it does not pay: the poset drops the others along its edges.
+"""
+_NEAREST_PASSES_MAX = 12
+"""Each pass finds one of the nearest boxes in each run. After this many passes the rest is returned
+as it is: callers allow for boxes that are not among the nearest."""
 
 
 class BoxRole(Enum):
-    """What a box is of the thing it was made from."""
+    """What a box is to its item."""
 
-    WHOLE = "all of it"
-    FIRST = "the first of its alternatives"
-    MORE = "another alternative"
-    AROUND = "around all that it ever is, or one of its alternatives: it moves"
+    WHOLE = "the only box of a static item"
+    FIRST = "the first of several boxes of a static item"
+    FURTHER = "another of several boxes of a static item"
+    OVER_ESTIMATE = "a box of the over-estimate of an evolving item"
 
 
 class BoxEntry(Generic[T]):
-    """A box in a group, at a row of it and at a place in its cell."""
+    """A box in a group, with its slot in the columns and its position in the bucket."""
 
-    __slots__ = ("box", "group", "item", "place", "row")
+    __slots__ = ("box", "group", "item", "position", "slot")
 
-    def __init__(self, item: T, box: Box, group: BoxGroup[T], row: int) -> None:
+    def __init__(self, item: T, box: Box, group: BoxGroup[T], slot: int) -> None:
         self.item = item
         self.box = box
         self.group = group
-        self.row = row
-        self.place = 0
+        self.slot = slot
+        self.position = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlan(Generic[T]):
-    """How the boxes of a group are compared with boxes of one shape."""
+    """How the boxes of a group are compared with boxes of one shape.
+
+    Pairs are the index of an attribute in the group and in the other box.
+    """
 
     group: BoxGroup[T]
     bounds: tuple[tuple[int, int], ...]
-    """Attributes whose bounds are compared: their places in the group and in the other box."""
+    """Attributes whose bounds are compared."""
     values: tuple[tuple[int, int], ...]
-    """Attributes whose single values must be equal, where they do not choose the cell."""
-    cell: tuple[int, ...] | None
-    """Where in the other box the values stand that choose a cell; None to look at all rows."""
+    """Attributes whose single values must be equal, if they do not choose the bucket."""
+    bucket: tuple[int, ...] | None
+    """Attributes of the other box whose values are the key of the bucket; None: all slots."""
     sure: bool
+    """Whether the comparison proves that one box covers the other."""
     nearest: bool
+    """Whether ``select`` can single out the nearest boxes."""
 
 
-BoxShape = tuple[tuple[str, ...], tuple[State, ...]]
+BoxShape = tuple[tuple[str, ...], tuple[BoundsForm, ...]]
+"""The attributes of a box, and the forms of their bounds."""
 
 
 class BoxGroup(Generic[T]):
-    """Boxes that constrain the same attributes in the same states."""
+    """Boxes of one shape and role."""
 
-    def __init__(self, shape: BoxShape, part: BoxRole, numbers: ValueNumbers) -> None:
-        self.names, self.states = shape
-        self.part = part
+    def __init__(
+        self,
+        shape: BoxShape,
+        role: BoxRole,
+        numbers: ValueNumbers,
+        *,
+        loop_max: int = LOOP_MAX,
+        sort_min: int = SORT_MIN,
+    ) -> None:
+        self.names, self.forms = shape
+        self.role = role
         self._numbers = numbers
-        self.single = [i for i, state in enumerate(self.states) if state in _SINGLE]
-        self.said = all(state in (State.NUMBER, State.RANGE, State.VALUE) for state in self.states)
+        self._loop_max = loop_max
+        self._sort_min = sort_min
+        self.single = [i for i, form in enumerate(self.forms) if form in _SINGLE]
+        """The attributes with single values."""
+        self.is_exact = all(form <= BoundsForm.VALUE for form in self.forms)
         self.entries: list[BoxEntry[T] | None] = []
+        """The entries by slot; None where a slot is free."""
         self.length = 0
         self._free: list[int] = []
-        self._cells: dict[tuple[object, ...], array[int]] = {}
+        self._buckets: dict[tuple[object, ...], array[int]] = {}
+        # One row for each attribute, one column for each slot. Where an attribute has a single
+        # value, its row of ``_highs`` has the number of the value (see ValueNumbers).
         self._lows = self._highs = np.empty((len(self.names), 0))
 
     def add(self, item: T, box: Box) -> BoxEntry[T]:
-        row = self._free.pop() if self._free else len(self.entries)
-        entry = BoxEntry(item, box, self, row)
-        if row == len(self.entries):
+        """Add a box of the group's shape."""
+        slot = self._free.pop() if self._free else len(self.entries)
+        entry = BoxEntry(item, box, self, slot)
+        if slot == len(self.entries):
             self.entries.append(entry)
         else:
-            self.entries[row] = entry
+            self.entries[slot] = entry
         self.length += 1
         self._numbers.count(box, 1)
-        self._write(row, box)
+        self._write(slot, box)
         if self.single:
-            self._enter_cell(entry, box)
+            self._add_to_bucket(entry, box)
         return entry
 
     def remove(self, entry: BoxEntry[T]) -> None:
-        row = entry.row
-        self.entries[row] = None
-        self._free.append(row)
+        """Remove an entry and free its slot for reuse."""
+        slot = entry.slot
+        self.entries[slot] = None
+        self._free.append(slot)
         self.length -= 1
         self._numbers.count(entry.box, -1)
         if self._lows.shape[1]:
-            self._lows[:, row] = self._highs[:, row] = np.nan  # which no comparison holds for
+            self._lows[:, slot] = self._highs[:, slot] = np.nan  # no comparison with NaN holds
         if self.single:
-            self._leave_cell(entry)
+            self._remove_from_bucket(entry)
 
     def change(self, entry: BoxEntry[T], box: Box) -> None:
-        """Give an entry another box of the same shape."""
-        if self._cell_of(entry.box) != self._cell_of(box):
-            self._leave_cell(entry)
-            self._enter_cell(entry, box)
-        if State.VALUE in self.states:
-            self._numbers.count(box, 1)
+        """Replace the box of an entry by another one of the group's shape, in its slot."""
+        if self._bucket_key(entry.box) != self._bucket_key(box):
+            self._remove_from_bucket(entry)
+            self._add_to_bucket(entry, box)
+        if BoundsForm.VALUE in self.forms:
+            self._numbers.count(box, 1)  # first, so that a value of both boxes keeps its number
             self._numbers.count(entry.box, -1)
         entry.box = box
-        if entry.row < self._lows.shape[1]:
-            self._write(entry.row, box)
+        if entry.slot < self._lows.shape[1]:
+            self._write(entry.slot, box)
 
-    def _enter_cell(self, entry: BoxEntry[T], box: Box) -> None:
-        cell = self._cells.setdefault(self._cell_of(box), array("q"))
-        entry.place = len(cell)
-        cell.append(entry.row)
+    def _add_to_bucket(self, entry: BoxEntry[T], box: Box) -> None:
+        bucket = self._buckets.setdefault(self._bucket_key(box), array("q"))
+        entry.position = len(bucket)
+        bucket.append(entry.slot)
 
-    def _leave_cell(self, entry: BoxEntry[T]) -> None:
-        key = self._cell_of(entry.box)
-        cell = self._cells[key]
-        last = cell.pop()
-        if last != entry.row:
+    def _remove_from_bucket(self, entry: BoxEntry[T]) -> None:
+        """Put the bucket's last slot in place of the entry's, so that nothing has to be shifted."""
+        key = self._bucket_key(entry.box)
+        bucket = self._buckets[key]
+        last = bucket.pop()
+        if last != entry.slot:
             moved = self.entries[last]
             assert moved is not None
-            cell[entry.place] = last
-            moved.place = entry.place
-        elif not cell:
-            del self._cells[key]
+            bucket[entry.position] = last
+            moved.position = entry.position
+        elif not bucket:
+            del self._buckets[key]
 
-    def _cell_of(self, box: Box) -> tuple[object, ...]:
+    def _bucket_key(self, box: Box) -> tuple[object, ...]:
         return tuple([box.values[i] for i in self.single])
 
-    def _write(self, row: int, box: Box) -> None:
-        """Into the columns, which are made when there is enough to compare."""
-        if row < self._lows.shape[1]:
-            self._lows[:, row] = box.lows
-            self._highs[:, row] = self._numbers.in_place_of_highs(box)
-        elif len(self.entries) > _LOOPED_MAX:
-            shape = (len(self.names), 2 * len(self.entries))
-            self._lows, self._highs = np.full(shape, np.nan), np.full(shape, np.nan)
-            for each in self.entries:
-                if each is not None:
-                    self._lows[:, each.row] = each.box.lows
-                    self._highs[:, each.row] = self._numbers.in_place_of_highs(each.box)
+    def _write(self, slot: int, box: Box) -> None:
+        """Write a box into the columns; these are allocated once loops become slow."""
+        if slot < self._lows.shape[1]:
+            self._lows[:, slot] = box.lows
+            self._highs[:, slot] = self._numbers.highs_of(box)
+        elif len(self.entries) > self._loop_max:
+            # Twice the size needed, so that growing costs a constant for each box on average.
+            size = (len(self.names), 2 * len(self.entries))
+            self._lows, self._highs = np.full(size, np.nan), np.full(size, np.nan)
+            for entry in self.entries:
+                if entry is not None:
+                    self._lows[:, entry.slot] = entry.box.lows
+                    self._highs[:, entry.slot] = self._numbers.highs_of(entry.box)
 
     # -- comparing ----------------------------------------------------------------------------
 
     def select(
         self, plan: ComparisonPlan[T], box: Box, wide: bool, nearest: bool
     ) -> Iterable[BoxEntry[T]]:
-        """The boxes that may cover a box (``wide``), or that it may cover."""
-        cell = None
-        if plan.cell is not None:
-            cell = self._cells.get(tuple([box.values[i] for i in plan.cell]))
-            if cell is None:
-                return ()
-        if (len(self.entries) if cell is None else len(cell)) <= _LOOPED_MAX:
-            return self._looped(plan, box, wide, cell)
-        rows = self._compared(plan, box, wide, cell)
-        if nearest and plan.nearest and len(rows) > _SORTED_MIN:
-            rows = self._nearest(rows, wide)
-        entries = self.entries
-        return [entry for row in rows.tolist() if (entry := entries[row]) is not None]
+        """The entries that may cover a box (``wide``), or that it may cover.
 
-    def _looped(
-        self, plan: ComparisonPlan[T], box: Box, wide: bool, cell: array[int] | None
+        With ``nearest``, entries that cover another one of the answer may be left out (if ``wide``,
+        else those that another one covers), where the plan allows it.
+        """
+        bucket = None
+        if plan.bucket is not None:
+            bucket = self._buckets.get(tuple([box.values[j] for j in plan.bucket]))
+            if bucket is None:
+                return ()
+        if (len(self.entries) if bucket is None else len(bucket)) <= self._loop_max:
+            return self._select_by_loop(plan, box, wide, bucket)
+        slots = self._select_by_arrays(plan, box, wide, bucket)
+        if nearest and plan.nearest and len(slots) > self._sort_min:
+            slots = self._nearest(slots, wide)
+        entries = self.entries
+        return [entry for slot in slots.tolist() if (entry := entries[slot]) is not None]
+
+    def _select_by_loop(
+        self, plan: ComparisonPlan[T], box: Box, wide: bool, bucket: array[int] | None
     ) -> list[BoxEntry[T]]:
-        entries = self.entries if cell is None else [self.entries[row] for row in cell]
-        found = [entry for entry in entries if entry is not None]
+        entries = self.entries if bucket is None else [self.entries[slot] for slot in bucket]
+        selected = [entry for entry in entries if entry is not None]
         for i, j in plan.values:
             value = box.values[j]
-            found = [entry for entry in found if entry.box.values[i] == value]
+            selected = [entry for entry in selected if entry.box.values[i] == value]
         for i, j in plan.bounds:
-            if not found:
+            if not selected:
                 break
             low, high = box.lows[j], box.highs[j]
-            found = [
+            selected = [
                 entry
-                for entry in found
+                for entry in selected
                 if (
                     entry.box.lows[i] <= low and entry.box.highs[i] >= high
                     if wide
                     else entry.box.lows[i] >= low and entry.box.highs[i] <= high
                 )
             ]
-        return found
+        return selected
 
-    def _compared(
-        self, plan: ComparisonPlan[T], box: Box, wide: bool, cell: array[int] | None
-    ) -> Rows:
+    def _select_by_arrays(
+        self, plan: ComparisonPlan[T], box: Box, wide: bool, bucket: array[int] | None
+    ) -> Slots:
         size = len(self.entries)
-        rows: Rows | None = None if cell is None else np.frombuffer(cell, np.int64)
+        slots: Slots | None = None if bucket is None else np.frombuffer(bucket, np.int64)
 
-        def keep(holds: npt.NDArray[np.bool_]) -> Rows:
-            return np.flatnonzero(holds) if rows is None else rows[holds]
+        # None means all slots: the first comparison is then made on whole columns, which is
+        # faster than to index them.
+        def keep(holds: npt.NDArray[np.bool_]) -> Slots:
+            return np.flatnonzero(holds) if slots is None else slots[holds]
 
         def column(columns: npt.NDArray[np.float64], i: int) -> npt.NDArray[np.float64]:
             whole = columns[i, :size]
-            return whole if rows is None else whole[rows]
+            return whole if slots is None else whole[slots]
 
         for i, j in plan.values:
-            rows = keep(column(self._highs, i) == self._numbers.in_place_of_highs(box)[j])
+            slots = keep(column(self._highs, i) == self._numbers.highs_of(box)[j])
         for i, j in plan.bounds:
             lows = column(self._lows, i)
-            highs = lows if self.states[i] is State.VALUE else column(self._highs, i)
+            # The high bound of a single value equals its low one; ``_highs`` has its number.
+            highs = lows if self.forms[i] is BoundsForm.VALUE else column(self._highs, i)
             low, high = box.lows[j], box.highs[j]
             if wide:
-                rows = keep((lows <= low) & (highs >= high))
+                slots = keep((lows <= low) & (highs >= high))
             else:
-                rows = keep((lows >= low) & (highs <= high))
-            if not len(rows):
+                slots = keep((lows >= low) & (highs <= high))
+            if not len(slots):
                 break
-        if rows is None:
-            rows = np.array([each.row for each in self.entries if each is not None], np.int64)
-        return rows
+        if slots is None:
+            slots = np.array([entry.slot for entry in self.entries if entry is not None], np.int64)
+        return slots
 
-    def _nearest(self, rows: Rows, wide: bool) -> Rows:
-        """Those that cover no other of them (``wide``), or that no other of them covers."""
-        lows, highs = self._lows[:, rows], self._highs[:, rows]
+    def _nearest(self, slots: Slots, wide: bool) -> Slots:
+        """The slots whose boxes cover no other of them (``wide``), or are covered by no other."""
+        lows, highs = self._lows[:, slots], self._highs[:, slots]
         if not wide:
-            lows, highs = -lows, -highs
+            lows, highs = -lows, -highs  # mirrored, the wider box is the narrower one
         ranges = [i for i in range(len(self.names)) if i not in self.single]
-        keys = [each for i in ranges for each in (highs[i], -lows[i])]
+        # `lexsort` sorts by the last key first: the single values make the runs, and in a run
+        # narrower boxes come first.
+        keys = [bound for i in ranges for bound in (highs[i], -lows[i])]
         keys += [highs[i] for i in self.single]
-        order = np.lexsort(keys) if keys else np.arange(len(rows))
+        order = np.lexsort(keys) if keys else np.arange(len(slots))
         lows, highs = lows[ranges], highs[ranges]
-        runs = self._highs[self.single][:, rows]
+        runs = self._highs[self.single][:, slots]
         nearest = []
-        for _ in range(_PASSES_MAX):
+        for _ in range(_NEAREST_PASSES_MAX):
             if not len(order):
                 break
             begins = np.ones(len(order), np.bool_)
             begins[1:] = (runs[:, order[1:]] != runs[:, order[:-1]]).any(axis=0)
+            # For each box, the first one of its run.
             first = order[np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))]
             nearest.append(order[begins])
-            beyond = (lows[:, order] <= lows[:, first]) & (highs[:, order] >= highs[:, first])
-            order = order[~beyond.all(axis=0)]
-        found: Rows = rows[np.concatenate([*nearest, order])]
+            covering = (lows[:, order] <= lows[:, first]) & (highs[:, order] >= highs[:, first])
+            order = order[~covering.all(axis=0)]  # the first one covers itself
+        found: Slots = slots[np.concatenate([*nearest, order])]
         return found
 
 
-_SINGLE = (State.NUMBER, State.VALUE)
+_SINGLE = (BoundsForm.NUMBER, BoundsForm.VALUE)
 
 
 def plan_of(group: BoxGroup[T], shape: BoxShape, wide: bool) -> ComparisonPlan[T] | None:
-    """How a group's boxes, as the wider or the narrower ones, compare with those of a shape."""
-    names, states = shape
+    """The plan to compare the boxes of a group with boxes of a shape.
+
+    The group's boxes are the wider ones (``wide``) or the narrower ones. None if no box of the
+    group can cover one of the shape (or be covered by one).
+    """
+    names, forms = shape
     bounds: list[tuple[int, int]] = []
     values: dict[int, int] = {}
     sure = True
     for j, name in enumerate(names):
         if name not in group.names:
-            continue
+            continue  # one side does not constrain it, which the caller's choice of groups allows
         i = group.names.index(name)
-        wider, narrower = (group.states[i], states[j]) if wide else (states[j], group.states[i])
-        if narrower is State.PATTERN:
+        wider, narrower = (group.forms[i], forms[j]) if wide else (forms[j], group.forms[i])
+        if narrower is BoundsForm.PATTERN:
+            # `covers` may know that a pattern matches no string in part of its bounds. So these
+            # may reach beyond the bounds of a set that covers it, and are not compared.
             sure = False
         elif wider in _SINGLE:
             if wider is not narrower:
                 return None
             values[i] = j
-        elif wider is State.RANGE and narrower is State.VALUE:
-            return None
+        elif wider is BoundsForm.RANGE and narrower is BoundsForm.VALUE:
+            return None  # a range has numbers only
         else:
-            sure = sure and wider is State.RANGE and narrower is not State.PLAIN
+            sure = sure and wider is BoundsForm.RANGE and narrower is not BoundsForm.HULL
             bounds.append((i, j))
-    sure = sure and group.part is not BoxRole.AROUND
+    # What lies within the over-estimate of an evolving item need not be covered by the item.
+    sure = sure and group.role is not BoxRole.OVER_ESTIMATE
+    # The bucket's key are all single values of the group, so all of them must be known.
     hashed = bool(group.single) and all(i in values for i in group.single)
-    cell = tuple(values[i] for i in group.single) if hashed else None
+    bucket = tuple(values[i] for i in group.single) if hashed else None
     equal = () if hashed else tuple(values.items())
-    nearest = sure and group.said and group.part is BoxRole.WHOLE
-    return ComparisonPlan(group, tuple(bounds), equal, cell, sure, nearest)
+    # An entry is left out because it covers another one (or is covered by it). That must hold for
+    # their items, too, and an item with several boxes is wider than any of them.
+    nearest = sure and group.is_exact and group.role is BoxRole.WHOLE
+    return ComparisonPlan(group, tuple(bounds), equal, bucket, sure, nearest)
 
 
 class ValueNumbers:
-    """A number for each single value that is no number itself, for as long as a box has it."""
+    """A number for each single string, timestamp or boolean, as long as any box has it.
+
+    Different strings may have equal bounds, so columns are compared by these numbers instead.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[SingleValue, int] = {}
-        self._boxes: dict[SingleValue, int] = {}
-        self._made = 0
+        self._uses: dict[SingleValue, int] = {}
+        self._last = 0
 
     def count(self, box: Box, change: int) -> None:
-        """Note that one more box, or one less, has its values."""
-        for state, value in zip(box.states, box.values, strict=True):
-            if state is not State.VALUE or value is None:
+        """Count one more box (1) or one box less (-1) with the values of this one."""
+        for form, value in zip(box.forms, box.values, strict=True):
+            if form is not BoundsForm.VALUE or value is None:
                 continue
-            boxes = self._boxes[value] = self._boxes.get(value, 0) + change
-            if not boxes:
-                del self._boxes[value], self._numbers[value]
+            uses = self._uses[value] = self._uses.get(value, 0) + change
+            if not uses:
+                del self._uses[value], self._numbers[value]
             elif value not in self._numbers:
-                self._made += 1
-                self._numbers[value] = self._made
+                self._last += 1
+                self._numbers[value] = self._last
 
-    def in_place_of_highs(self, box: Box) -> list[float]:
-        """The high bounds, but numbers in place of those of single values; 0 for unknown ones."""
+    def highs_of(self, box: Box) -> list[float]:
+        """The high bounds of a box, with the numbers of single values in their place.
+
+        0 for a value that no box in the index has; no number is 0, so it equals none of them.
+        """
         return [
-            self._numbers.get(value, 0) if state is State.VALUE and value is not None else high
-            for state, value, high in zip(box.states, box.values, box.highs, strict=True)
+            self._numbers.get(value, 0) if form is BoundsForm.VALUE and value is not None else high
+            for form, value, high in zip(box.forms, box.values, box.highs, strict=True)
         ]

@@ -1,9 +1,13 @@
-"""Boxes: what a conjunction asks of each attribute, as numbers that can be compared in columns.
+"""Boxes: the bounds of a conjunction on each attribute, as floats that are compared in columns.
 
-A box has a low and a high bound for each attribute. They are floats that keep the order of values:
-a number as itself, a timestamp in seconds, a string by its first bytes. So whatever lies within
-another has its bounds between those of the other; the reverse is sure only where the *state* of
-both says that nothing was lost on the way.
+Rules. (1) The floats keep the order of values: a number is itself, a timestamp its seconds, a
+string its first bytes, rounded where it must be. So whatever lies within another set has its bounds
+within the bounds of the other. (2) The reverse holds only where the *form* of both bounds is exact:
+a float is not every integer, not every string, and not several intervals. Everywhere else two boxes
+only say that one item may cover the other, and `Coverage.covers` decides.
+
+A box has just one bound pair for each attribute, so the set of all boxes that lie within another is
+a range query over columns of floats (see `box_groups`).
 """
 
 from __future__ import annotations
@@ -23,50 +27,56 @@ from tidegate.language.shapes import Row, Shape
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Value
 
-_KEPT_CHARS_MAX = 64
+_CACHED_CHARS_MAX = 64
+"""Bounds of longer strings are not cached, which bounds the memory of the cache."""
 
 ValueSets = Mapping[str, ValueSet]
 """A conjunction: the values that each attribute may have."""
 
 
-class State(IntEnum):
-    """How much of a value set its two bounds say."""
+class BoundsForm(IntEnum):
+    """How exactly two float bounds describe a set of values, from the most to the least exact.
+
+    The order matters: `Box` compares with VALUE and PATTERN.
+    """
 
     NUMBER = 0
-    """One number, said by its bounds."""
+    """One number; the bounds are exact."""
     RANGE = 1
-    """Neighbouring numbers, said by their bounds."""
+    """One interval of numbers; the bounds are exact."""
     VALUE = 2
-    """One string, timestamp or boolean; its bounds say a little less."""
-    PLAIN = 3
-    """Intervals; the bounds are around all of them."""
+    """One string, timestamp or boolean; different values may have equal bounds."""
+    HULL = 3
+    """Any intervals; the bounds enclose all of them."""
     PATTERN = 4
-    """Strings that read in a certain way; some of the bounded space may be known to be empty."""
+    """Strings that match a pattern; the bounds enclose them. Only here `covers` is incomplete: with
+    a covers b and b covers c it may miss that a covers c."""
 
-    __hash__ = int.__hash__  # that of enumerations is slow, and states are hashed all the time
+    __hash__ = int.__hash__  # Enum's own is slow, and forms are part of most dictionary keys here
 
 
 SingleValue = tuple[str, object]
-"""A value and its kind."""
-Bounds = tuple[State, float, float, SingleValue | None]
+"""A value with the name of its kind, so that `1` and `true` differ."""
+Bounds = tuple[BoundsForm, float, float, SingleValue | None]
+"""Form, low bound, high bound, and the value where there is just one."""
 
 
 class Box:
-    """The bounds of a conjunction, attribute by attribute, in the order of their names.
+    """The bounds of a conjunction on each attribute, in the order of the attributes' names.
 
-    ``values`` has the value, with its kind, where there is just one, else None. ``key`` is what
-    equal conjunctions have in common; others rarely.
+    ``names``, ``forms``, ``lows``, ``highs`` and ``values`` are the columns of ``bounds``. Boxes of
+    equal conjunctions have equal ``key``s, and others rarely have.
     """
 
     __slots__ = (
         "bounds",
+        "forms",
         "highs",
-        "is_said",
+        "is_exact",
         "is_settled",
         "key",
         "lows",
         "names",
-        "states",
         "values",
     )
 
@@ -74,102 +84,115 @@ class Box:
         self.bounds = bounds
         self.names = tuple(bounds)
         columns = tuple(zip(*bounds.values(), strict=True)) or ((), (), (), ())
-        self.states: tuple[State, ...] = columns[0]
+        self.forms: tuple[BoundsForm, ...] = columns[0]
         self.lows: tuple[float, ...] = columns[1]
         self.highs: tuple[float, ...] = columns[2]
         self.values: tuple[SingleValue | None, ...] = columns[3]
-        widest = max(self.states, default=State.NUMBER)
-        self.is_said = widest <= State.VALUE  # whether the bounds and values say all of it
-        self.is_settled = widest < State.PATTERN  # whether covering is transitive among such
+        least_exact = max(self.forms, default=BoundsForm.NUMBER)
+        # Exact: bounds and single values describe the conjunction completely. Settled: covering
+        # among such boxes is seen to be transitive (see PosetNode).
+        self.is_exact = least_exact <= BoundsForm.VALUE
+        self.is_settled = least_exact < BoundsForm.PATTERN
         self.key = hash((self.names, self.lows, self.highs, self.values))
 
     def covers(self, other: Box, more_is_narrower: bool) -> bool | None:
-        """Whether whatever lies in the other box lies in this one; None where boxes do not say."""
-        if not (self.is_said and other.is_said):
+        """Whether all values of the other box lie in this one; None if one of both is not exact."""
+        if not (self.is_exact and other.is_exact):
             return None
         wide, narrow = self.bounds, other.bounds
+        # A filter is narrower if it constrains more attributes; an advertisement allows only the
+        # attributes that it names. So only those of the side with fewer attributes are compared.
         for name in wide if more_is_narrower else narrow:
             outer, inner = wide.get(name), narrow.get(name)
             if outer is None or inner is None:
                 return False
-            if outer[0] is not State.RANGE:
+            if outer[0] is not BoundsForm.RANGE:
                 if outer[3] != inner[3]:
                     return False
-            elif inner[0] is State.VALUE or outer[1] > inner[1] or outer[2] < inner[2]:
+            elif inner[0] is BoundsForm.VALUE or outer[1] > inner[1] or outer[2] < inner[2]:
                 return False
         return True
 
 
 def box_of(sets: ValueSets) -> Box:
-    """The box of a conjunction, none of whose sets is empty."""
-    return Box({name: _described(sets[name]) for name in sorted(sets)})
+    """The box of a conjunction, none of whose value sets is empty."""
+    return Box({name: _bounds_of_set(sets[name]) for name in sorted(sets)})
 
 
 def box_of_row(shape: Shape, row: Row) -> Box | None:
-    """The box of a filter that only compares with the values of its row.
+    """The box of a conjunction of comparisons, from the values of its row.
 
-    None for other filters, and where nothing lies in the box: they need their normal form.
+    None for other filters and for an empty box; these need their normal form.
     """
-    values = [each for each in row if not isinstance(each, ParameterRef)]
+    values = [cell for cell in row if not isinstance(cell, ParameterRef)]
     if shape.comparisons is None or len(values) < len(row):
         return None
+    # The shape lists attributes in the order of their names, as a box does.
     bounds: dict[str, Bounds] = {}
-    for name, asked in shape.comparisons:
-        described = _compared([(operator, values[slot]) for operator, slot in asked])
-        if described is None:
+    for name, comparisons in shape.comparisons:
+        found = _bounds_of_comparisons([(operator, values[slot]) for operator, slot in comparisons])
+        if found is None:
             return None
-        bounds[name] = described
+        bounds[name] = found
     return Box(bounds)
 
 
-def _compared(comparisons: list[Comparison]) -> Bounds | None:
-    """The bounds of the values for which all comparisons hold; None if there are none."""
+def box_of_event(event: Event) -> Box:
+    """The box of the narrowest filter that an event matches: `=` on each of its attributes."""
+    attributes = sorted(event.attributes.items())
+    return Box({name: _bounds_of_value(value) for name, value in attributes})
+
+
+def _bounds_of_comparisons(comparisons: list[Comparison]) -> Bounds | None:
+    """The bounds of the values that satisfy all comparisons; None if no value does."""
     between = numbers_between(comparisons)
     if between is not None:
-        return _numbers((between,)) if between[0] < between[1] else None
+        return _bounds_of_numbers((between,)) if between[0] < between[1] else None
     values = values_of(comparisons)
-    return None if values.is_empty else _described(values)
+    return None if values.is_empty else _bounds_of_set(values)
 
 
-def box_of_event(event: Event) -> Box:
-    """The box that only events with these values lie in, whatever else they have."""
-    values = sorted(event.attributes.items())
-    return Box({name: _described_value(each) for name, each in values})
+def _bounds_of_value(value: Value) -> Bounds:
+    """The bounds of one value of an event.
 
-
-def _described_value(value: Value) -> Bounds:
-    """The bounds of one value; short ones are kept, because the same values come again and again:
-    at every broker of a simulation that an event passes."""
-    if isinstance(value, str) and len(value) > _KEPT_CHARS_MAX:
-        return _described(ValueSet.of(Operator.EQUAL, [value]))
-    return _kept_description(type(value).__name__, value)
+    Those of short values are cached: the same values come again and again, and in a simulation the
+    same event at each broker on its way.
+    """
+    if isinstance(value, str) and len(value) > _CACHED_CHARS_MAX:
+        return _bounds_of_set(ValueSet.of(Operator.EQUAL, [value]))
+    return _cached_bounds(type(value).__name__, value)
 
 
 @lru_cache(maxsize=1 << 14)
-def _kept_description(_kind: str, value: Value) -> Bounds:
-    return _described(ValueSet.of(Operator.EQUAL, [value]))
+def _cached_bounds(_type: str, value: Value) -> Bounds:
+    """The bounds of one value; its type is part of the cache's key, where 1 equals True."""
+    return _bounds_of_set(ValueSet.of(Operator.EQUAL, [value]))
 
 
-def _described(values: ValueSet) -> Bounds:
+def _bounds_of_set(values: ValueSet) -> Bounds:
+    """The bounds of a set that is not empty; infinite if it has values of several kinds."""
     numbers, strings = values.numbers.spans, values.strings
     others = values.times.spans or values.booleans.spans
     if numbers and not strings and not others:
-        return _numbers(numbers)
+        return _bounds_of_numbers(numbers)
     if len(strings) == 1 and not numbers and not others:
         only = strings[0]
         if not only.is_plain:
-            return (State.PATTERN, *_hull(only.spans.spans), None)
-        return _ordered("string", only.spans.spans)
+            return (BoundsForm.PATTERN, *_hull(only.spans.spans), None)
+        return _bounds_of_others("string", only.spans.spans)
     if any(not each.is_plain for each in strings):
-        return State.PATTERN, -math.inf, math.inf, None
+        return BoundsForm.PATTERN, -math.inf, math.inf, None
     if strings or numbers or (values.times.spans and values.booleans.spans):
-        return State.PLAIN, -math.inf, math.inf, None
-    return _ordered("time" if values.times.spans else "boolean", others)
+        return BoundsForm.HULL, -math.inf, math.inf, None
+    return _bounds_of_others("time" if values.times.spans else "boolean", others)
 
 
-def _numbers(spans: tuple[Span, ...]) -> Bounds:
+def _bounds_of_numbers(spans: tuple[Span, ...]) -> Bounds:
+    """The bounds of intervals of numbers, each `[low, high)`."""
     low, high = spans[0][0], spans[-1][1]
     low_key, high_key = float(low), math.inf if high is END else float(high)
+    # Not exact: integers that no float equals; and `< infinity`, whose high bound as a float is
+    # that of an interval without end, though the value infinity lies in the latter only.
     exact = (
         len(spans) == 1
         and low_key == low
@@ -177,26 +200,33 @@ def _numbers(spans: tuple[Span, ...]) -> Bounds:
         and (high is END or (high_key == high and high_key != math.inf))
     )
     if not exact:
-        return State.PLAIN, low_key, high_key, None
+        return BoundsForm.HULL, low_key, high_key, None
+    # `next_value` is slow, so only short intervals are tested. A single number beyond 2**63, where
+    # the next one is further away, becomes a RANGE, which is exact as well.
     if high_key - low_key <= 1.0 and next_value(low) == high:
-        return State.NUMBER, low_key, high_key, ("number", low_key)
-    return State.RANGE, low_key, high_key, None
+        return BoundsForm.NUMBER, low_key, high_key, ("number", low_key)
+    return BoundsForm.RANGE, low_key, high_key, None
 
 
-def _ordered(kind: str, spans: tuple[Span, ...]) -> Bounds:
+def _bounds_of_others(kind: str, spans: tuple[Span, ...]) -> Bounds:
+    """The bounds of intervals of strings, timestamps or booleans."""
     low, high = spans[0]
     if len(spans) == 1 and next_value(low) == high:
-        key = _key(low)
-        return State.VALUE, key, key, (kind, low)
-    return (State.PLAIN, *_hull(spans), None)
+        key = _float_key(low)
+        return BoundsForm.VALUE, key, key, (kind, low)
+    return (BoundsForm.HULL, *_hull(spans), None)
 
 
 def _hull(spans: tuple[Span, ...]) -> tuple[float, float]:
-    return _key(spans[0][0]), _key(spans[-1][1])
+    return _float_key(spans[0][0]), _float_key(spans[-1][1])
 
 
-def _key(point: Endpoint) -> float:
-    """A float for a value that is no number, in the order of values of its kind."""
+def _float_key(point: Endpoint) -> float:
+    """A float for a string, timestamp or boolean that keeps the order of its kind.
+
+    Not strictly: strings with equal first eight bytes, and neighbouring times or long strings after
+    rounding, have equal keys. So a comparison of keys must always include equality.
+    """
     if point is END:
         return math.inf
     if isinstance(point, str):

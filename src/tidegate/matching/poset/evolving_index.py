@@ -1,15 +1,22 @@
-"""Filters that move, found by estimates that stand still for a while.
+"""The evolving index: evolving filters, found by over-estimates that hold for some time.
 
-A broker away from the subscriber must lose nothing between two evaluations of a filter, so it goes
-by an estimate that matches whatever the filter matches in a stretch of time; the subscriber's own
-broker is exact ("Self-Evolving Subscriptions", 4.1). How long the stretch is, the subscriber says:
+Rules. (1) A filter that an event matches at its publication time is always returned. (2) A filter
+that the event does not match may be returned, if its subscriber allows estimates, and only if the
+event matches it at some time near.
 
-- `Lazy`: no estimate; the filter is evaluated at each event that it could ever match.
-- `Periodic`: the estimate of a period stands in an index; a queue, ordered by when periods end,
-  says which are to be replaced. It holds for the period before too: events are on their way.
-- `Cached`: an estimate is made at an event, and kept until it expires.
+Theory of operation ("Self-Evolving Subscriptions", 4). A broker that only forwards events must lose
+none between two evaluations of a filter, so it matches with an over-estimate for a time window; the
+subscriber's own broker then evaluates exactly (4.1). The evolve mode says how long the window is:
 
-What counts is the time of events. One that is older than the estimate at hand is judged exactly.
+- `Lazy` (4.2) has no estimate: the filter is evaluated at each event that it could ever match,
+  which the over-estimate for all times finds.
+- `Periodic` (4.1) has the over-estimate of a period in the index. A queue, ordered by the end of
+  the periods (5.2), says which are to be replaced. An estimate covers the period before, too, for
+  events that were on their way when the period began.
+- `Cached` (4.3) makes an over-estimate at an event, and keeps it until it expires.
+
+What counts is the publication time of events, which may come out of order. An event older than the
+estimate in use is matched exactly.
 """
 
 from __future__ import annotations
@@ -28,33 +35,42 @@ from tidegate.matching.poset.wanted_filter import EvolvingFilter, event_us
 
 K = TypeVar("K", bound=Hashable)
 
-_QUEUED_MIN = 16
-"""A queue is cleared of what has gone when that is more than half of it, and more than this."""
+_STALE_MIN = 16
+"""Stale elements that the queue may hold besides as many as there are estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedEstimate:
-    """What a filter is taken for from one time to another, both included."""
+    """The over-estimate of a filter for a time window, both ends included."""
 
     estimate: Filter
     begin_us: int
     end_us: int
     number: int = 0
-    """By which the queue knows it; 0 if it is not there."""
+    """The number of its element in the queue; 0 if it is not queued."""
 
 
 class EvolvingIndex(Generic[K]):
-    """Filters that move, by a key."""
+    """Evolving filters by key.
+
+    >>> from tidegate.language.filters import parse
+    >>> from tidegate.language.values import from_us
+    >>> index = EvolvingIndex()
+    >>> index.add("window", EvolvingFilter(parse("x between t and t + 1"), 0, Periodic(2.0)))
+    >>> index.matching(Event({"x": 2.5}, from_us(0)))  # within the period it will match
+    ['window']
+    """
 
     def __init__(self) -> None:
         self._filters: dict[K, EvolvingFilter] = {}
         self._index: CoveringIndex[K] = CoveringIndex(more_is_narrower=True)
-        self._versions: dict[K, TimedEstimate] = {}
+        self._estimates: dict[K, TimedEstimate] = {}
+        # Elements are (end_us, number, key). An element is stale if its filter was removed or
+        # replaced; it stays until it is popped, because a heap cannot remove from the middle.
         self._queue: list[tuple[int, int, K]] = []
-        """The versions of periodic filters by when they end; some may have gone meanwhile."""
-        self._queued = 0
+        self._last_number = 0
         self._newest_us = 0
-        """When the newest version of a periodic filter begins."""
+        """The latest begin of any periodic estimate so far; no younger event needs `_exact`."""
 
     def __len__(self) -> int:
         return len(self._filters)
@@ -62,98 +78,106 @@ class EvolvingIndex(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._filters
 
-    def add(self, key: K, moving: EvolvingFilter) -> None:
-        """Take a filter in."""
-        self._filters[key] = moving
-        if isinstance(moving.evolve, Periodic):
-            self._clear_queue()
-            self._evolve_to(key, moving, moving.origin_us, moving.evolve)
+    def add(self, key: K, evolving: EvolvingFilter) -> None:
+        """Add a filter under a key that is not in the index."""
+        self._filters[key] = evolving
+        if isinstance(evolving.evolve, Periodic):
+            self._drop_stale()
+            self._start_period(key, evolving, evolving.origin_us, evolving.evolve)
         else:
-            self._index.add(key, _boxes(moving.widest), moves=True)
+            self._index.add(key, _boxes(evolving.over_estimate_ever), evolves=True)
 
     def remove(self, key: K) -> None:
-        """Forget a filter; KeyError if it is not there."""
+        """Remove a filter; raises KeyError if it is not in the index."""
         del self._filters[key]
-        self._versions.pop(key, None)
+        self._estimates.pop(key, None)
         self._index.remove(key)
 
     def matching(self, event: Event) -> list[K]:
-        """The filters that an event matches, or may match by their estimates."""
+        """The keys of filters that an event matches, or may match by their estimates."""
         time_us = event_us(event)
-        self._evolve(time_us)
+        self._start_due_periods(time_us)
         _, candidates = self._index.wider([box_of_event(event)])
         found = [key for key in candidates if self._may_match(key, event, time_us)]
         if time_us < self._newest_us:
-            found += [key for key in self._younger(time_us) if self._filters[key].matches(event)]
+            found += self._exact(event, time_us)
         return found
 
     def _may_match(self, key: K, event: Event, time_us: int) -> bool:
-        moving = self._filters[key]
-        match moving.evolve:
+        evolving = self._filters[key]
+        match evolving.evolve:
             case Periodic():
-                version = self._versions[key]
-                return version.begin_us <= time_us and version.estimate.matches(event)
+                estimate = self._estimates[key]
+                # An event from before the window is left to `_exact`, so that none is found twice.
+                return estimate.begin_us <= time_us and estimate.estimate.matches(event)
             case Cached(threshold):
-                version = self._cached(key, moving, time_us, round(threshold * 1e6))
-                if version.begin_us <= time_us:
-                    return version.estimate.matches(event)
-        return moving.matches(event)
+                estimate = self._cached(key, evolving, time_us, round(threshold * 1e6))
+                if estimate.begin_us <= time_us:
+                    return estimate.estimate.matches(event)
+        return evolving.matches(event)
 
-    # -- periods ------------------------------------------------------------------------------
+    # -- periodic estimates -------------------------------------------------------------------
 
-    def _evolve(self, time_us: int) -> None:
-        """Replace all versions that have ended."""
+    def _start_due_periods(self, time_us: int) -> None:
+        """Replace all periodic estimates that have expired."""
         queue = self._queue
         while queue and queue[0][0] < time_us:
             _, number, key = heapq.heappop(queue)
             if self._is_current(number, key):
-                moving = self._filters[key]
-                assert isinstance(moving.evolve, Periodic)
+                evolving = self._filters[key]
+                assert isinstance(evolving.evolve, Periodic)
                 self._index.remove(key)
-                self._evolve_to(key, moving, time_us, moving.evolve)
+                self._start_period(key, evolving, time_us, evolving.evolve)
 
-    def _clear_queue(self) -> None:
-        """Forget versions that have gone, if they are many: what changes often leaves one each."""
-        if len(self._queue) > 2 * len(self._versions) + _QUEUED_MIN:
+    def _start_period(self, key: K, evolving: EvolvingFilter, time_us: int, mode: Periodic) -> None:
+        """Index the estimate of the period that contains a time, and of the period before."""
+        interval_us = max(1, round(mode.interval * 1e6))
+        period = (time_us - evolving.origin_us) // interval_us
+        begin_us = evolving.origin_us + (period - 1) * interval_us
+        end_us = begin_us + 2 * interval_us
+        estimate = evolving.over_estimate_during(begin_us, end_us)
+        self._last_number += 1
+        self._estimates[key] = TimedEstimate(estimate, begin_us, end_us, self._last_number)
+        self._index.add(key, _boxes(estimate), evolves=True)
+        self._newest_us = max(self._newest_us, begin_us)
+        heapq.heappush(self._queue, (end_us, self._last_number, key))
+
+    def _exact(self, event: Event, time_us: int) -> list[K]:
+        """The periodic filters that match an event older than their estimates.
+
+        Their boxes in the index are of a later time, so all of them are looked at.
+        """
+        return [
+            key
+            for key, estimate in self._estimates.items()
+            if estimate.begin_us > time_us
+            and isinstance(self._filters[key].evolve, Periodic)
+            and self._filters[key].matches(event)
+        ]
+
+    def _drop_stale(self) -> None:
+        """Drop stale elements of the queue if they are many: each update of a filter leaves one."""
+        if len(self._queue) > 2 * len(self._estimates) + _STALE_MIN:
             self._queue = [each for each in self._queue if self._is_current(*each[1:])]
             heapq.heapify(self._queue)
 
     def _is_current(self, number: int, key: K) -> bool:
-        version = self._versions.get(key)
-        return version is not None and version.number == number
+        estimate = self._estimates.get(key)
+        return estimate is not None and estimate.number == number
 
-    def _evolve_to(self, key: K, moving: EvolvingFilter, time_us: int, policy: Periodic) -> None:
-        interval_us = max(1, round(policy.interval * 1e6))
-        number = (time_us - moving.origin_us) // interval_us
-        begin_us = moving.origin_us + (number - 1) * interval_us
-        end_us = begin_us + 2 * interval_us
-        estimate = moving.during(begin_us, end_us)
-        self._queued += 1
-        self._versions[key] = TimedEstimate(estimate, begin_us, end_us, self._queued)
-        self._index.add(key, _boxes(estimate), moves=True)
-        self._newest_us = max(self._newest_us, begin_us)
-        heapq.heappush(self._queue, (end_us, self._queued, key))
-
-    def _younger(self, time_us: int) -> list[K]:
-        """The periodic filters whose versions begin after an event."""
-        return [
-            key
-            for key, version in self._versions.items()
-            if version.begin_us > time_us and isinstance(self._filters[key].evolve, Periodic)
-        ]
-
-    # -- what is kept for a while -------------------------------------------------------------
+    # -- cached estimates ---------------------------------------------------------------------
 
     def _cached(
-        self, key: K, moving: EvolvingFilter, time_us: int, threshold_us: int
+        self, key: K, evolving: EvolvingFilter, time_us: int, threshold_us: int
     ) -> TimedEstimate:
-        version = self._versions.get(key)
-        if version is None or version.end_us < time_us:
+        """The kept estimate of a filter; a new one from this time on if that has expired."""
+        estimate = self._estimates.get(key)
+        if estimate is None or estimate.end_us < time_us:
             end_us = time_us + threshold_us
-            version = TimedEstimate(moving.during(time_us, end_us), time_us, end_us)
-            self._versions[key] = version
-        return version
+            during = evolving.over_estimate_during(time_us, end_us)
+            estimate = self._estimates[key] = TimedEstimate(during, time_us, end_us)
+        return estimate
 
 
 def _boxes(filter: Filter) -> list[Box]:
-    return [box_of(each.sets) for each in filter.resolved_form().conjunctions]
+    return [box_of(conjunction.sets) for conjunction in filter.resolved_form().conjunctions]

@@ -1,8 +1,8 @@
-"""The poset as a matcher: subscriptions with equal filters share a node of it (Siena, 4.2).
+"""The covering poset as a matcher: subscriptions with equal filters share a node (Siena, 4.2).
 
-A subscription stands at the node of its filter with the values of its parameters put in; an update
-moves it to another. Filters that move by themselves (`t`, `now()`, `@name`) have no place in an
-order of what holds now, and are refused; `evolving/lazy.py` takes them in its place.
+A subscription is at the node of its filter with the values of its parameters; an update moves it to
+another node. Filters that depend on `t`, `now()` or variables are refused: what covers them now may
+not cover them later. `evolving/lazy.py` splits them off before they get here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.matching.subscription import Moment, Subscription
 
 
 class PosetMatcher:
-    """Finds the nodes that an event matches, and who stands at them."""
+    """Finds the nodes that an event matches, and the subscriptions at them."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, Subscription] = {}
@@ -38,23 +38,23 @@ class PosetMatcher:
                 raise SubscriptionError(f"there already is a subscription {each.id!r}")
             if each.filter.evolves:
                 raise SubscriptionError(
-                    f"subscription {each.id!r}: the poset orders filters that stand still, "
-                    f"and this one moves: {each.filter}"
+                    f"subscription {each.id!r}: the poset takes static filters only, "
+                    f"and this one evolves: {each.filter}"
                 )
             new[each.id] = each
         with self._lock:
             for each in new.values():
-                self._put(each)
+                self._insert(each)
 
     def remove(self, id: str) -> None:
         with self._lock:
-            self._take(id)
+            self._remove(id)
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         with self._lock:
             changed = self._subscriptions[id].updated(parameters)
-            self._take(id)
-            self._put(changed)
+            self._remove(id)
+            self._insert(changed)
 
     def get(self, id: str) -> Subscription:
         return self._subscriptions[id]
@@ -77,14 +77,14 @@ class PosetMatcher:
     def __contains__(self, id: str) -> bool:
         return id in self._subscriptions
 
-    def _put(self, subscription: Subscription) -> None:
+    def _insert(self, subscription: Subscription) -> None:
         id, filter = subscription.id, subscription.filter
-        fixed = filter.at(subscription.parameters) if filter.parameters else filter
-        node = self._nodes[id] = self._poset.insert(fixed)
+        static = filter.at(subscription.parameters) if filter.parameters else filter
+        node = self._nodes[id] = self._poset.insert(static)
         node.subscribers.add(id)
         self._subscriptions[id] = subscription
 
-    def _take(self, id: str) -> None:
+    def _remove(self, id: str) -> None:
         del self._subscriptions[id]
         node = self._nodes.pop(id)
         node.subscribers.remove(id)

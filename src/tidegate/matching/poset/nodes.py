@@ -1,4 +1,4 @@
-"""The nodes of a covering poset, and how they are joined."""
+"""The nodes of a covering poset, their edges, and sets of nodes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ T = TypeVar("T")
 
 
 class PosetNode(Generic[T]):
-    """An item of a poset, with its neighbours in it.
+    """An item of a poset, with its edges.
 
-    ``subscribers`` (who asked for it) and ``forwards`` (to whom it was sent on) belong to the
-    broker; the poset leaves them alone.
+    ``subscribers`` (who asked for the item) and ``forwards`` (to whom it was sent) are the sets of
+    the same names in Siena, 4.3 and 4.4; they belong to the broker, and the poset does not use
+    them.
+
+    ``box`` is the box of a static item that has just one, else None; two such boxes can mostly be
+    compared without `Coverage.covers`. ``settled`` means that covering is seen to be transitive
+    among this node and any other settled ones. It is not for evolving items and for boxes with
+    string patterns, where `covers` is sound but misses some pairs.
     """
 
     __slots__ = (
@@ -23,133 +29,129 @@ class PosetNode(Generic[T]):
         "below",
         "box",
         "boxes",
+        "edge_changes",
+        "evolves",
         "forwards",
         "item",
-        "moves",
         "number",
         "settled",
-        "shifts",
         "subscribers",
     )
 
-    def __init__(self, item: T, number: int, boxes: list[Box], *, moves: bool) -> None:
+    def __init__(self, item: T, number: int, boxes: list[Box], *, evolves: bool) -> None:
         self.number = number
-        self.shifts = 0
-        """How often its neighbours have become others."""
-        self.describe(item, boxes, moves=moves)
+        self.edge_changes = 0
+        """How many edges of this node were added or removed; a broker sees by it what changed."""
+        self.set_item(item, boxes, evolves=evolves)
         self.subscribers: OrderedSet[Hashable] = OrderedSet()
         self.forwards: OrderedSet[Hashable] = OrderedSet()
-        self.above: dict[PosetNode[T], None] = {}
-        self.below: dict[PosetNode[T], None] = {}
+        # Dictionaries as sets: nodes hash by address, so a set's order would differ between runs.
+        self.above: PosetNodes[T] = {}
+        self.below: PosetNodes[T] = {}
 
-    def describe(self, item: T, boxes: list[Box], *, moves: bool) -> None:
+    def set_item(self, item: T, boxes: list[Box], *, evolves: bool) -> None:
+        """Replace the item; edges stay as they are."""
         self.item = item
-        self.moves = moves
+        self.evolves = evolves
         self.boxes = boxes
-        self.box = boxes[0] if len(boxes) == 1 and not moves else None
-        self.settled = not moves and all(box.is_settled for box in boxes)
+        self.box = boxes[0] if len(boxes) == 1 and not evolves else None
+        self.settled = not evolves and all(box.is_settled for box in boxes)
 
     @property
     def parents(self) -> list[PosetNode[T]]:
-        """The immediate predecessors: nodes that cover it, none of which covers another."""
-        return in_order(self.above)
+        """The immediate predecessors: nodes that cover this one, none of which covers another."""
+        return by_number(self.above)
 
     @property
     def children(self) -> list[PosetNode[T]]:
-        """The immediate successors: nodes that it covers, none of which covers another."""
-        return in_order(self.below)
+        """The immediate successors: nodes covered by this one, none of which covers another."""
+        return by_number(self.below)
 
     @property
     def is_root(self) -> bool:
-        """Whether nothing covers it."""
+        """Whether no other node covers this one."""
         return not self.above
 
-    def ancestors(self) -> list[PosetNode[T]]:
-        """All nodes that cover it."""
-        return in_order(closed(self.above, parents_of))
-
-    def descendants(self) -> list[PosetNode[T]]:
-        """All nodes that it covers."""
-        return in_order(closed(self.below, children_of))
-
     def __repr__(self) -> str:
-        return f"<Node {self.number}: {self.item}>"
+        return f"<PosetNode {self.number}: {self.item}>"
 
 
 PosetNodes = dict[PosetNode[T], None]
-"""A set of nodes, in the order in which they were found."""
+"""A set of nodes in insertion order."""
 
 
 def parents_of(node: PosetNode[T]) -> PosetNodes[T]:
-    """The nodes just above one."""
+    """The parents of a node, as a set."""
     return node.above
 
 
 def children_of(node: PosetNode[T]) -> PosetNodes[T]:
-    """The nodes just below one."""
+    """The children of a node, as a set."""
     return node.below
 
 
-def in_order(nodes: Iterable[PosetNode[T]]) -> list[PosetNode[T]]:
-    """Nodes in the order of their numbers."""
+def by_number(nodes: Iterable[PosetNode[T]]) -> list[PosetNode[T]]:
+    """The nodes in the order of their numbers."""
     return sorted(nodes, key=lambda node: node.number)
 
 
-def closed(
-    nodes: Iterable[PosetNode[T]], further: Callable[[PosetNode[T]], PosetNodes[T]]
+def closure(
+    nodes: Iterable[PosetNode[T]], neighbours: Callable[[PosetNode[T]], PosetNodes[T]]
 ) -> PosetNodes[T]:
-    """Nodes and all that can be reached from them."""
+    """The nodes and all that can be reached from them along the edges."""
     reached = dict.fromkeys(nodes)
     waiting = list(reached)
     while waiting:
-        for node in further(waiting.pop()):
+        for node in neighbours(waiting.pop()):
             if node not in reached:
                 reached[node] = None
                 waiting.append(node)
     return reached
 
 
-def without(
-    nodes: PosetNodes[T], further: Callable[[PosetNode[T]], PosetNodes[T]]
+def sources(
+    nodes: PosetNodes[T], neighbours: Callable[[PosetNode[T]], PosetNodes[T]]
 ) -> list[PosetNode[T]]:
-    """The nodes of a closed set that can be reached from no other of them."""
-    reached = {other for node in nodes for other in further(node)}
+    """The nodes of a closed set that can be reached from no other node of the set."""
+    # One step is enough: the set is closed, so whatever leads to a node by several steps also has
+    # the last of these steps inside of the set.
+    reached = {other for node in nodes for other in neighbours(node)}
     return [node for node in nodes if node not in reached]
 
 
 def replaced(nodes: list[PosetNode[T]], old: PosetNode[T], by: PosetNodes[T]) -> list[PosetNode[T]]:
-    """Nodes with others in the place of an old one, if that is among them."""
+    """The nodes, without repetition, with ``by`` in place of the old node if that is among them."""
     if old not in nodes:
         return nodes
-    return list(dict.fromkeys([each for each in nodes if each is not old] + list(by)))
+    return list(dict.fromkeys([node for node in nodes if node is not old] + list(by)))
 
 
 def first_common(above: PosetNodes[T], below: PosetNodes[T]) -> PosetNode[T] | None:
-    """The first node that is in both sets."""
+    """The node with the lowest number of those in both sets, or None."""
     common = [node for node in above if node in below]
     return min(common, key=lambda node: node.number) if common else None
 
 
 def link(parent: PosetNode[T], child: PosetNode[T]) -> None:
-    """Put an edge from one node to another."""
+    """Add an edge."""
     parent.below[child] = None
     child.above[parent] = None
-    parent.shifts += 1
-    child.shifts += 1
+    parent.edge_changes += 1
+    child.edge_changes += 1
 
 
 def unlink(parent: PosetNode[T], child: PosetNode[T]) -> None:
-    """Take an edge away, if there is one."""
+    """Remove an edge if there is one."""
     if child in parent.below:
         del parent.below[child]
         del child.above[parent]
-        parent.shifts += 1
-        child.shifts += 1
+        parent.edge_changes += 1
+        child.edge_changes += 1
 
 
-def cut(above: PosetNodes[T], below: PosetNodes[T]) -> None:
-    """Take away every edge from one set to the other."""
+def unlink_all(above: PosetNodes[T], below: PosetNodes[T]) -> None:
+    """Remove every edge from a node of one set to a node of the other."""
     for child in below:
         fewer, more = sorted((child.above, above), key=len)
-        for parent in [each for each in fewer if each in more]:
+        for parent in [node for node in fewer if node in more]:
             unlink(parent, child)

@@ -1,7 +1,7 @@
-"""A set that is walked in the order in which its members came.
+"""A set that is iterated in insertion order.
 
-Python's own set is walked in the order of hashes, which differ from run to run where members are
-strings. What a broker sends must not.
+Python's own set is iterated in the order of hashes, which differ from run to run for strings. The
+order in which a broker sends messages must not depend on them: one seed is one simulated run.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ T = TypeVar("T", bound=Hashable)
 
 
 class OrderedSet(MutableSet[T]):
-    """A set in order of insertion; it equals any set with the same members.
+    """A set in insertion order; it equals any set with the same members.
 
-    >>> found = OrderedSet(["b", "a", "b"])
-    >>> found.add("c")
-    >>> list(found), found - {"a"}
+    >>> letters = OrderedSet(["b", "a", "b"])
+    >>> letters.add("c")
+    >>> list(letters), letters - {"a"}
     (['b', 'a', 'c'], OrderedSet(['b', 'c']))
     """
 
@@ -27,11 +27,11 @@ class OrderedSet(MutableSet[T]):
         self._members = dict.fromkeys(members)
 
     def add(self, value: T) -> None:
-        """Put a member at the end, if it is not there already."""
+        """Append a member; one that is already in the set keeps its position."""
         self._members[value] = None
 
     def discard(self, value: T) -> None:
-        """Take a member out, if it is there."""
+        """Remove a member if it is in the set."""
         self._members.pop(value, None)
 
     def __contains__(self, value: object) -> bool:

@@ -1,29 +1,40 @@
-"""The covering poset: filters, or advertisements, ordered by which covers which (Siena, 4.2).
+"""The covering poset: wanted filters, or advertisements, by which covers which (Siena, 4.2).
 
-Rules. (1) An edge goes from a node to one that it covers, and only if nothing lies between them:
-the edges are the transitive reduction of covering. (2) Things that cover each other share a node.
-(3) Nothing depends on hashes: nodes are listed in the order in which they were put in.
+Rules. (1) An edge leads from a node to one that it covers, and only if no third node lies between
+them: the edges are the transitive reduction of covering. (2) Items that cover each other share a
+node. (3) No order depends on hashes: nodes are listed by their numbers, which are in insertion
+order.
 
 Theory of operation. A new item is placed by two sets: the nodes that cover it and the nodes that it
-covers. Its parents are those of the first set that have no child in it, its children those of the
-second that have no parent in it, and every edge that leads from the first set to the second is cut,
-because the new node now lies between. When a node is taken out, each of its parents is joined to
-each of its children, unless another way leads there.
+covers. Its parents are the nodes of the first set that cover no other of the set, its children the
+nodes of the second set that no other of the set covers. Every edge from a parent to a child is
+removed, because the new node lies between them. When a node is removed, each of its parents is
+linked to each of its children, unless another path leads there. Siena finds both sets by a walk
+from the roots; here they come from an index (`covering_index`).
 
-`covers` of the language never says yes wrongly, but with string patterns it may see that a covers b
-and b covers c, and not that a covers c. So both sets are completed along the edges. What then turns
-out to be above and below the new item at once means the same as it does, seen or not.
+`covers` is sound, but not complete: with string patterns or evolving filters it may see that a
+covers b and that b covers c, and miss that a covers c. So there are two ways to place a node:
+
+- The *quick place*, where the new node and all nodes near it are settled (see `PosetNode`).
+  Covering is seen to be transitive among them, so the nearest nodes on both sides are enough:
+  whatever else is above or below is so by way of one of these.
+- The *careful place*, everywhere else. Both sets are found as a whole and closed along the edges.
+  So no edge contradicts another, and there are no cycles; but an edge that is not needed may
+  remain. A node in both sets is equal to the new item, though `covers` did not see it.
+
+A filter that never matches (*bottom*) is covered by everything. It has no box, is in no index, and
+is the child of all nodes that have no other; there is at most one such node.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Generic
 
 from tidegate.language.events import Event
+from tidegate.matching.poset.box_groups import LOOP_MAX, SORT_MIN
 from tidegate.matching.poset.boxes import Box, box_of_event
 from tidegate.matching.poset.coverage import Coverage
 from tidegate.matching.poset.covering_index import CoveringIndex
@@ -31,21 +42,23 @@ from tidegate.matching.poset.nodes import (
     PosetNode,
     PosetNodes,
     T,
+    by_number,
     children_of,
-    closed,
-    cut,
+    closure,
     first_common,
-    in_order,
     link,
     parents_of,
     replaced,
+    sources,
     unlink,
-    without,
+    unlink_all,
 )
 
 
 class Poset(Generic[T]):
-    """A set of items and the covering among them.
+    """A set of items and the covering relation among them.
+
+    ``loop_max`` and ``sort_min`` are those of `CoveringIndex`.
 
     >>> from tidegate.language.filters import parse
     >>> from tidegate.matching.poset.coverage import FILTERS
@@ -56,65 +69,72 @@ class Poset(Generic[T]):
     (True, True)
     """
 
-    def __init__(self, order: Coverage[T]) -> None:
-        self._order = order
+    def __init__(
+        self, coverage: Coverage[T], *, loop_max: int = LOOP_MAX, sort_min: int = SORT_MIN
+    ) -> None:
+        self._coverage = coverage
         self._nodes: PosetNodes[T] = {}
         self._roots: PosetNodes[T] = {}
-        self._index: CoveringIndex[PosetNode[T]] = CoveringIndex(order.more_is_narrower)
+        self._index: CoveringIndex[PosetNode[T]] = CoveringIndex(
+            coverage.more_is_narrower, loop_max=loop_max, sort_min=sort_min
+        )
         self._by_key: dict[Hashable, list[PosetNode[T]]] = {}
+        """Static nodes with a single box, by the key of the box: equal items are found by it."""
         self._unsettled = 0
+        """How many nodes are not settled; while it is 0 there is no need to look at each."""
         self._bottom: PosetNode[T] | None = None
-        self._made = 0
+        self._next_number = 0
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[PosetNode[T]]:
-        """The nodes, in the order in which they came to their places."""
+        """The nodes, in the order in which they were last placed."""
         return iter(self._nodes)
 
     def __contains__(self, node: object) -> bool:
         return node in self._nodes
 
     def roots(self) -> list[PosetNode[T]]:
-        """The nodes that nothing covers."""
-        return in_order(self._roots)
+        """The nodes that no other node covers."""
+        return by_number(self._roots)
 
     # -- changes ------------------------------------------------------------------------------
 
     def insert(self, item: T) -> PosetNode[T]:
-        """The node of an item; a new one, without subscribers, if nothing equals it yet."""
+        """Return the node of an item: that of an equal item, else a new one without subscribers."""
         node = self._node_of(item)
         place = self._place(node)
         if isinstance(place, PosetNode):
             return place
-        self._made += 1
+        self._next_number += 1
         self._register(node)
-        self._join(node, place)
+        self._link(node, place)
         return node
 
     def rebind(self, node: PosetNode[T], item: T) -> PosetNode[T]:
-        """Give a node another item; it moves to where that belongs, or stays if it belongs there.
+        """Replace the item of a node, and return the node that has the new item.
 
-        If another node equals the item, gives that one, and the node is taken out.
+        The node moves to the place of the new item; if that is where it is, its edges are not
+        touched. If another node equals the item, that one is returned and this one is removed.
         """
-        new = self._node_of(item)  # which fails before anything has changed
+        new = self._node_of(item)  # raises before anything has changed
         place = self._place_instead(new, node)
-        if isinstance(place, _Neighbourhood) and place.is_of(node):
-            self._register_anew(node, new)
+        if isinstance(place, _Neighbourhood) and place.is_that_of(node):
+            self._replace_item(node, new)
             return node
         self.remove(node)
         if place is None:
             place = self._place(new)
         if isinstance(place, PosetNode):
             return place
-        node.describe(item, new.boxes, moves=new.moves)
+        node.set_item(item, new.boxes, evolves=new.evolves)
         self._register(node)
-        self._join(node, place)
+        self._link(node, place)
         return node
 
     def remove(self, node: PosetNode[T]) -> None:
-        """Take a node out; what it stood between is joined. KeyError if it is not there."""
+        """Remove a node and link its parents to its children; raises KeyError if it is not here."""
         self._unregister(node)
         self._roots.pop(node, None)
         parents, children = list(node.above), list(node.below)
@@ -122,13 +142,13 @@ class Poset(Generic[T]):
             unlink(parent, node)
         for child in children:
             unlink(node, child)
-            for parent in self._not_above(parents, child):
+            for parent in self._without_path(parents, child):
                 link(parent, child)
             if child.is_root:
                 self._roots[child] = None
 
-    def _join(self, node: PosetNode[T], place: _Neighbourhood[T]) -> None:
-        """Put a node between those above and those below it."""
+    def _link(self, node: PosetNode[T], place: _Neighbourhood[T]) -> None:
+        """Link a node to its parents and children, in place of the edges between these."""
         for child in place.children:
             for parent in place.parents:
                 unlink(parent, child)
@@ -141,26 +161,28 @@ class Poset(Generic[T]):
             self._roots[node] = None
 
     def _register(self, node: PosetNode[T]) -> None:
+        """Add a node to the indexes."""
         self._nodes[node] = None
         boxes = node.boxes
         self._unsettled += not node.settled
         if not boxes:
             self._bottom = node
         else:
-            self._index.add(node, boxes, moves=node.moves)
+            self._index.add(node, boxes, evolves=node.evolves)
             if node.box is not None:
                 self._by_key.setdefault(node.box.key, []).append(node)
 
-    def _register_anew(self, node: PosetNode[T], new: PosetNode[T]) -> None:
-        """Give a node the item of a new one; both have a single box that is settled."""
+    def _replace_item(self, node: PosetNode[T], new: PosetNode[T]) -> None:
+        """Give a node the item of a new one; both are settled and have a single box."""
         assert node.box is not None
         assert new.box is not None
-        self._forget_key(node, node.box)
+        self._remove_key(node, node.box)
         self._index.change(node, new.box)
-        node.describe(new.item, new.boxes, moves=False)
+        node.set_item(new.item, new.boxes, evolves=False)
         self._by_key.setdefault(new.box.key, []).append(node)
 
     def _unregister(self, node: PosetNode[T]) -> None:
+        """Remove a node from the indexes."""
         del self._nodes[node]
         boxes = node.boxes
         self._unsettled -= not node.settled
@@ -169,69 +191,45 @@ class Poset(Generic[T]):
         else:
             self._index.remove(node)
             if node.box is not None:
-                self._forget_key(node, node.box)
+                self._remove_key(node, node.box)
 
-    def _forget_key(self, node: PosetNode[T], box: Box) -> None:
-        alike = self._by_key[box.key]
-        alike.remove(node)
-        if not alike:
+    def _remove_key(self, node: PosetNode[T], box: Box) -> None:
+        same_key = self._by_key[box.key]
+        same_key.remove(node)
+        if not same_key:
             del self._by_key[box.key]
 
-    # -- questions ----------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     def find(self, item: T) -> PosetNode[T] | None:
-        """The node of an item, or of one that equals it."""
+        """The node of an item or of an equal one; None if there is none."""
         new = self._node_of(item)
         equal = self._equal(new)
+        # Where all are settled, equal items with a single box have equal keys. Elsewhere one may
+        # equal the item that is written quite differently.
         if equal is not None or (new.box and new.settled and not self._unsettled):
             return equal
         return first_common(self._all_above(new), self._all_below(new))
 
-    def covering(self, item: T) -> list[PosetNode[T]]:
-        """All nodes that cover an item; one that equals it does."""
-        return in_order(self._all_above(self._node_of(item)))
+    def matching(self, event: Event, *, include_evolving: bool = True) -> list[PosetNode[T]]:
+        """The nodes that an event matches, evolving ones at its publication time.
 
-    def covered_by(self, item: T) -> list[PosetNode[T]]:
-        """All nodes that an item covers; one that equals it is."""
-        return in_order(self._all_below(self._node_of(item)))
-
-    def matching(self, event: Event, *, moving: bool = True) -> list[PosetNode[T]]:
-        """All nodes that an event matches; those that move, at its time, or not at all.
-
-        To match an event is to cover the narrowest filter that it matches, so the index finds them.
+        To match an event is to cover the narrowest filter that matches it, so the nodes come from
+        the covering index; Siena (4.3) walks the poset from the roots instead.
         """
-        sure, maybe = self._index.wider([box_of_event(event)], moving=moving)
-        found = [node for node in maybe if self._order.matches(node.item, event)]
-        return in_order(sure + found)
+        sure, maybe = self._index.wider([box_of_event(event)], include_evolving=include_evolving)
+        found = [node for node in maybe if self._coverage.matches(node.item, event)]
+        return by_number(sure + found)
 
-    def descend(self, holds: Callable[[T], bool]) -> list[PosetNode[T]]:
-        """All nodes for which something holds that holds for whatever covers them too.
-
-        It is asked of the roots, and then only of children of nodes for which it holds: the walk
-        that a notification takes in Siena, 4.3.
-        """
-        found: PosetNodes[T] = {}
-        asked = dict.fromkeys(self._roots)
-        waiting = deque(asked)
-        while waiting:
-            node = waiting.popleft()
-            if not holds(node.item):
-                continue
-            found[node] = None
-            for child in node.below:
-                if child not in asked:
-                    asked[child] = None
-                    waiting.append(child)
-        return in_order(found)
-
-    # -- where an item belongs ----------------------------------------------------------------
+    # -- the place of an item -----------------------------------------------------------------
 
     def _node_of(self, item: T) -> PosetNode[T]:
-        """A node that is not in the poset yet."""
-        return PosetNode(item, self._made, self._order.boxes(item), moves=self._order.moves(item))
+        """A node for an item, not in the poset yet."""
+        boxes, evolves = self._coverage.boxes(item), self._coverage.evolves(item)
+        return PosetNode(item, self._next_number, boxes, evolves=evolves)
 
     def _place(self, new: PosetNode[T]) -> PosetNode[T] | _Neighbourhood[T]:
-        """The node that equals a new one; else where it belongs."""
+        """The node that equals a new one; else the parents and children that it will have."""
         if new.boxes == []:
             lowest = [node for node in self._nodes if not node.below]
             return self._bottom or _Neighbourhood(lowest, [])
@@ -240,7 +238,10 @@ class Poset(Generic[T]):
     def _place_instead(
         self, new: PosetNode[T], old: PosetNode[T]
     ) -> PosetNode[T] | _Neighbourhood[T] | None:
-        """As ``_place``, as if an old node were not there; None where that must be seen then."""
+        """As ``_place``, as if an old node were not in the poset.
+
+        None where this cannot be seen before the old node is removed.
+        """
         if old.box is None or new.box is None or not old.settled:
             return None
         return self._quick_place(new, old)
@@ -248,10 +249,10 @@ class Poset(Generic[T]):
     def _quick_place(
         self, new: PosetNode[T], old: PosetNode[T] | None
     ) -> PosetNode[T] | _Neighbourhood[T] | None:
-        """As ``_place``, but for an old node, where covering is seen to be transitive; else None.
+        """As ``_place``, without an old node if there is one; None if a node near is not settled.
 
-        The nearest nodes around are enough then. What was left out because of the old one is
-        above or below that.
+        The index returns the nearest nodes, and may leave out others because of the old one. All
+        of these are above or below the old node, so its own neighbours take its place.
         """
         if not new.settled:
             return None
@@ -262,10 +263,13 @@ class Poset(Generic[T]):
         if old is not None:
             above = replaced(above, old, old.above)
             below = replaced(below, old, old.below)
-            below = [each for each in below if each is not self._bottom]  # which all are above
+            # Bottom may have come in as a child of the old node. It is below every node, and a
+            # child of the new one only if there is no other.
+            below = [node for node in below if node is not self._bottom]
         if self._unsettled and not all(node.settled for node in chain(above, below)):
             return None
         if new.box is None:
+            # Several boxes have no key to find an equal node by.
             for node in above:
                 if self._covers(new, node):
                     return node
@@ -275,13 +279,15 @@ class Poset(Generic[T]):
         return _Neighbourhood(parents, children)
 
     def _careful_place(self, new: PosetNode[T]) -> PosetNode[T] | _Neighbourhood[T]:
-        """As ``_place``, from all nodes above and below, completed along the edges; cuts these."""
+        """As ``_place``, from all nodes above and below; removes the edges between both sets."""
         above, below = self._all_above(new), self._all_below(new)
         equal = first_common(above, below)
         if equal is not None:
             return equal
-        cut(above, below)
-        return _Neighbourhood(without(above, parents_of), without(below, children_of))
+        # All of them and not only those from a parent to a child: with covering that is not seen
+        # to be transitive, an edge from further above to further below may be there, too.
+        unlink_all(above, below)
+        return _Neighbourhood(sources(above, parents_of), sources(below, children_of))
 
     def _equal(self, new: PosetNode[T], old: PosetNode[T] | None = None) -> PosetNode[T] | None:
         """The node, other than an old one, that equals a new one, if both have a single box."""
@@ -292,16 +298,18 @@ class Poset(Generic[T]):
         return None
 
     def _all_above(self, new: PosetNode[T]) -> PosetNodes[T]:
+        """All nodes that cover a new one, seen or by way of others."""
         if new.boxes == []:
             return dict(self._nodes)
-        found = self._above(new)
-        return closed(found, parents_of) if self._unsettled else dict.fromkeys(found)
+        above = self._above(new)
+        return closure(above, parents_of) if self._unsettled else dict.fromkeys(above)
 
     def _all_below(self, new: PosetNode[T]) -> PosetNodes[T]:
-        found = self._below(new)
+        """All nodes that a new one covers, seen or by way of others."""
+        below = self._below(new)
         if self._bottom is not None:
-            found.append(self._bottom)
-        return closed(found, children_of) if self._unsettled else dict.fromkeys(found)
+            below.append(self._bottom)
+        return closure(below, children_of) if self._unsettled else dict.fromkeys(below)
 
     def _above(self, new: PosetNode[T], *, nearest: bool = False) -> list[PosetNode[T]]:
         """Nodes seen to cover a new one; with ``nearest``, at least those that cover no other."""
@@ -309,24 +317,26 @@ class Poset(Generic[T]):
         return sure + [node for node in maybe if self._covers(node, new)]
 
     def _below(self, new: PosetNode[T], *, nearest: bool = False) -> list[PosetNode[T]]:
-        """Nodes that a new one is seen to cover; with ``nearest``, at least the highest of them."""
+        """Nodes seen to be covered by a new one; with ``nearest``, at least the highest of them."""
         sure, maybe = self._index.narrower(new.boxes, nearest=nearest)
-        if new.moves:  # what lies in all that it ever is need not be covered all the time
+        if new.evolves:
+            # The boxes are those of an over-estimate: what lies within it may not be covered.
             sure, maybe = [], sure + maybe
         return sure + [node for node in maybe if self._covers(new, node)]
 
     def _covers(self, wide: PosetNode[T], narrow: PosetNode[T]) -> bool:
-        """As the order says; mostly two boxes know as well, and sooner."""
+        """Whether one node covers another: by their boxes if these are exact, which is faster."""
         if wide.box is not None and narrow.box is not None:
-            known = wide.box.covers(narrow.box, self._order.more_is_narrower)
+            known = wide.box.covers(narrow.box, self._coverage.more_is_narrower)
             if known is not None:
                 return known
-        return self._order.covers(wide.item, narrow.item)
+        return self._coverage.covers(wide.item, narrow.item)
 
     def _lowest(self, above: list[PosetNode[T]]) -> list[PosetNode[T]]:
         """The nodes that cover no other of them."""
-        over = {parent for node in above for parent in node.above}
-        left = [node for node in above if node not in over]
+        # Edges rule out most of them without a comparison.
+        parents = {parent for node in above for parent in node.above}
+        left = [node for node in above if node not in parents]
         if len(left) <= 1:
             return left
         return [
@@ -338,13 +348,15 @@ class Poset(Generic[T]):
     def _highest(
         self, new: PosetNode[T], below: list[PosetNode[T]], old: PosetNode[T] | None
     ) -> list[PosetNode[T]]:
-        """The nodes, of those that a new one covers, whose parents it does not cover.
+        """The nodes, of those that a new one covers, none of whose parents it covers.
 
-        In the place of an old node as a parent are its own.
+        An old node counts as covered if one of its own parents is: these take its place.
         """
         covered = dict.fromkeys(below, True)
         if old is not None:
-            covered[old] = any(covered.get(each, self._covers(new, each)) for each in old.above)
+            covered[old] = any(
+                covered.get(parent, self._covers(new, parent)) for parent in old.above
+            )
         highest = []
         for node in below:
             for parent in node.above:
@@ -356,32 +368,33 @@ class Poset(Generic[T]):
                 highest.append(node)
         return highest
 
-    def _not_above(self, nodes: list[PosetNode[T]], child: PosetNode[T]) -> list[PosetNode[T]]:
-        """Those of some nodes, which all cover a node, from which no way leads to it."""
+    def _without_path(self, parents: list[PosetNode[T]], child: PosetNode[T]) -> list[PosetNode[T]]:
+        """The nodes, of some that all cover a child, from which no path leads to it."""
         if child is self._bottom:
-            return [node for node in nodes if not node.below]
+            # It is the child of all nodes without another one; to compare with its parents, which
+            # may be most of the poset, would make each removal slow.
+            return [node for node in parents if not node.below]
         if not child.above:
-            return nodes
-        around = chain(nodes, child.above)
-        if self._unsettled and not all(node.settled for node in around):
-            reached = closed(child.above, parents_of)
-            return [node for node in nodes if node not in reached]
+            return parents
+        if self._unsettled and not all(node.settled for node in chain(parents, child.above)):
+            reached = closure(child.above, parents_of)
+            return [node for node in parents if node not in reached]
         others = list(child.above)
-        return [node for node in nodes if not any(self._covers(node, each) for each in others)]
+        return [node for node in parents if not any(self._covers(node, other) for other in others)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Neighbourhood(Generic[T]):
-    """Where a new node belongs."""
+    """The parents and children of a new node."""
 
     parents: list[PosetNode[T]]
     children: list[PosetNode[T]]
 
-    def is_of(self, node: PosetNode[T]) -> bool:
-        """Whether a node is there."""
+    def is_that_of(self, node: PosetNode[T]) -> bool:
+        """Whether a node in the poset has the same parents and children."""
         return (
             len(self.parents) == len(node.above)
             and len(self.children) == len(node.below)
-            and all(each in node.above for each in self.parents)
-            and all(each in node.below for each in self.children)
+            and all(parent in node.above for parent in self.parents)
+            and all(child in node.below for child in self.children)
         )

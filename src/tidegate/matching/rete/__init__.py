@@ -1,1 +1,1 @@
-"""A Rete network, the second substrate of parametric subscriptions."""
+"""A Rete network, the second substrate of parametric subscriptions beside the poset."""

@@ -1,20 +1,23 @@
-"""The alpha network: every condition on one attribute, once, and which of them an event meets.
+"""The alpha network: every condition once, and which of them an event meets.
 
-Rules. (1) Equal conditions are one node, however many joins use it; it is gone with the last of
-them. (2) A node may be given another condition in place, and its joins keep it.
+Rules. (1) Equal conditions are one node, however many joins use it; the node is removed with its
+last use. (2) The condition of a node may be replaced in place, and its joins keep the node.
 
-Theory of operation (Forgy, "Rete", Artificial Intelligence 19, 1982). An event is the only fact in
-the working memory, and forgotten when it has passed. Conditions that few events meet are found from
-the event: those on single values by hashing, patterns by the index of texts.py, once for an event
-and an attribute. Any other condition is asked of the event by the joins that need to know, and
-wide joins keep those on ranges in order (beta.py).
+Theory of operation (Forgy, "Rete", Artificial Intelligence 19, 1982; EventJava, "Parametric
+Subscriptions", 5.1). In Rete, alpha nodes test single facts, and join nodes combine facts. Here an
+event is the only fact in the working memory and is gone when it has passed, so no node stores
+facts.
+
+Conditions that few events meet are found from the event: single values by hashing, and patterns by
+the index of `string_patterns`, once for an event and an attribute. Any other condition is evaluated
+by the joins that need it; joins with many followers keep ranges in an index (see `beta`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from tidegate.language.algebra.intervals import Endpoint as Bound
+from tidegate.language.algebra.intervals import Endpoint
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
 from tidegate.language.semantics import holds
@@ -26,17 +29,17 @@ from tidegate.matching.rete.conditions import (
     Points,
     ValueKey,
     ValueRange,
-    point,
+    value_key,
 )
 from tidegate.matching.string_patterns import StringPatterns
 from tidegate.matching.subscription import Moment
 
-_SPARE_PATTERNS = 64
-"""The index of patterns is made anew when there are so many more in it than twice those in use."""
+SPARE_PATTERNS = 64
+"""Default number of unused patterns that an index may hold besides as many as are in use."""
 
 
 class AlphaNode:
-    """A condition, shared by all joins that test it; ``uses`` says how many they are."""
+    """A condition, shared by all joins that test it; ``uses`` is their number."""
 
     __slots__ = ("condition", "uses")
 
@@ -49,75 +52,74 @@ class AlphaNode:
 
 
 _AlphaNodes = dict[AlphaNode, None]
-"""A set of nodes, in the order in which they came."""
+"""A set of nodes in insertion order."""
 
 
 class AlphaNetwork:
-    """The nodes of all conditions.
+    """The alpha nodes of all conditions.
 
     >>> network = AlphaNetwork()
-    >>> ibm = network.take(Points("symbol", frozenset({"IBM"})))
-    >>> network.take(Points("symbol", frozenset({"IBM"}))) is ibm
+    >>> ibm = network.acquire(Points("symbol", frozenset({"IBM"})))
+    >>> network.acquire(Points("symbol", frozenset({"IBM"}))) is ibm
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, spare_patterns: int = SPARE_PATTERNS) -> None:
+        self._spare_patterns = spare_patterns
         self._nodes: dict[Condition, AlphaNode] = {}
         self._points: dict[str, dict[ValueKey, _AlphaNodes]] = {}
         self._patterns: dict[str, _PatternNodes] = {}
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __iter__(self) -> Iterator[AlphaNode]:
-        return iter(self._nodes.values())
 
     def find(self, condition: Condition) -> AlphaNode | None:
         """The node of a condition, if there is one."""
         return self._nodes.get(condition)
 
-    def take(self, condition: Condition) -> AlphaNode:
-        """The node of a condition, a new one if there is none, for one more use."""
+    def acquire(self, condition: Condition) -> AlphaNode:
+        """The node of a condition, with one more use; a new node if there is none."""
         node = self._nodes.get(condition)
         if node is None:
             node = self._nodes[condition] = AlphaNode(condition)
-            self._enter(node)
+            self._index(node)
         node.uses += 1
         return node
 
     def release(self, node: AlphaNode) -> None:
-        """Give up a use of a node."""
+        """Give up one use of a node."""
         node.uses -= 1
         if not node.uses:
             del self._nodes[node.condition]
-            self._leave(node)
+            self._unindex(node)
 
     def change(self, node: AlphaNode, condition: Condition) -> None:
-        """Give a node another condition, which no node has yet."""
+        """Replace the condition of a node by one that no node has yet."""
         del self._nodes[node.condition]
-        self._leave(node)
+        self._unindex(node)
         node.condition = condition
         self._nodes[condition] = node
-        self._enter(node)
+        self._index(node)
 
-    def _enter(self, node: AlphaNode) -> None:
+    def _index(self, node: AlphaNode) -> None:
         condition = node.condition
         if isinstance(condition, Points):
-            by_point = self._points.setdefault(condition.attribute, {})
-            for each in condition.points:
-                by_point.setdefault(each, {})[node] = None
+            by_value = self._points.setdefault(condition.attribute, {})
+            for key in condition.points:
+                by_value.setdefault(key, {})[node] = None
         elif isinstance(condition, PatternCondition):
-            self._patterns.setdefault(condition.attribute, _PatternNodes()).add(node, condition)
+            patterns = self._patterns.get(condition.attribute)
+            if patterns is None:
+                patterns = _PatternNodes(self._spare_patterns)
+                self._patterns[condition.attribute] = patterns
+            patterns.add(node, condition)
 
-    def _leave(self, node: AlphaNode) -> None:
+    def _unindex(self, node: AlphaNode) -> None:
         condition = node.condition
         if isinstance(condition, Points):
-            by_point = self._points[condition.attribute]
-            for each in condition.points:
-                del by_point[each][node]
-                if not by_point[each]:
-                    del by_point[each]
-            if not by_point:
+            by_value = self._points[condition.attribute]
+            for key in condition.points:
+                del by_value[key][node]
+                if not by_value[key]:
+                    del by_value[key]
+            if not by_value:
                 del self._points[condition.attribute]
         elif isinstance(condition, PatternCondition):
             patterns = self._patterns[condition.attribute]
@@ -125,30 +127,31 @@ class AlphaNetwork:
             if not len(patterns):
                 del self._patterns[condition.attribute]
 
-    def on_points(self, attributes: Mapping[str, Value]) -> _AlphaNodes:
-        """The nodes on single values that an event meets."""
-        found: _AlphaNodes = {}
+    def met_points(self, attributes: Mapping[str, Value]) -> _AlphaNodes:
+        """The nodes on single values that an event with these attributes meets."""
+        met: _AlphaNodes = {}
         for name, value in attributes.items():
-            by_point = self._points.get(name)
-            if by_point is not None:
-                found.update(by_point.get(point(value), {}))
-        return found
+            by_value = self._points.get(name)
+            if by_value is not None:
+                met.update(by_value.get(value_key(value), {}))
+        return met
 
-    def on_patterns(self, attribute: str, value: Value | None) -> _AlphaNodes:
+    def met_patterns(self, attribute: str, value: Value | None) -> _AlphaNodes:
         """The nodes on patterns of one attribute that its value meets."""
         patterns = self._patterns.get(attribute)
         if patterns is None or not isinstance(value, str):
             return {}
-        return dict.fromkeys(patterns.satisfied(value))
+        return dict.fromkeys(patterns.met(value))
 
 
 class _PatternNodes:
     """The nodes on patterns of one attribute.
 
-    The index of patterns cannot forget; it is made anew when most of what it has is gone.
+    The index of patterns cannot remove any; it is built again when most of its patterns are unused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spare: int) -> None:
+        self._spare = spare
         self._index = StringPatterns()
         self._nodes: dict[int, AlphaNode] = {}
 
@@ -156,83 +159,89 @@ class _PatternNodes:
         return len(self._nodes)
 
     def add(self, node: AlphaNode, pattern: PatternCondition) -> None:
+        # The index gives equal patterns equal numbers; lookups are slow until it is flushed.
         self._nodes[self._index.number(pattern.operator, pattern.text)] = node
-        self._index.settle()
+        self._index.flush()
 
     def remove(self, pattern: PatternCondition) -> None:
         del self._nodes[self._index.number(pattern.operator, pattern.text)]
-        if len(self._index) > 2 * len(self._nodes) + _SPARE_PATTERNS:
+        if len(self._index) > 2 * len(self._nodes) + self._spare:
             index = StringPatterns()
             patterns = self._index.patterns()
             self._nodes = {
                 index.number(*patterns[number]): node for number, node in self._nodes.items()
             }
-            index.settle()
+            index.flush()
             self._index = index
 
-    def satisfied(self, text: str) -> list[AlphaNode]:
+    def met(self, text: str) -> list[AlphaNode]:
         numbers = self._index.satisfied(text).tolist()
         return [self._nodes[number] for number in numbers if number in self._nodes]
 
 
 class Fact:
-    """An event at its moment, as the network sees it; what was found out once is not asked again.
+    """An event at its moment, as the network sees it; each result is computed once and kept.
 
-    ``on_points`` are the nodes on single values that it meets.
+    ``met_points`` are the nodes on single values that the event meets.
     """
 
     __slots__ = (
         "_environments",
         "_kinds",
+        "_met_patterns",
         "_moment",
         "_network",
-        "_patterns",
         "attributes",
-        "on_points",
+        "met_points",
     )
 
     def __init__(self, event: Event, moment: Moment, network: AlphaNetwork) -> None:
         self.attributes = event.attributes
-        self.on_points = network.on_points(event.attributes)
+        self.met_points = network.met_points(event.attributes)
         self._kinds = {name: kind_of(value) for name, value in event.attributes.items()}
         self._moment = moment
         self._network = network
-        self._patterns: dict[str, _AlphaNodes] = {}
+        # Patterns are looked up only if a join needs them; single values come before them.
+        self._met_patterns: dict[str, _AlphaNodes] = {}
         self._environments: dict[int | None, Environment] = {}
 
     def has(self, attribute: str, kind: Kind) -> bool:
-        """Whether an attribute is there and has a value of that kind."""
+        """Whether the event has an attribute with a value of that kind."""
         return self._kinds.get(attribute) is kind
 
-    def on_patterns(self, attribute: str) -> _AlphaNodes:
-        """The nodes on patterns of an attribute that it meets."""
-        found = self._patterns.get(attribute)
-        if found is None:
+    def met_patterns(self, attribute: str) -> _AlphaNodes:
+        """The nodes on patterns of an attribute that the event meets."""
+        met = self._met_patterns.get(attribute)
+        if met is None:
             value = self.attributes.get(attribute)
-            found = self._patterns[attribute] = self._network.on_patterns(attribute, value)
-        return found
+            met = self._met_patterns[attribute] = self._network.met_patterns(attribute, value)
+        return met
 
     def meets(self, node: AlphaNode) -> bool:
-        """Whether it meets the condition of a node."""
+        """Whether the event meets the condition of a node."""
+        # The most frequent class first, and `isinstance`: a `match` statement on the classes takes
+        # several times as long, and this is the inner loop of matching.
         condition = node.condition
-        if isinstance(condition, ValueRange):  # most are; `match` would take several times as long
+        if isinstance(condition, ValueRange):
             attribute = condition.attribute
             if self._kinds.get(attribute) is not condition.kind:
                 return False
-            value: Bound = self.attributes[attribute]
+            value: Endpoint = self.attributes[attribute]
             high = condition.high
             return bool(condition.low <= value and (high is None or value < high))
         if isinstance(condition, OtherPredicate):
-            environment = self._environment(condition.origin)
+            environment = self._environment(condition.origin_us)
             return holds(condition.predicate, self.attributes, environment)
         if isinstance(condition, Points):
-            return node in self.on_points
+            return node in self.met_points
         if isinstance(condition, PatternCondition):
-            return node in self.on_patterns(condition.attribute)
+            return node in self.met_patterns(condition.attribute)
         return False
 
-    def _environment(self, origin: int | None) -> Environment:
-        found = self._environments.get(origin)
-        if found is None:
-            found = self._environments[origin] = self._moment.environment(origin)
-        return found
+    def _environment(self, origin_us: int | None) -> Environment:
+        """The environment of predicates whose `t` counts from a time; many of them share one."""
+        environment = self._environments.get(origin_us)
+        if environment is None:
+            environment = self._moment.environment(origin_us)
+            self._environments[origin_us] = environment
+        return environment

@@ -1,24 +1,25 @@
-"""The beta network: joins, each of what came before it with one more condition.
+"""The beta network: joins, each of which adds one condition to the joins before it.
 
-Rules. (1) A chain of joins from the root is a conjunction; chains that begin alike share the joins
-of that beginning. (2) A join counts the chains that it belongs to, and is gone with the last of
-them. (3) No two joins that follow the same one have the same alpha node.
+Rules. (1) A chain of joins from the root is a conjunction; chains with equal first conditions share
+the joins of these. (2) A join counts the chains that it belongs to, and is removed with the last of
+them. (3) No two followers of a join have the same alpha node.
 
-Theory of operation. All conditions are on one event, so a join has nothing to remember: it is
-active if the one before it is and the event meets the condition of its alpha node. An event goes
-down from the root along active joins only. A join that few others follow asks each of them; one
-with many followers has a *fan*, which finds those that are active by what their conditions are.
+Theory of operation (Forgy, "Rete", 1982; "Parametric Subscriptions", 5.1 and 5.6: each subscription
+is a chain of nodes). All conditions are on one event, so a join has no memory of partial matches:
+it is active if the join before it is, and the event meets the condition of its alpha node. An event
+goes down from the root along active joins only. A join with few followers tests each of them; one
+with many has a *fan*, an index of its followers by their conditions.
 
-A condition of a chain is changed where it stands. A join of no other chain stays and gets the new
-condition: its alpha node is changed in place if no other join uses it, and exchanged if one does.
-From a join of several chains a new one is split off; what is further down and belongs to this chain
-alone is hung below the new one as it is.
+A changed parameter changes a condition where it is in the chain. A join of one chain stays: its
+alpha node gets the new condition in place if no other join uses it, else it gets another alpha
+node. From a join of several chains a new one is split off; the joins further down that belong to
+this chain alone are moved below it as they are. So an update costs as much as the chain is long,
+and a bisection where there is a fan; it does not depend on the number of subscriptions.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tidegate.language.values import Kind
 from tidegate.matching.rete.alpha import AlphaNetwork, AlphaNode, Fact
@@ -30,122 +31,114 @@ from tidegate.matching.rete.conditions import (
     Points,
     ValueRange,
 )
-from tidegate.matching.rete.range_index import RangeIndex
+from tidegate.matching.rete.range_index import RUN_MAX, RangeIndex
 
 FAN_MIN = 8
-"""A join with more followers has a fan, until there are less than half as many."""
+"""Default number of followers above which a join has a fan; up to it, to test each is faster.
+
+The fan is dropped below half of it, so that a join at the limit does not build and drop one with
+every subscription that comes and goes.
+"""
 
 
 class Join:
     """A place in chains, with an alpha node.
 
-    ``chains`` counts those that come through or end here, ``endings`` are those that end. The root
-    stands before itself.
+    ``chains`` is the number of chains through this join or to it, ``endings`` are those that end
+    here. ``before`` is the join that this one follows; that of the root is the root.
     """
 
     __slots__ = ("alpha", "before", "chains", "endings", "fan", "followers")
 
-    def __init__(self, alpha: AlphaNode, before: Join | None = None) -> None:
+    def __init__(self, alpha: AlphaNode) -> None:
         self.alpha = alpha
-        self.before = before or self
+        self.before = self
         self.followers: dict[AlphaNode, Join] = {}
         self.fan: Fan | None = None
         self.endings: dict[JoinChain, None] = {}
         self.chains = 0
-
-    def attach(self, follower: Join) -> None:
-        """Let a join follow this one."""
-        follower.before = self
-        self.followers[follower.alpha] = follower
-        if self.fan is not None:
-            self.fan.add(follower)
-        elif len(self.followers) > FAN_MIN:
-            self.fan = Fan(self.followers.values())
-
-    def detach(self, follower: Join) -> None:
-        """Let a join follow this one no more."""
-        del self.followers[follower.alpha]
-        if self.fan is not None:
-            self.fan.remove(follower)
-            if len(self.followers) < FAN_MIN // 2:
-                self.fan = None
 
     def __repr__(self) -> str:
         return f"<Join on {self.alpha.condition}, of {self.chains} chains>"
 
 
 class Fan:
-    """The followers of a join by what their conditions are, so that few are asked in vain.
+    """The followers of a join by their conditions, so that few of them are tested in vain.
 
-    What the alpha network finds from an event is looked up, ranges are found by the value, and
-    only what most events meet or what moves is asked one by one.
+    Conditions on single values and patterns are those that the alpha network found for the event,
+    and ranges are found by the value. Only other predicates are evaluated one by one. Followers
+    that no event meets are in none of the indexes.
     """
 
-    __slots__ = ("_asked", "_bands", "_patterns", "_points")
+    __slots__ = ("_others", "_patterns", "_points", "_ranges", "_run_max")
 
-    def __init__(self, followers: Iterable[Join]) -> None:
+    def __init__(self, followers: Iterable[Join], *, run_max: int = RUN_MAX) -> None:
+        self._run_max = run_max
         self._points: dict[AlphaNode, Join] = {}
         self._patterns: dict[str, dict[AlphaNode, Join]] = {}
-        self._bands: dict[tuple[str, Kind], RangeIndex[Join]] = {}
-        self._asked: dict[AlphaNode, Join] = {}
-        for each in followers:
-            self.add(each)
+        self._ranges: dict[tuple[str, Kind], RangeIndex[Join]] = {}
+        self._others: dict[AlphaNode, Join] = {}
+        for follower in followers:
+            self.add(follower)
 
     def add(self, join: Join) -> None:
-        """Take in a follower."""
+        """Add a follower."""
         match join.alpha.condition:
             case Points():
                 self._points[join.alpha] = join
             case PatternCondition(attribute):
                 self._patterns.setdefault(attribute, {})[join.alpha] = join
             case ValueRange(attribute, kind, low, high):
-                self._bands.setdefault((attribute, kind), RangeIndex()).add(low, high, join)
+                ranges = self._ranges.get((attribute, kind))
+                if ranges is None:
+                    ranges = self._ranges[attribute, kind] = RangeIndex(run_max=self._run_max)
+                ranges.add(low, high, join)
             case OtherPredicate():
-                self._asked[join.alpha] = join
+                self._others[join.alpha] = join
             case NeverCondition():
-                pass
+                pass  # never active, so there is nothing to find
 
     def remove(self, join: Join) -> None:
-        """Forget a follower whose condition is still the one it came with."""
+        """Remove a follower; its condition must still be the one with which it was added."""
         match join.alpha.condition:
             case Points():
                 del self._points[join.alpha]
             case PatternCondition(attribute):
-                alike = self._patterns[attribute]
-                del alike[join.alpha]
-                if not alike:
+                joins = self._patterns[attribute]
+                del joins[join.alpha]
+                if not joins:
                     del self._patterns[attribute]
             case ValueRange(attribute, kind, low, high):
-                bands = self._bands[attribute, kind]
-                bands.remove(low, high)
-                if not bands:
-                    del self._bands[attribute, kind]
+                ranges = self._ranges[attribute, kind]
+                ranges.remove(low, high)
+                if not ranges:
+                    del self._ranges[attribute, kind]
             case OtherPredicate():
-                del self._asked[join.alpha]
+                del self._others[join.alpha]
             case NeverCondition():
                 pass
 
     def active(self, fact: Fact) -> list[Join]:
         """The followers whose conditions a fact meets."""
-        found = _common(self._points, fact.on_points)
+        active = _joins_on(fact.met_points, self._points)
         for attribute, joins in self._patterns.items():
-            found += _common(joins, fact.on_patterns(attribute))
-        for (attribute, kind), bands in self._bands.items():
+            active += _joins_on(fact.met_patterns(attribute), joins)
+        for (attribute, kind), ranges in self._ranges.items():
             if fact.has(attribute, kind):
-                found += bands.containing(fact.attributes[attribute])
-        found += [join for alpha, join in self._asked.items() if fact.meets(alpha)]
-        return found
+                active += ranges.containing(fact.attributes[attribute])
+        active += [join for alpha, join in self._others.items() if fact.meets(alpha)]
+        return active
 
 
-def _common(joins: dict[AlphaNode, Join], met: dict[AlphaNode, None]) -> list[Join]:
-    """The joins on nodes that are met, found from the fewer of both."""
+def _joins_on(met: dict[AlphaNode, None], joins: dict[AlphaNode, Join]) -> list[Join]:
+    """The joins whose alpha nodes are met, found by a walk over the smaller of the two."""
     if len(joins) < len(met):
         return [join for alpha, join in joins.items() if alpha in met]
     return [joins[alpha] for alpha in met if alpha in joins]
 
 
 class JoinChain:
-    """A conjunction of a subscription, known by the join at its end."""
+    """A conjunction of a subscription: the joins from the root to ``end``."""
 
     __slots__ = ("end", "id")
 
@@ -155,30 +148,29 @@ class JoinChain:
 
 
 class BetaNetwork:
-    """All chains.
+    """All joins, and the alpha network below them.
+
+    A join with more than ``fan_min`` followers has a fan; ``run_max`` is that of the fans'
+    `RangeIndex`.
 
     >>> from tidegate.language.values import Kind
     >>> network = BetaNetwork()
-    >>> ibm, cheap = Points("symbol", frozenset({"IBM"})), Band("price", Kind.NUMBER, 0, 10)
-    >>> one, other = network.weave("a", [ibm, cheap]), network.weave("b", [ibm])
+    >>> ibm, cheap = Points("symbol", frozenset({"IBM"})), ValueRange("price", Kind.NUMBER, 0, 10)
+    >>> one, other = network.add("a", [ibm, cheap]), network.add("b", [ibm])
     >>> one.end.before is other.end
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, fan_min: int = FAN_MIN, run_max: int = RUN_MAX) -> None:
+        self.fan_min = fan_min
+        self._run_max = run_max
         self.alphas = AlphaNetwork()
+        # The root has no condition and is active for every event; its alpha node, which nothing
+        # tests, is not in the alpha network.
         self.root = Join(AlphaNode(NeverCondition("")))
 
-    def __iter__(self) -> Iterator[Join]:
-        """All joins but the root, each behind the one that it follows."""
-        waiting = deque(self.root.followers.values())
-        while waiting:
-            join = waiting.popleft()
-            waiting += join.followers.values()
-            yield join
-
-    def weave(self, id: str, conditions: Iterable[Condition]) -> JoinChain:
-        """A new chain of conditions, in their order, for a subscription."""
+    def add(self, id: str, conditions: Iterable[Condition]) -> JoinChain:
+        """Add a chain of conditions for a subscription, in their order."""
         end = self.root
         for condition in conditions:
             end = self._follower(end, condition)
@@ -187,76 +179,106 @@ class BetaNetwork:
         end.endings[chain] = None
         return chain
 
-    def unravel(self, chain: JoinChain) -> None:
-        """Take a chain out."""
+    def remove(self, chain: JoinChain) -> None:
+        """Remove a chain."""
         del chain.end.endings[chain]
-        self._leave(_path(chain.end))
+        self._release(_path(chain.end))
 
-    def change(self, chain: JoinChain, place: int, condition: Condition) -> None:
-        """Give a chain another condition at one of its places."""
+    def change(self, chain: JoinChain, position: int, condition: Condition) -> None:
+        """Replace the condition at a position of a chain."""
+        # A chain is known by its end only, so that joins can be moved without telling their chains.
         path = _path(chain.end)
-        join = path[place]
+        join = path[position]
         if join.alpha.condition == condition:
             return
-        if join.chains > 1 or not self._change_alone(join, condition):
-            self._split(chain, path, place, condition)
+        if join.chains > 1 or not self._change_in_place(join, condition):
+            self._split_off(chain, path, position, condition)
 
-    def _change_alone(self, join: Join, condition: Condition) -> bool:
-        """Change the condition of a join that is of one chain, unless that makes it another's."""
+    def _change_in_place(self, join: Join, condition: Condition) -> bool:
+        """Replace the condition of a join of one chain.
+
+        Returns False, and does nothing, if another follower of the same join has the condition:
+        by rule (3) the chain has to share that one.
+        """
         before, alpha = join.before, join.alpha
         other = self.alphas.find(condition)
         if other in before.followers:
             return False
         if other is None and alpha.uses == 1:
+            # A fan finds a follower by its condition: it is removed with the old one, and added
+            # with the new one.
             if before.fan is not None:
                 before.fan.remove(join)
             self.alphas.change(alpha, condition)
             if before.fan is not None:
                 before.fan.add(join)
         else:
-            before.detach(join)
+            # Other joins use the old alpha node, or the new condition already has one.
+            self._detach(before, join)
             self.alphas.release(alpha)
-            join.alpha = self.alphas.take(condition)
-            before.attach(join)
+            join.alpha = self.alphas.acquire(condition)
+            self._attach(before, join)
         return True
 
-    def _split(self, chain: JoinChain, path: list[Join], place: int, condition: Condition) -> None:
-        """Let a chain go another way from a place on, until it has joins of its own again."""
-        end = path[place].before
-        left = path[place:]
+    def _split_off(
+        self, chain: JoinChain, path: list[Join], position: int, condition: Condition
+    ) -> None:
+        """Give a chain other joins from a position on, down to the first that is its own."""
+        end = path[position].before
+        left = path[position:]
         for index, join in enumerate(left):
+            # From here on all joins belong to this chain alone: they move below the new ones.
             if index and join.chains == 1 and join.alpha not in end.followers:
-                join.before.detach(join)
-                end.attach(join)
+                self._detach(join.before, join)
+                self._attach(end, join)
                 left = left[:index]
                 break
             end = self._follower(end, condition if not index else join.alpha.condition)
             end.chains += 1
         else:
+            # All joins down to the end were shared: the chain ends at another join now.
             del chain.end.endings[chain]
             chain.end = end
             end.endings[chain] = None
-        self._leave(left)
+        self._release(left)
 
     def _follower(self, join: Join, condition: Condition) -> Join:
-        """The join that follows another with a condition; a new one, of no chain, if none does."""
+        """The follower of a join with a condition; a new one, of no chain yet, if there is none."""
         alpha = self.alphas.find(condition)
-        found = None if alpha is None else join.followers.get(alpha)
-        if found is None:
-            found = Join(self.alphas.take(condition))
-            join.attach(found)
-        return found
+        follower = None if alpha is None else join.followers.get(alpha)
+        if follower is None:
+            follower = Join(self.alphas.acquire(condition))
+            self._attach(join, follower)
+        return follower
 
-    def _leave(self, joins: list[Join]) -> None:
-        """Note that a chain goes through some joins, one after the other, no more."""
+    def _attach(self, join: Join, follower: Join) -> None:
+        """Add a follower to a join."""
+        follower.before = join
+        join.followers[follower.alpha] = follower
+        if join.fan is not None:
+            join.fan.add(follower)
+        elif len(join.followers) > self.fan_min:
+            join.fan = Fan(join.followers.values(), run_max=self._run_max)
+
+    def _detach(self, join: Join, follower: Join) -> None:
+        """Remove a follower from a join."""
+        del join.followers[follower.alpha]
+        if join.fan is not None:
+            join.fan.remove(follower)
+            if len(join.followers) < self.fan_min // 2:
+                join.fan = None
+
+    def _release(self, joins: list[Join]) -> None:
+        """Count one chain less for some joins in the order of a path; remove those without any."""
+        # From the end: a join without chains is removed only when it has no followers.
         for join in reversed(joins):
             join.chains -= 1
             if not join.chains:
-                join.before.detach(join)
+                self._detach(join.before, join)
                 self.alphas.release(join.alpha)
 
-    def reached(self, fact: Fact) -> list[JoinChain]:
-        """The chains whose conditions a fact meets."""
+    def matching(self, fact: Fact) -> list[JoinChain]:
+        """The chains all of whose conditions a fact meets."""
         found: list[JoinChain] = []
         waiting = [self.root]
         while waiting:
@@ -273,7 +295,7 @@ class BetaNetwork:
 
 
 def _path(end: Join) -> list[Join]:
-    """The joins of a chain in order, without the root."""
+    """The joins of a chain in their order, without the root."""
     path: list[Join] = []
     while end.before is not end:
         path.append(end)

@@ -1,13 +1,13 @@
-"""What a conjunction asks of an event, cut into conditions on one attribute each.
+"""Conditions: a conjunction as a chain of steps, each a test of one attribute.
 
-A *step* is one or more predicates on one attribute; with the values of the parameters put in it is
-a *condition*, which an alpha node tests. All bounds on an attribute make one step: an event that is
-above one of them is rarely below the other, so the two tell much more together than each alone.
+A *step* is one or more predicates of a conjunction on one attribute; with the values of the
+parameters it is a *condition*, which an alpha node tests. All bounds on an attribute are one step:
+about half of all events are above a typical low bound, so each bound alone would let most events
+pass, and the two together few.
 
-The steps of a conjunction are put in an order that depends on what they ask and not on the values
-they ask with, so that a subscription keeps its order when a parameter changes. First comes what few
-events satisfy and the network can look up, last what has to be evaluated at the moment of the
-event. Constants come before parameters, because they are shared more often.
+Steps are sorted by what they test and not by the values that they test with. So a subscription
+keeps its chain when a parameter changes, and equal filters have equal chains, whose joins they
+share.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tidegate.language.algebra.intervals import END, Intervals, next_prefix, next_value
-from tidegate.language.algebra.intervals import Endpoint as Bound
+from tidegate.language.algebra.intervals import END, Endpoint, Intervals, next_prefix, next_value
 from tidegate.language.algebra.like import Glob, GlobError
 from tidegate.language.expressions import (
     Constant,
@@ -35,13 +34,13 @@ from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
 from tidegate.language.values import Kind, Value, kind_of
 
 ValueKey = Value | tuple[bool]
-"""A value as the key of a dictionary, where `1` and `true` must not be the same."""
+"""A value as a dictionary key; a boolean is wrapped, because `1 == True` in Python."""
 
 
-def point(value: Value) -> ValueKey:
-    """The key of a value.
+def value_key(value: Value) -> ValueKey:
+    """The dictionary key of a value.
 
-    >>> point(1) == point(1.0), point(1) == point(True)
+    >>> value_key(1) == value_key(1.0), value_key(1) == value_key(True)
     (True, False)
     """
     return (value,) if type(value) is bool else value
@@ -49,7 +48,7 @@ def point(value: Value) -> ValueKey:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """`=` and `in`: the attribute is one of some values."""
+    """`=` and `in`: the attribute has one of some values."""
 
     attribute: str
     points: frozenset[ValueKey]
@@ -57,20 +56,20 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """`<`, `<=`, `>`, `>=` and `starts with`: a value from ``low`` on and before ``high``.
+    """`<`, `<=`, `>`, `>=` and `starts with`: `low <= value < high`, of one kind.
 
-    Where ``high`` is None, nothing bounds it.
+    ``high`` is None if there is no upper bound.
     """
 
     attribute: str
     kind: Kind
-    low: Bound
-    high: Bound | None
+    low: Endpoint
+    high: Endpoint | None
 
 
 @dataclass(frozen=True, slots=True)
 class PatternCondition:
-    """`like`, `ends with` and `contains`, with a text that is a pattern."""
+    """`like`, `ends with` and `contains`, with a text that is a valid pattern."""
 
     attribute: str
     operator: Operator
@@ -79,13 +78,14 @@ class PatternCondition:
 
 @dataclass(frozen=True, slots=True)
 class OtherPredicate:
-    """Any other predicate, without parameters that have a value; evaluated as it is written.
+    """Any other predicate, with the parameters' values; evaluated at each event as it is written.
 
-    ``origin`` is when its `t` is 0, and None where it has no `t`.
+    ``origin_us`` is the time from which its `t` counts; None if it has no `t`, so that such
+    predicates are equal whenever their subscriptions began.
     """
 
     predicate: Predicate
-    origin: int | None = None
+    origin_us: int | None = None
 
     @property
     def attribute(self) -> str:
@@ -94,7 +94,7 @@ class OtherPredicate:
 
 @dataclass(frozen=True, slots=True)
 class NeverCondition:
-    """What no event satisfies, because a parameter has no value or a value of a wrong kind."""
+    """A condition that no event meets: a parameter has no value, or one of a wrong kind."""
 
     attribute: str
 
@@ -103,7 +103,11 @@ Condition = Points | ValueRange | PatternCondition | OtherPredicate | NeverCondi
 
 
 class StepClass(IntEnum):
-    """What a step asks, in the order in which steps are taken."""
+    """The classes of steps, in the order of the chain.
+
+    First come conditions that few events meet and that are found by a lookup, because an event is
+    not followed beyond a condition that it does not meet; last come those that must be evaluated.
+    """
 
     POINTS = 0
     PATTERN = 1
@@ -111,16 +115,17 @@ class StepClass(IntEnum):
     """Bounds on both sides."""
     BOUND = 3
     """A bound on one side."""
-    STILL = 4
-    """What most events satisfy: `!=`, `is not null`, complements of patterns."""
-    MOVING = 5
-    """A function of `t`, `now()` or variables of the broker."""
+    UNSELECTIVE = 4
+    """Conditions that most events meet: `!=`, `is not null`, complements of patterns."""
+    EVOLVING = 5
+    """Functions of `t`, `now()` or variables of the broker."""
 
 
 _FIRST = {kind: Intervals.full(kind).spans[0][0] for kind in Kind}
+"""The smallest value of each kind."""
 _LOWER = frozenset({Operator.GREATER, Operator.GREATER_EQUAL, Operator.STARTS_WITH})
 _UPPER = frozenset({Operator.LESS, Operator.LESS_EQUAL, Operator.STARTS_WITH})
-_WAYS = {
+_STEP_CLASSES = {
     Operator.EQUAL: StepClass.POINTS,
     Operator.IN: StepClass.POINTS,
     Operator.LIKE: StepClass.PATTERN,
@@ -131,81 +136,87 @@ _WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """What a conjunction asks of an attribute at one place of its chain."""
+    """The predicates of a conjunction that are tested together; several only if they are bounds."""
 
-    way: StepClass
+    step_class: StepClass
     attribute: str
     predicates: tuple[Predicate, ...]
     parameters: frozenset[str] = frozenset()
 
-    def condition(self, parameters: Mapping[str, Value], origin: int | None) -> Condition:
-        """The condition with these values of the parameters; `t` counts from ``origin``."""
-        if self.way is StepClass.MOVING:
-            return _moving(self.predicates[0], parameters, origin)
+    def condition(self, parameters: Mapping[str, Value], origin_us: int | None) -> Condition:
+        """The condition with these values of the parameters; `t` counts from ``origin_us``."""
+        if self.step_class is StepClass.EVOLVING:
+            return _evolving_condition(self.predicates[0], parameters, origin_us)
         environment = Environment(parameters)
-        if self.way in (StepClass.RANGE, StepClass.BOUND):
-            return _band(self.attribute, self.predicates, environment)
+        if self.step_class in (StepClass.RANGE, StepClass.BOUND):
+            return _range_condition(self.attribute, self.predicates, environment)
         (predicate,) = self.predicates
         values = [evaluate(operand, environment) for operand in predicate.operands]
-        if self.way is StepClass.POINTS:
-            points = frozenset(point(value) for value in values if value is not None)
+        if self.step_class is StepClass.POINTS:
+            # A value of `in` that is undefined is left out; the others can still be met.
+            points = frozenset(value_key(value) for value in values if value is not None)
             return Points(self.attribute, points) if points else NeverCondition(self.attribute)
-        if self.way is StepClass.PATTERN:
-            return _pattern(self.attribute, predicate.operator, values[0])
-        return _still(predicate, values)
+        if self.step_class is StepClass.PATTERN:
+            return _pattern_condition(self.attribute, predicate.operator, values[0])
+        return _unselective_condition(predicate, values)
 
 
 def steps_of(conjunction: Iterable[Predicate]) -> list[ChainStep]:
-    """The steps of a conjunction without `between`; of one way and attribute in a fixed order.
+    """The steps of a conjunction without `between`.
+
+    Steps of the same class and attribute are in the order of their texts, without repetition, so
+    that equal conjunctions have equal steps.
 
     >>> from tidegate.language.filters import parse
     >>> for step in steps_of(parse("x >= 1 and s != 'a' and x < :p").node.parts):
-    ...     print(step.way.name, *step.predicates, sorted(step.parameters))
+    ...     print(step.step_class.name, *step.predicates, sorted(step.parameters))
     RANGE x >= 1 x < :p ['p']
-    STILL s != 'a' []
+    UNSELECTIVE s != 'a' []
     """
     groups: dict[tuple[StepClass, str], list[Predicate]] = {}
     names: dict[Predicate, frozenset[str]] = {}
     for predicate in conjunction:
-        way, parameters = _way_and_parameters(predicate)
-        groups.setdefault((way, predicate.attribute), []).append(predicate)
+        step_class, parameters = _class_and_parameters(predicate)
+        groups.setdefault((step_class, predicate.attribute), []).append(predicate)
         if parameters:
             names[predicate] = parameters
     steps: list[ChainStep] = []
-    for (way, attribute), alike in groups.items():
-        if way is StepClass.BOUND:
-            operators = {each.operator for each in alike}
+    for (step_class, attribute), group in groups.items():
+        if step_class is StepClass.BOUND:
+            operators = {predicate.operator for predicate in group}
             both = not operators.isdisjoint(_LOWER) and not operators.isdisjoint(_UPPER)
-            parameters = frozenset[str]().union(*(names[each] for each in alike if each in names))
-            steps.append(
-                ChainStep(StepClass.RANGE if both else way, attribute, tuple(alike), parameters)
-            )
+            parameters = frozenset[str]().union(*(names[p] for p in group if p in names))
+            bound_class = StepClass.RANGE if both else StepClass.BOUND
+            steps.append(ChainStep(bound_class, attribute, tuple(group), parameters))
         else:
-            if len(alike) > 1:
-                alike = sorted(dict.fromkeys(alike), key=str)
-            steps += [ChainStep(way, attribute, (p,), names.get(p, frozenset())) for p in alike]
+            if len(group) > 1:
+                group = sorted(dict.fromkeys(group), key=str)
+            steps += [
+                ChainStep(step_class, attribute, (p,), names.get(p, frozenset())) for p in group
+            ]
     return steps
 
 
-def _way_and_parameters(predicate: Predicate) -> tuple[StepClass, frozenset[str]]:
+def _class_and_parameters(predicate: Predicate) -> tuple[StepClass, frozenset[str]]:
+    """The class of a predicate's step, and the names of its parameters."""
     found: list[Expression] = []
     for operand in predicate.operands:
         if type(operand) is not Constant:  # most are
             found += leaves(operand)
     if any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in found):
-        way = StepClass.MOVING
+        step_class = StepClass.EVOLVING
     else:
-        way = _WAYS.get(predicate.operator, StepClass.STILL)
-    return way, frozenset(leaf.name for leaf in found if isinstance(leaf, ParameterRef))
+        step_class = _STEP_CLASSES.get(predicate.operator, StepClass.UNSELECTIVE)
+    return step_class, frozenset(leaf.name for leaf in found if isinstance(leaf, ParameterRef))
 
 
-def _band(
+def _range_condition(
     attribute: str, predicates: tuple[Predicate, ...], environment: Environment
 ) -> ValueRange | NeverCondition:
-    """The values that satisfy all of some bounds."""
+    """The condition that all of some bounds hold: the intersection of their spans."""
     kind: Kind | None = None
-    low: Bound = None
-    high: Bound = END
+    low: Endpoint = None
+    high: Endpoint = END
     for predicate in predicates:
         value = evaluate(predicate.operands[0], environment)
         span = None if value is None else _span(predicate.operator, value)
@@ -216,14 +227,17 @@ def _band(
         elif kind is kind_of(value):
             low, high = max(low, span[0]), min(high, span[1])
         else:
-            return NeverCondition(attribute)
+            return NeverCondition(attribute)  # no value is of two kinds
     if kind is None or low >= high:
         return NeverCondition(attribute)
     return ValueRange(attribute, kind, low, None if high is END else high)
 
 
-def _span(operator: Operator, value: Value) -> tuple[Bound, Bound] | None:
-    """The values that satisfy a bound, from one on and before another; None if none can."""
+def _span(operator: Operator, value: Value) -> tuple[Endpoint, Endpoint] | None:
+    """The values that satisfy a bound, as `[low, high)`; None if no value does.
+
+    Every value but the last of its kind has a next one, so `<=` and `>` need no flags.
+    """
     match operator:
         case Operator.STARTS_WITH:
             return (value, next_prefix(value)) if isinstance(value, str) else None
@@ -238,7 +252,7 @@ def _span(operator: Operator, value: Value) -> tuple[Bound, Bound] | None:
             return None if after is END else (after, END)
 
 
-def _pattern(
+def _pattern_condition(
     attribute: str, operator: Operator, value: Value | None
 ) -> PatternCondition | NeverCondition:
     if not isinstance(value, str):
@@ -251,66 +265,72 @@ def _pattern(
     return PatternCondition(attribute, operator, value)
 
 
-def _still(predicate: Predicate, values: list[Value | None]) -> OtherPredicate | NeverCondition:
+def _unselective_condition(
+    predicate: Predicate, values: list[Value | None]
+) -> OtherPredicate | NeverCondition:
+    # An undefined value satisfies nothing, and a complement of a pattern needs a string.
     constants = tuple(Constant(value) for value in values if value is not None)
-    of_strings = predicate.operator in STRING_OPERATORS
-    if len(constants) < len(values) or (of_strings and not isinstance(values[0], str)):
+    needs_string = predicate.operator in STRING_OPERATORS
+    if len(constants) < len(values) or (needs_string and not isinstance(values[0], str)):
         return NeverCondition(predicate.attribute)
     return OtherPredicate(Predicate(predicate.attribute, predicate.operator, constants))
 
 
-def _moving(
-    predicate: Predicate, parameters: Mapping[str, Value], origin: int | None
+def _evolving_condition(
+    predicate: Predicate, parameters: Mapping[str, Value], origin_us: int | None
 ) -> OtherPredicate | NeverCondition:
-    def known(leaf: Expression) -> Expression:
+    def bind(leaf: Expression) -> Expression:
         if isinstance(leaf, ParameterRef) and leaf.name in parameters:
             return Constant(parameters[leaf.name])
         return leaf
 
-    operands = tuple(rebuild(operand, known) for operand in predicate.operands)
-    left = {type(leaf) for operand in operands for leaf in leaves(operand)}
-    if ParameterRef in left and predicate.operator is not Operator.IN:
+    operands = tuple(rebuild(operand, bind) for operand in predicate.operands)
+    leaf_types = {type(leaf) for operand in operands for leaf in leaves(operand)}
+    # `in` is satisfied by any of its values, so one without a value does no harm there.
+    if ParameterRef in leaf_types and predicate.operator is not Operator.IN:
         return NeverCondition(predicate.attribute)
     bound = Predicate(predicate.attribute, predicate.operator, operands)
-    return OtherPredicate(bound, origin if Elapsed in left else None)
+    return OtherPredicate(bound, origin_us if Elapsed in leaf_types else None)
 
 
 class AttributeRanks:
-    """In which order the attributes of filters are asked for, as long as any filter names them.
+    """The order in which chains test attributes, as far as the classes of steps leave it open.
 
-    An attribute gets its rank when it is first named, and among those that are first named
-    together the one that most filters name comes first. It keeps its rank, because equal filters
-    must have equal chains.
+    An attribute gets its rank when a filter first names it; of those that are first named together,
+    the one that most filters name comes first, because its conditions are shared most. It keeps the
+    rank as long as any filter names it: equal filters must have equal chains whenever they come.
     """
 
     def __init__(self) -> None:
         self._ranks: dict[str, int] = {}
-        self._filters: dict[str, int] = {}
-        self._given = 0
+        self._filter_counts: dict[str, int] = {}
+        self._last_rank = 0
 
-    def __len__(self) -> int:
-        return len(self._ranks)
-
-    def name(self, attributes: Iterable[tuple[str, ...]]) -> None:
-        """Note what some new filters name."""
+    def add(self, attributes: Iterable[tuple[str, ...]]) -> None:
+        """Count the attributes of new filters, given for each filter."""
         new: dict[str, int] = {}
-        for each in attributes:
-            for name in each:
+        for names in attributes:
+            for name in names:
                 new[name] = new.get(name, 0) + 1
+        # The sort is stable: names in equally many filters stay in the order of the filters' texts.
         for name in sorted(new, key=lambda name: -new[name]):
             if name not in self._ranks:
-                self._given += 1
-                self._ranks[name] = self._given
-            self._filters[name] = self._filters.get(name, 0) + new[name]
+                self._last_rank += 1
+                self._ranks[name] = self._last_rank
+            self._filter_counts[name] = self._filter_counts.get(name, 0) + new[name]
 
-    def forget(self, attributes: tuple[str, ...]) -> None:
-        """Note what a filter named that is gone."""
+    def remove(self, attributes: tuple[str, ...]) -> None:
+        """Discount the attributes of a removed filter."""
         for name in attributes:
-            self._filters[name] -= 1
-            if not self._filters[name]:
-                del self._filters[name], self._ranks[name]
+            self._filter_counts[name] -= 1
+            if not self._filter_counts[name]:
+                del self._filter_counts[name], self._ranks[name]
 
     def in_order(self, steps: list[ChainStep]) -> list[ChainStep]:
-        """The steps of a conjunction in the order of its chain."""
+        """The steps of a conjunction in the order of its chain.
+
+        In a class, constants come before parameters: they are shared more often, and what is
+        further up in a chain is shared by more of them.
+        """
         ranks = self._ranks
-        return sorted(steps, key=lambda s: (s.way, bool(s.parameters), ranks[s.attribute]))
+        return sorted(steps, key=lambda s: (s.step_class, bool(s.parameters), ranks[s.attribute]))

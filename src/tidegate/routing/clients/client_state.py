@@ -1,11 +1,14 @@
-"""What a client knows of its own subscriptions ("Parametric Subscriptions", figure 5).
+"""A client's view of its own named subscriptions ("Parametric Subscriptions", figure 5).
 
-Rules. (1) A change is in force for the client as soon as it is made: a delivery is taken only if
-the event matches the subscription as it stands now, so nothing stale gets through, however long
-brokers take to learn of the change (strictness). (2) All changes of a client are numbered, and
-brokers get them in that order; a delivery names the version that the broker went by.
+Rules.
 
-Like a broker, this does no I/O: methods give the message that is to be sent.
+(1) A change is in force for the client as soon as it makes it. A delivery is accepted only if the
+    event matches the subscription as the client has it now, so nothing outdated gets through,
+    however long the brokers take to learn of the change (strictness, 3.3).
+(2) All changes of a client are numbered, and its broker gets them in that order. The number is the
+    version of the subscription; a name that is used again has a higher version than before.
+
+Like a broker, this does no I/O: methods return the message that is to be sent.
 """
 
 from __future__ import annotations
@@ -22,21 +25,20 @@ from tidegate.language.semantics import holds
 from tidegate.language.values import Value
 from tidegate.matching.poset.wanted_filter import covers, event_us, wanted_form
 from tidegate.matching.subscription import Moment, Subscription
-from tidegate.routing.checks import checked_named, updated
 from tidegate.routing.messages import (
     Cancel,
     Deliver,
-    InForce,
     MatchedVersion,
     NamedSubscription,
     Subscribe,
     Unsubscribe,
     Update,
 )
+from tidegate.routing.validation import checked_named_subscription, updated_subscription
 
 
 class ClientState:
-    """The subscriptions with a name of one client.
+    """The named subscriptions of one client.
 
     >>> client = ClientState()
     >>> client.subscribe("cheap", "price < :limit", {"limit": 10}, now_us=0).name
@@ -47,22 +49,19 @@ class ClientState:
 
     def __init__(self) -> None:
         self._named: dict[str, NamedSubscription] = {}
-        self._in_force: dict[str, int] = {}
         self._changes = 0
-        self.stale = 0
-        """How many deliveries were not taken, because no subscription wanted them any more."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._named
 
     def __getitem__(self, name: str) -> NamedSubscription:
-        """A subscription as it stands; raises RoutingError."""
+        """The present version of a subscription; raises RoutingError if there is none."""
         named = self._named.get(name)
         if named is None:
-            raise RoutingError(f"there is no subscription {name!r}")
+            raise RoutingError(f"there is no subscription {name!r}; subscribe first")
         return named
 
-    # -- what it asks for ---------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------
 
     def subscribe(
         self,
@@ -74,14 +73,14 @@ class ClientState:
         evolve: Evolve | None = None,
         confirm: bool = False,
     ) -> Subscribe:
-        """Subscribe; `t` counts from now on."""
+        """Subscribe under a name; `t` counts from ``now_us``."""
         if name in self._named:
-            raise RoutingError(f"there is a subscription {name!r} already")
+            raise RoutingError(f"there is a subscription {name!r} already; update or cancel it")
         version = self._changes + 1
         request = Subscribe(wanted, name, parameters or {}, evolve, version, now_us)
-        named = checked_named(request, now_us, DEFAULT_LIMITS)
+        named = checked_named_subscription(request, now_us, DEFAULT_LIMITS)
         self._named[name], self._changes = named, version
-        return replace(request_of(named), confirm=confirm)
+        return replace(subscribe_request(named), confirm=confirm)
 
     def update(
         self,
@@ -91,70 +90,63 @@ class ClientState:
         filter: Filter | str | None = None,
         confirm: bool = False,
     ) -> Update:
-        """Change a subscription, as one: parameters, or the whole filter, or both."""
+        """Change parameters of a subscription, its filter, or both, in one step."""
         version = self._changes + 1
         message = Update(name, version, parameters or {}, filter, confirm)
-        changed = updated(self[name].subscription, message, DEFAULT_LIMITS)
-        self._named[name], self._changes = NamedSubscription(changed, version), version
+        updated = updated_subscription(self[name].subscription, message, DEFAULT_LIMITS)
+        self._named[name], self._changes = NamedSubscription(updated, version), version
         return message
 
     def cancel(self, name: str) -> Cancel:
-        """End a subscription."""
+        """Cancel a subscription."""
         del self._named[self[name].subscription.id]
-        self._in_force.pop(name, None)
         return Cancel(name)
 
     def unsubscribe(self, wanted: Filter) -> Unsubscribe:
-        """End all subscriptions that a filter covers, with a name and without."""
+        """Cancel all subscriptions that a filter covers, with a name and without."""
         for name in [name for name, named in self._named.items() if is_covered(named, wanted)]:
             self.cancel(name)
         return Unsubscribe(wanted)
 
-    def again(self) -> list[Subscribe]:
-        """What to ask of a broker that has forgotten this client."""
-        self._in_force.clear()
-        return [request_of(named) for named in self._named.values()]
+    def resubscribe(self) -> list[Subscribe]:
+        """The requests for a broker that has forgotten this client, with the present versions."""
+        return [subscribe_request(named) for named in self._named.values()]
 
-    # -- what it gets -------------------------------------------------------------------------
+    # -- deliveries ---------------------------------------------------------------------------
 
-    def taken(self, delivery: Deliver) -> tuple[MatchedVersion, ...]:
-        """The subscriptions for which a delivery is to be taken; they want it now."""
+    def accepted(self, delivery: Deliver) -> tuple[MatchedVersion, ...]:
+        """The matches of a delivery that still hold (rule 1); empty if the event is outdated."""
         event = delivery.publication.event
-        taken = tuple(each for each in delivery.matches if self._wants(each.name, event))
-        self.stale += not taken and not delivery.unnamed
-        return taken
+        return tuple(each for each in delivery.matches if self._matches_now(each.name, event))
 
-    def _wants(self, name: str, event: Event) -> bool:
+    def _matches_now(self, name: str, event: Event) -> bool:
         named = self._named.get(name)
-        return named is not None and wants(named.subscription, event)
-
-    def confirmed(self, message: InForce) -> None:
-        """Take note that a version is in force."""
-        if message.name in self._named:
-            self._in_force[message.name] = message.version
-
-    def in_force(self, name: str) -> int | None:
-        """The version that was last said to be in force everywhere."""
-        return self._in_force.get(name)
+        return named is not None and matches_now(named.subscription, event)
 
 
-def wants(subscription: Subscription, event: Event) -> bool:
-    """Whether a subscription wants an event, whatever the variables of its broker may be."""
+def matches_now(subscription: Subscription, event: Event) -> bool:
+    """Whether an event, as of its publication time, matches this version of a subscription.
+
+    Only the broker knows its variables, so predicates with variables count as satisfied.
+    """
     moment, filter = Moment(event_us(event)), subscription.filter
     if filter.variables:
         filter = filter.relaxed(keep_parameters=True)
     return subscription.lives(moment) and holds(
-        filter.node, event.attributes, subscription.true_environment(moment)
+        filter.node, event.attributes, subscription.exact_environment(moment)
     )
 
 
 def is_covered(named: NamedSubscription, wanted: Filter) -> bool:
-    """Whether a filter covers a subscription, as it stands and for all time to come."""
+    """Whether a filter covers this version of a subscription, now and for all time to come.
+
+    Client and broker both decide by this function what an unsubscription cancels.
+    """
     return covers(wanted, wanted_form(named.subscription))
 
 
-def request_of(named: NamedSubscription) -> Subscribe:
-    """What asks for a subscription as it stands."""
+def subscribe_request(named: NamedSubscription) -> Subscribe:
+    """The request for this version of a subscription."""
     subscription, version = named
     return Subscribe(
         subscription.filter,

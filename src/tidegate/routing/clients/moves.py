@@ -1,25 +1,39 @@
-"""Clients that move from one broker to another and miss nothing (Siena, 3.1: identity and handler).
+"""Moves: a client goes from one broker to another and misses nothing (Siena, 3.1: identity and
+handler).
 
-The client has been suspended at its old broker, which keeps what comes for it, and resumes at the
-new one:
+The client was suspended at its old broker, which keeps its deliveries, and resumes at the new one:
 
-1. The new broker seeks the old one: `Seek` goes down its tree, and `SeekReply` comes back from
-   everywhere as the echo of a wave, from the old broker with all that the client has asked for.
-2. The new broker asks for the same, keeps what comes, and starts a wave. When the wave is back,
-   every event that is published from then on comes here: `Release` goes to the old broker.
-3. The old broker starts a wave too. When that is back, whatever was on its way before has come, and
-   what came since has come to both: `HandOver` brings all that was kept, and the client is gone.
-4. The new broker delivers what was kept there and then what was kept here, each event once and
-   those of one publisher in their order. What has come to the old broker and was not kept there the
-   client had before it left; on another way it may come here later, and so may what was kept.
+    new broker                              old broker
+    1  Seek       -- down the tree -->      finds the client
+                  <-- SeekReply ---         with its subscriptions and advertisements
+    2  subscribes to the same, keeps
+       deliveries, starts a wave
+       Release    --------------->
+    3                                       starts a wave, then
+                  <-- HandOver ----         hands over what it has kept; the client is gone
+    4  delivers what was kept there, then
+       what was kept here
 
-A client may move on, and come back, before it has arrived. It counts its moves, so a broker knows
-which of them come before its own: a client that is on its way here goes on from here when it has
-arrived, but what is here from an earlier stay goes to the broker that it went to then.
+1. `Seek` reaches all brokers, and `SeekReply` comes back from all of them like the echo of a wave.
+2. When the wave of the new broker is back, all brokers have its subscriptions: every event that is
+   published from then on comes to it.
+3. When the wave of the old broker is back, all events that were on their way to it have arrived,
+   and events published since have come to both brokers.
+4. The new broker drops second copies, and puts the events of each publisher's broker in order. It
+   also drops events that have reached the old broker and were not kept there, because the client
+   had them before it left (`HandOver.seen`). Along another path such an event may come here later.
 
-If a link on the way goes down meanwhile, the client goes on at the new broker with what is there,
-and what the old broker has stays there. A pattern is looked for anew at the new broker: a sequence
-that begins before the move and ends after it is not found.
+The answers follow the tree back on which `Seek` came: each broker on the path remembers from which
+neighbour (`_PassingMove`), and `Release` and `HandOver` are passed on along it.
+
+Counters. A client may move on, and come back, before it has arrived. It counts its moves, so that a
+broker that is asked for a client can tell which stay is meant. If the client has moved on from
+here, it goes on when it has arrived here; but what is left here of an earlier stay goes to the
+broker to which the client went then, although the client is on its way here again.
+
+If a link on the path goes down meanwhile, the client goes on at the new broker with what that one
+has, and what the old broker has kept stays there. A pattern starts again at the new broker: a
+sequence that begins before the move and ends after it is not found.
 """
 
 from __future__ import annotations
@@ -31,7 +45,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidegate.errors import RoutingError
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
-from tidegate.routing.clients.client_state import request_of
+from tidegate.routing.clients.client_state import subscribe_request
 from tidegate.routing.clients.sessions import KeptDelivery
 from tidegate.routing.messages import (
     Advertise,
@@ -53,11 +67,12 @@ if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
 
 
-_NONE_OF_ANY = Stamp("", 0, 0)
+_BEFORE_ALL = Stamp("", 0, 0)
+"""A stamp before those of all events."""
 
 
-class _Name(NamedTuple):
-    """Tells a move from all others."""
+class _MoveId(NamedTuple):
+    """Identifies a move in the overlay: the new broker, and its count of moves."""
 
     origin: Peer
     number: int
@@ -65,236 +80,267 @@ class _Name(NamedTuple):
 
 @dataclass(slots=True)
 class _PassingMove:
-    """A move as a broker on the way sees it."""
+    """A move as a broker on the path sees it; the new and the old broker are its ends."""
 
     client: Client
-    back: Peer | None
+    towards_new: Peer | None
     """The neighbour towards the new broker; None at the new broker itself."""
     pending: set[Peer] = field(default_factory=set)
-    """The neighbours that have not answered yet."""
+    """The neighbours that have not answered `Seek` yet."""
     answer: SeekReply | None = None
-    on: Peer | None = None
+    """The answer of the old broker; None until it has come."""
+    towards_old: Peer | None = None
     """The neighbour towards the old broker; None at the old broker itself, or not yet known."""
 
 
 class Moves:
-    """The moves that begin, end or pass at a broker."""
+    """The moves that begin or end at a broker, or pass it."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._started = 0
-        self._ways: dict[_Name, _PassingMove] = {}
-        self._next: dict[Client, list[tuple[Seek, Peer]]] = {}
-        """Those who are asked for by another broker before they have arrived here, or have left."""
+        self._moves: dict[_MoveId, _PassingMove] = {}
+        self._waiting_seeks: dict[Client, list[tuple[Seek, Peer]]] = {}
+        """`Seek` messages, with their senders, for clients that have not arrived here yet, or have
+        not left to another broker yet."""
 
     def __len__(self) -> int:
-        return len(self._ways) + len(self._next)
+        return len(self._moves) + len(self._waiting_seeks)
+
+    # -- 1: the new broker looks for the old one ------------------------------------------------
 
     def begin(self, client: Client, home: Peer, moves: int) -> Outgoing:
-        """Fetch a client from its old broker."""
+        """Fetch a client, which resumes here, from its old broker."""
         broker = self._broker
         if client in broker.sessions and moves <= broker.sessions[client].moves:
-            raise RoutingError(f"{client.identity!r} is at {broker.name!r} already")
-        broker.sessions.begin_to_arrive(client, moves)
+            raise RoutingError(
+                f"{client.identity!r} is at {broker.name!r} already; a client that comes back must "
+                "count its moves"
+            )
+        broker.sessions.begin_arrival(client, moves)
         self._started += 1
         return self._seek(Seek(broker.name, self._started, client, home, moves=moves), None)
 
-    def sought(self, message: Seek, peer: Peer) -> Outgoing:
-        """Answer if this is the old broker, or ask on."""
+    def on_seek(self, message: Seek, peer: Peer) -> Outgoing:
+        """Answer if this is the old broker, else pass the message on."""
         broker, client = self._broker, message.client
         if message.home != broker.name or client not in broker.sessions:
             return self._seek(message, peer)
         session = broker.sessions[client]
+        # Else the client has come back since, and is asked for because of an earlier stay.
         has_left = session.moves <= message.moves
         if has_left:
             session.is_suspended = True
         if self._is_leaving(client) or (has_left and session.is_arriving):
-            self._next.setdefault(client, []).append((message, peer))
+            self._waiting_seeks.setdefault(client, []).append((message, peer))
             return []
-        held = broker.subscriptions.asked(client)
-        wanted: list[Filter | Pattern] = [each for each in held if isinstance(each, Filter)]
-        wanted += broker.patterns.held(client)
-        offered = tuple(broker.offers.asked(client))
-        named = tuple(broker.claims.held(client))
-        answer = SeekReply(message.origin, message.number, True, tuple(wanted), offered, named)
-        self._ways[_Name(message.origin, message.number)] = _PassingMove(
-            client, peer, answer=answer
+        filters = broker.subscriptions.items_of(client)
+        wanted: list[Filter | Pattern] = [each for each in filters if isinstance(each, Filter)]
+        wanted += broker.patterns.patterns_of(client)
+        advertisements = tuple(broker.advertisements.items_of(client))
+        named = tuple(broker.named.subscriptions_of(client))
+        answer = SeekReply(
+            message.origin, message.number, True, tuple(wanted), advertisements, named
         )
+        move_id = _MoveId(message.origin, message.number)
+        self._moves[move_id] = _PassingMove(client, peer, answer=answer)
         return [(peer, answer)]
 
     def _is_leaving(self, client: Client) -> bool:
-        """Whether a client that is here is about to be handed over."""
+        """Whether this is the old broker in a move of a client that was not handed over yet."""
         return any(
-            way.client == client and way.answer is not None and way.on is None
-            for way in self._ways.values()
+            move.client == client and move.answer is not None and move.towards_old is None
+            for move in self._moves.values()
         )
 
     def _seek(self, message: Seek, sender: Peer | None) -> Outgoing:
-        name = _Name(message.origin, message.number)
-        way = self._ways[name] = _PassingMove(message.client, sender)
+        move_id = _MoveId(message.origin, message.number)
+        move = self._moves[move_id] = _PassingMove(message.client, sender)
         sent: Outgoing = []
-        for domain, tree, source in self._broker.around.ways_of(sender, message.tree):
-            for peer in domain.onward(tree, source):
-                way.pending.add(peer)
+        for domain, tree, source in self._broker.domains.trees_from(sender, message.tree):
+            for peer in domain.downstream(tree, source):
+                move.pending.add(peer)
                 sent.append((peer, replace(message, tree=tree)))
-        return sent if way.pending else self._answered(name, way)
+        return sent if move.pending else self._all_answered(move_id, move)
 
-    def found(self, message: SeekReply, peer: Peer) -> Outgoing:
-        """Take the answer of a neighbour; when all have answered, do what follows."""
-        name = _Name(message.origin, message.number)
-        way = self._way(name)
-        way.pending.discard(peer)
-        if message.is_here:
-            way.answer, way.on = message, peer
-        return [] if way.pending else self._answered(name, way)
+    def on_seek_reply(self, message: SeekReply, peer: Peer) -> Outgoing:
+        """Note the answer of a neighbour; when all have answered, take the next step."""
+        move_id = _MoveId(message.origin, message.number)
+        move = self._find(move_id)
+        move.pending.discard(peer)
+        if message.is_found:
+            move.answer, move.towards_old = message, peer
+        return [] if move.pending else self._all_answered(move_id, move)
 
-    def _answered(self, name: _Name, way: _PassingMove) -> Outgoing:
-        if way.back is not None:
-            if way.answer is None:
-                del self._ways[name]
-            return [(way.back, way.answer or SeekReply(*name, False))]
-        broker = self._broker
-        if way.answer is None or way.on is None:
-            del self._ways[name]
-            return self._arrived(way.client)  # it is known nowhere, and begins here
-        sent = self._taken_over(way.answer, way.client)
-        return sent + broker.start_wave(lambda: self._release(name))
+    def _all_answered(self, move_id: _MoveId, move: _PassingMove) -> Outgoing:
+        if move.towards_new is not None:
+            if move.answer is None:
+                del self._moves[move_id]
+            return [(move.towards_new, move.answer or SeekReply(*move_id, False))]
+        if move.answer is None or move.towards_old is None:
+            del self._moves[move_id]
+            return self._arrived(move.client)  # known at no broker: it starts here
+        sent = self._take_over(move.answer, move.client)
+        return sent + self._broker.start_wave(lambda: self._release(move_id))
 
-    def _taken_over(self, answer: SeekReply, client: Client) -> Outgoing:
-        """Ask for what a client had asked for; it is told of what this broker does not take."""
+    # -- 2: the new broker takes the subscriptions over -----------------------------------------
+
+    def _take_over(self, answer: SeekReply, client: Client) -> Outgoing:
+        """Subscribe and advertise for a client as at its old broker.
+
+        The client gets a `Refused` for each request that this broker does not accept.
+        """
         sent: Outgoing = []
-        for wanted in answer.wanted:
+        for wanted in answer.subscriptions:
             try:
                 sent += self._broker.subscribe(wanted, client)
             except RoutingError as error:
                 sent.append((client, Refused(Subscribe(wanted), str(error))))
-        for offered in answer.offered:
+        for advertisement in answer.advertisements:
             try:
-                sent += self._broker.advertise(offered, client)
+                sent += self._broker.advertise(advertisement, client)
             except RoutingError as error:
-                sent.append((client, Refused(Advertise(offered), str(error))))
+                sent.append((client, Refused(Advertise(advertisement), str(error))))
         for named in answer.named:
             try:
-                self._broker.enter(named, client)
+                self._broker.subscribe_named(named, client)
             except RoutingError as error:
-                sent.append((client, Refused(request_of(named), str(error))))
+                sent.append((client, Refused(subscribe_request(named), str(error))))
         return sent
 
-    def _release(self, name: _Name) -> Outgoing:
-        way = self._ways.get(name)
-        if way is None or way.on is None:
-            return []  # the neighbour was lost meanwhile
-        return [(way.on, Release(*name))]
+    def _release(self, move_id: _MoveId) -> Outgoing:
+        move = self._moves.get(move_id)
+        if move is None or move.towards_old is None:
+            return []  # the link towards the old broker was lost meanwhile
+        return [(move.towards_old, Release(*move_id))]
 
-    def lost(self, peer: Peer) -> Outgoing:
-        """Go on without a neighbour that is gone."""
-        sent: Outgoing = []
-        for name, way in list(self._ways.items()):
-            if way.back == peer:
-                sent += self._stay(name)
-            elif way.on == peer:
-                sent += self.handed_over(HandOver(*name, ()))
-            elif peer in way.pending:
-                sent += self.found(SeekReply(*name, False), peer)
-        for client, waiting in list(self._next.items()):
-            self._next[client] = [each for each in waiting if each[1] != peer]
-            if not self._next[client]:
-                del self._next[client]
-        return sent
+    # -- 3: the old broker hands over -----------------------------------------------------------
 
-    def refused(self, request: Message, peer: Peer) -> Outgoing:
-        """Keep a client that was found, but whose new broker cannot be reached any more."""
-        if not isinstance(request, SeekReply):
-            return []
-        name = _Name(request.origin, request.number)
-        way = self._ways.get(name)
-        return [] if way is None or way.back != peer else self._stay(name)
+    def on_release(self, message: Release, peer: Peer) -> Outgoing:
+        """Pass the message on towards the old broker, or hand the client over after a wave."""
+        move_id = _MoveId(message.origin, message.number)
+        move = self._find(move_id)
+        if move.towards_old is not None:
+            return [(move.towards_old, message)]
+        return self._broker.start_wave(lambda: self._hand_over(move_id, peer))
 
-    def _stay(self, name: _Name) -> Outgoing:
-        """Forget a move to a broker that cannot be reached, here and further down."""
-        way = self._ways.pop(name)
-        if way.answer is None:
-            return []
-        if way.on is not None:
-            return [(way.on, Refused(way.answer, "the new broker cannot be reached any more"))]
-        return self._go_on(way.client)
+    def _hand_over(self, move_id: _MoveId, peer: Peer) -> Outgoing:
+        move = self._moves.pop(move_id, None)
+        if move is None:
+            return []  # the link towards the new broker was lost meanwhile
+        if move.client not in self._broker.sessions:
+            return [(peer, HandOver(*move_id, ()))]  # it has departed here meanwhile
+        session = self._broker.sessions[move.client]
+        # Events that had reached a still earlier broker may not have reached this one yet.
+        seen = _latest([*self._broker.events.last_seen(), *session.seen_elsewhere.values()])
+        hand_over = HandOver(*move_id, tuple(session.kept), session.missed, tuple(seen.values()))
+        sent: Outgoing = [*self._broker.remove_client(move.client), (peer, hand_over)]
+        if session.is_arriving:  # the client is on its way back here
+            self._broker.sessions.reset(move.client, session)
+        return sent + self._answer_waiting(move.client)
 
-    def released(self, message: Release, peer: Peer) -> Outgoing:
-        """Pass it on, or let the client go."""
-        name = _Name(message.origin, message.number)
-        way = self._way(name)
-        if way.on is not None:
-            return [(way.on, message)]
-        return self._broker.start_wave(lambda: self._hand_over(name, peer))
+    # -- 4: the new broker delivers -------------------------------------------------------------
 
-    def _hand_over(self, name: _Name, peer: Peer) -> Outgoing:
-        way = self._ways.pop(name, None)
-        if way is None:
-            return []  # the neighbour was lost meanwhile
-        if way.client not in self._broker.sessions:
-            return [(peer, HandOver(*name, ()))]  # it has departed here meanwhile
-        session = self._broker.sessions[way.client]
-        seen = _latest([*self._broker.last_seen(), *session.had.values()])
-        hand_over = HandOver(*name, tuple(session.kept), session.missed, tuple(seen.values()))
-        sent: Outgoing = [*self._broker.dismiss(way.client), (peer, hand_over)]
-        if session.is_arriving:
-            self._broker.sessions.empty(way.client, session)
-        return sent + self._go_on(way.client)
-
-    def handed_over(self, message: HandOver) -> Outgoing:
-        """Pass it back, or deliver what was kept."""
-        name = _Name(message.origin, message.number)
-        way = self._way(name)
-        del self._ways[name]
-        if way.back is not None:
-            return [(way.back, message)]
-        session = self._broker.sessions[way.client]
-        session.had = _latest(message.seen)
-        merged = _merged([*message.kept, *_unseen(session.kept, session.had)])
+    def on_hand_over(self, message: HandOver) -> Outgoing:
+        """Pass the message on towards the new broker, or deliver what was kept."""
+        move_id = _MoveId(message.origin, message.number)
+        move = self._find(move_id)
+        del self._moves[move_id]
+        if move.towards_new is not None:
+            return [(move.towards_new, message)]
+        session = self._broker.sessions[move.client]
+        session.seen_elsewhere = _latest(message.seen)
+        merged = _merged([*message.kept, *_unseen(session.kept, session.seen_elsewhere)])
         session.kept.clear()
         session.kept.extend(merged)
         session.missed += message.missed
-        return self._arrived(way.client)
+        return self._arrived(move.client)
 
     def _arrived(self, client: Client) -> Outgoing:
+        """Deliver what was kept, and handle the requests that have waited for the arrival.
+
+        If one of them is a move to this broker again, the requests behind it wait again.
+        """
         broker = self._broker
         requests = broker.sessions[client].requests
         waiting = list(requests)
         requests.clear()
         sent = broker.sessions.arrived(client)
-        for request in waiting:  # behind one to come from elsewhere, the others wait again
+        for request in waiting:
             sent += broker.handle(request, client, broker.now_us)
-        return sent + self._go_on(client)
+        return sent + self._answer_waiting(client)
 
-    def _go_on(self, client: Client) -> Outgoing:
-        """Answer those who have asked for a client, now that it has arrived or left."""
-        waiting = sorted(self._next.pop(client, ()), key=lambda each: each[0].moves)
-        return [sent for seek, peer in waiting for sent in self.sought(seek, peer)]
+    def _answer_waiting(self, client: Client) -> Outgoing:
+        """Answer the brokers that look for a client, now that it has arrived here or left."""
+        waiting = sorted(self._waiting_seeks.pop(client, ()), key=lambda each: each[0].moves)
+        return [sent for seek, peer in waiting for sent in self.on_seek(seek, peer)]
 
-    def _way(self, name: _Name) -> _PassingMove:
-        way = self._ways.get(name)
-        if way is None:
-            raise RoutingError(f"no client moves by the name of {tuple(name)}")
-        return way
+    # -- lost links -----------------------------------------------------------------------------
+
+    def on_link_lost(self, peer: Peer) -> Outgoing:
+        """Let the moves go on without a neighbour whose link is down."""
+        sent: Outgoing = []
+        for move_id, move in list(self._moves.items()):
+            if move.towards_new == peer:
+                sent += self._abandon(move_id)
+            elif move.towards_old == peer:
+                sent += self.on_hand_over(HandOver(*move_id, ()))
+            elif peer in move.pending:
+                sent += self.on_seek_reply(SeekReply(*move_id, False), peer)
+        for client, waiting in list(self._waiting_seeks.items()):
+            self._waiting_seeks[client] = [each for each in waiting if each[1] != peer]
+            if not self._waiting_seeks[client]:
+                del self._waiting_seeks[client]
+        return sent
+
+    def on_refused(self, request: Message, peer: Peer) -> Outgoing:
+        """Abandon a move whose `SeekReply` was refused: the new broker is no longer on the path."""
+        if not isinstance(request, SeekReply):
+            return []
+        move_id = _MoveId(request.origin, request.number)
+        move = self._moves.get(move_id)
+        return [] if move is None or move.towards_new != peer else self._abandon(move_id)
+
+    def _abandon(self, move_id: _MoveId) -> Outgoing:
+        """Forget a move to a broker that cannot be reached, here and further towards the old one;
+        the client stays at its old broker."""
+        move = self._moves.pop(move_id)
+        if move.answer is None:
+            return []
+        if move.towards_old is not None:
+            reason = "the new broker cannot be reached any more"
+            return [(move.towards_old, Refused(move.answer, reason))]
+        return self._answer_waiting(move.client)
+
+    def _find(self, move_id: _MoveId) -> _PassingMove:
+        move = self._moves.get(move_id)
+        if move is None:
+            raise RoutingError(
+                f"no client moves under the number {move_id.number} of {move_id.origin!r}"
+            )
+        return move
 
 
 def _latest(stamps: Iterable[Stamp]) -> dict[Peer, Stamp]:
-    """The last event of each broker."""
+    """The last of some stamps for each broker."""
     return {stamp.broker: stamp for stamp in sorted(stamps)}
 
 
 def _unseen(kept: Iterable[KeptDelivery], last: Mapping[Peer, Stamp]) -> list[KeptDelivery]:
-    """Deliveries without the events that have come to another broker."""
+    """Deliveries without the events that have reached another broker."""
     return [
         each
         for each in kept
         if not isinstance(each, Deliver)
-        or (stamp := each.publication.stamp) > last.get(stamp.broker, _NONE_OF_ANY)
+        or (stamp := each.publication.stamp) > last.get(stamp.broker, _BEFORE_ALL)
     ]
 
 
 def _merged(kept: Iterable[KeptDelivery]) -> list[KeptDelivery]:
-    """Deliveries without the second copies, those of one publisher in order."""
+    """Deliveries of two brokers: each event once, and those of one broker in their order.
+
+    The places of the events of one broker stay the same; only which event has which place changes.
+    """
     events: dict[Stamp, KeptDelivery] = {}
     others: list[KeptDelivery] = []
     for each in kept:
@@ -302,8 +348,8 @@ def _merged(kept: Iterable[KeptDelivery]) -> list[KeptDelivery]:
             events.setdefault(each.publication.stamp, each)
         else:
             others.append(each)
-    places: dict[tuple[Peer, int], list[Stamp]] = {}
+    by_source: dict[tuple[Peer, int], list[Stamp]] = {}
     for stamp in events:
-        places.setdefault((stamp.broker, stamp.begun), []).append(stamp)
-    in_order = {source: iter(sorted(stamps)) for source, stamps in places.items()}
-    return [events[next(in_order[stamp.broker, stamp.begun])] for stamp in events] + others
+        by_source.setdefault((stamp.broker, stamp.begun_us), []).append(stamp)
+    in_order = {source: iter(sorted(stamps)) for source, stamps in by_source.items()}
+    return [events[next(in_order[stamp.broker, stamp.begun_us])] for stamp in events] + others

@@ -1,14 +1,21 @@
-"""Subscriptions with a name: their values change, their filters may move.
+"""Named subscriptions of a broker's own clients: updated in place, exact, and confirmed by waves.
 
-Theory of operation ("Parametric Subscriptions", figure 6). Here, at the client's own broker, such a
-subscription stands as it was written, with the values of its parameters. In the table of what is
-asked for, and at other brokers, it is a filter of values, or one that moves with time only; that
-matches at least as much. When an event matches there, it is judged once more as the subscription
-stands here, with the variables of this broker. So nothing is missed, and nothing is delivered
-that does not match.
+Rules ("Parametric Subscriptions", 3.3 and figure 6).
 
-An update puts another filter in the place of the old one, in this broker's table and, by one
-message, in that of each neighbour it matters to. An event is judged by the one or by the other.
+(1) The client's own broker keeps a named subscription as the client wrote it, with the values of
+    its parameters. The table, and all other brokers, have the *wanted form* of it: a static filter,
+    or one that evolves with time only. Whatever the subscription matches, its wanted form matches.
+(2) An event that matches in the table is evaluated once more with the subscription itself and the
+    variables of this broker. So nothing is missed, and nothing that does not match is delivered.
+(3) An update replaces the filter in one step: here in the table and, by one message, at each
+    neighbour that holds it. At every broker an event is matched by the old version or by the new
+    one; there is no time at which neither is there.
+(4) Versions only grow. A delivery names the version by which the event was matched.
+
+Confirmations. `InForce` is sent when a wave that started after the change is back: by then all
+brokers have handled it. A client that updates a lot would start as many waves. Therefore at most
+one wave of a broker is on its way for confirmations, and all that are asked for meanwhile share
+the next one.
 """
 
 from __future__ import annotations
@@ -21,9 +28,8 @@ from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
 from tidegate.matching.poset.wanted_filter import event_us, wanted_form
 from tidegate.matching.subscription import Moment
-from tidegate.routing.checks import check_standing, check_version, updated
+from tidegate.routing.askers import NamedAsker
 from tidegate.routing.clients.client_state import is_covered
-from tidegate.routing.forwarding import NamedAsker
 from tidegate.routing.messages import (
     Client,
     InForce,
@@ -32,125 +38,132 @@ from tidegate.routing.messages import (
     Outgoing,
     Update,
 )
+from tidegate.routing.validation import check_version, check_wanted_filter, updated_subscription
 
 if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
 
 
 class NamedSubscriptions:
-    """The subscriptions with a name of a broker's own clients."""
+    """The named subscriptions of a broker's own clients."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._named: dict[Client, dict[str, NamedSubscription]] = {}
+        self._by_client: dict[Client, dict[str, NamedSubscription]] = {}
         self._unconfirmed: dict[NamedAsker, int] = {}
-        """The versions of which a client is to be told when they are in force."""
+        """Versions to be confirmed by the next wave."""
         self._awaited: dict[NamedAsker, int] | None = None
-        """Those of them for which a wave is on its way; None if there is no wave."""
+        """Versions that the wave on its way will confirm; None if there is no such wave."""
 
-    def held(self, client: Client) -> list[NamedSubscription]:
-        """The subscriptions of a client, as they stand."""
-        return list(self._named.get(client, {}).values())
+    def subscriptions_of(self, client: Client) -> list[NamedSubscription]:
+        """The present versions of the named subscriptions of a client."""
+        return list(self._by_client.get(client, {}).values())
 
     def count(self, client: Client) -> int:
-        """How many subscriptions a client has."""
-        return len(self._named.get(client, ()))
+        """The number of named subscriptions of a client."""
+        return len(self._by_client.get(client, ()))
 
-    # -- what clients do ----------------------------------------------------------------------
+    # -- requests of clients ------------------------------------------------------------------
 
     def subscribe(self, client: Client, named: NamedSubscription) -> None:
-        """Enter a subscription."""
+        """Add a subscription; raises if the client has one with this name."""
         name = named.subscription.id
-        if name in self._named.get(client, ()):
-            raise RoutingError(f"{client.identity!r} has a subscription {name!r} already")
-        self._enter(client, named)
+        if name in self._by_client.get(client, ()):
+            raise RoutingError(
+                f"{client.identity!r} has a subscription {name!r} already; update or cancel it"
+            )
+        self._put(client, named)
 
     def update(self, client: Client, message: Update) -> None:
-        """Change a subscription, as one."""
+        """Replace a subscription by a later version, in one step."""
         named = self._find(client, message.name)
         check_version(message.version)
         if message.version <= named.version:
             raise RoutingError(
                 f"{message.name!r} has version {named.version}, and {message.version} is not later"
             )
-        self._enter(
-            client,
-            NamedSubscription(
-                updated(named.subscription, message, self._broker.limits.filters), message.version
-            ),
-        )
+        updated = updated_subscription(named.subscription, message, self._broker.limits.filters)
+        self._put(client, NamedSubscription(updated, message.version))
 
     def cancel(self, client: Client, name: str) -> None:
-        """Cancel a subscription."""
+        """Remove a subscription."""
         self._find(client, name)
-        held = self._named[client]
-        del held[name]
-        if not held:
-            del self._named[client]
-        claim = NamedAsker(client, name)
+        names = self._by_client[client]
+        del names[name]
+        if not names:
+            del self._by_client[client]
+        asker = NamedAsker(client, name)
         for versions in (self._unconfirmed, self._awaited or {}):
-            versions.pop(claim, None)  # another one may get the name
-        self._broker.subscriptions.release(claim)
+            versions.pop(asker, None)  # a new one of this name must not be confirmed by it
+        self._broker.subscriptions.cancel_named(asker)
 
     def cancel_covered(self, client: Client, wanted: Filter) -> int:
-        """Cancel all subscriptions of a client that a filter covers; gives how many those are."""
+        """Remove all subscriptions of a client that a filter covers; returns their number."""
         covered = [
-            named.subscription.id for named in self.held(client) if is_covered(named, wanted)
+            named.subscription.id
+            for named in self.subscriptions_of(client)
+            if is_covered(named, wanted)
         ]
         for name in covered:
             self.cancel(client, name)
         return len(covered)
 
-    def dismiss(self, client: Client) -> None:
-        """Forget a client."""
-        for named in self.held(client):
+    def remove_client(self, client: Client) -> None:
+        """Remove all subscriptions of a client."""
+        for named in self.subscriptions_of(client):
             self.cancel(client, named.subscription.id)
 
     def _find(self, client: Client, name: str) -> NamedSubscription:
-        named = self._named.get(client, {}).get(name)
+        named = self._by_client.get(client, {}).get(name)
         if named is None:
             raise RoutingError(f"{client.identity!r} has no subscription {name!r}")
         return named
 
-    def _enter(self, client: Client, named: NamedSubscription) -> None:
-        claim, table = NamedAsker(client, named.subscription.id), self._broker.subscriptions
-        form = wanted_form(named.subscription, next(iter(table.asked(claim)), None))
-        check_standing(form, self._broker.limits.filters)  # as others will
-        self._named.setdefault(client, {})[named.subscription.id] = named
-        table.claim(claim, form)
+    def _put(self, client: Client, named: NamedSubscription) -> None:
+        asker, table = NamedAsker(client, named.subscription.id), self._broker.subscriptions
+        before = next(iter(table.items_of(asker)), None)
+        form = wanted_form(named.subscription, before)  # computes only what differs from before
+        check_wanted_filter(form, self._broker.limits.filters)  # as the neighbours will
+        self._by_client.setdefault(client, {})[named.subscription.id] = named
+        table.set_named(asker, form)
 
     # -- events -------------------------------------------------------------------------------
 
-    def judge(self, claim: NamedAsker, event: Event) -> MatchedVersion | None:
-        """Whether an event, which matches in the table, matches the subscription as it stands."""
-        subscription, version = self._named[claim.client][claim.name]
+    def matched_version(self, asker: NamedAsker, event: Event) -> MatchedVersion | None:
+        """The version of a subscription that an event matches, exactly; None if it does not.
+
+        The event must match the wanted form. A static subscription matches just the same events,
+        so only an evolving one is evaluated again.
+        """
+        subscription, version = self._by_client[asker.client][asker.name]
         if subscription.filter.evolves:
             time_us = event_us(event)
             moment = Moment(time_us, self._broker.variables.at(time_us))
-            environment = subscription.true_environment(moment)
+            environment = subscription.exact_environment(moment)
             if not subscription.lives(moment) or not holds(
                 subscription.filter.node, event.attributes, environment
             ):
                 return None
-        return MatchedVersion(claim.name, version)
+        return MatchedVersion(asker.name, version)
 
-    # -- when something is in force -----------------------------------------------------------
+    # -- confirmations ------------------------------------------------------------------------
 
-    def confirm(self, claim: NamedAsker, version: int) -> Outgoing:
-        """Tell a client when a version of a subscription is in force everywhere.
+    def confirm(self, asker: NamedAsker, version: int) -> Outgoing:
+        """Send `InForce` to the client once all brokers have a version of a subscription.
 
-        A wave tells; those that come while it is on its way share the next one.
+        If a version is asked for while an earlier one still waits for the next wave, only the later
+        one is confirmed; that includes the earlier one.
         """
-        self._unconfirmed[claim] = version
-        return [] if self._awaited is not None else self._start()
+        self._unconfirmed[asker] = version
+        return [] if self._awaited is not None else self._start_wave()
 
-    def _start(self) -> Outgoing:
+    def _start_wave(self) -> Outgoing:
         self._awaited, self._unconfirmed = self._unconfirmed, {}
-        return self._broker.start_wave(self._confirmed)
+        return self._broker.start_wave(self._wave_done)
 
-    def _confirmed(self) -> Outgoing:
+    def _wave_done(self) -> Outgoing:
         awaited, self._awaited = self._awaited or {}, None
         sent: Outgoing = [
-            (claim.client, InForce(claim.name, version)) for claim, version in awaited.items()
+            (asker.client, InForce(asker.name, version)) for asker, version in awaited.items()
         ]
-        return sent + self._start() if self._unconfirmed else sent
+        return sent + self._start_wave() if self._unconfirmed else sent

@@ -1,4 +1,10 @@
-"""The clients of a broker: whether they are there, and what is kept for them while they are not."""
+"""Sessions: which clients a broker has, and the deliveries it keeps for those that are away.
+
+A client is *suspended* from `Suspend` to `Resume`, and *arriving* while it moves here from another
+broker (see `moves`). Deliveries for a suspended or arriving client are kept, in order, and sent
+when it is neither. Requests of an arriving client wait until it has arrived: they may be about
+subscriptions that its old broker has not handed over yet.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +26,10 @@ from tidegate.routing.messages import (
 )
 
 KEPT_MAX = 100_000
-"""So many deliveries are kept for a client that is suspended; after that the oldest go."""
+"""Deliveries kept for one client; with more, the oldest are dropped and counted as missed."""
 
 REQUESTS_MAX = 1_000
-"""So many requests of a client wait until it has arrived."""
+"""Requests of one client that wait until it has arrived."""
 
 KeptDelivery = Deliver | DeliverSequence
 
@@ -34,30 +40,32 @@ class Session:
 
     is_suspended: bool = False
     is_arriving: bool = False
-    """Whether what another broker has kept for it is still to come, before all else."""
+    """Whether another broker has still to hand over the deliveries that come before all others."""
     moves: int = 0
-    """The number of the move that has brought it here, or brings it, as the client counts them."""
+    """The number of the move by which the client came here, or is coming, as the client counts."""
     kept: deque[KeptDelivery] = field(default_factory=deque)
     requests: deque[Message] = field(default_factory=deque)
-    """What it has asked for since it is arriving, to be done when it has arrived."""
+    """Requests that wait until the client has arrived."""
     missed: int = 0
     """How many deliveries were dropped because too many were kept."""
-    had: dict[Peer, Stamp] = field(default_factory=dict)
-    """The last event of each broker that was its turn elsewhere; here these may come later."""
+    seen_elsewhere: dict[Peer, Stamp] = field(default_factory=dict)
+    """The last event of each broker that reached the client's earlier brokers. Events up to there
+    were the business of those brokers, although some may reach this one later."""
 
-    def has_had(self, delivery: KeptDelivery) -> bool:
-        """Whether something that comes now was its turn elsewhere."""
+    def was_seen_elsewhere(self, delivery: KeptDelivery) -> bool:
+        """Whether an event that comes now has reached an earlier broker of the client."""
         if not isinstance(delivery, Deliver):
             return False
         stamp = delivery.publication.stamp
-        last = self.had.get(stamp.broker)
+        last = self.seen_elsewhere.get(stamp.broker)
         if last is not None and last < stamp:
-            del self.had[stamp.broker]  # events of a broker come in order
+            # Events of one broker come in order: none of those before can come any more.
+            del self.seen_elsewhere[stamp.broker]
         return last is not None and stamp <= last
 
 
 class Sessions:
-    """The clients of a broker."""
+    """The sessions of the clients of a broker."""
 
     def __init__(self, kept_max: int = KEPT_MAX) -> None:
         self._kept_max = kept_max
@@ -66,39 +74,35 @@ class Sessions:
     def __contains__(self, client: Client) -> bool:
         return client in self._sessions
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def __getitem__(self, client: Client) -> Session:
-        """The session of a client that is known."""
+        """The session of a client; raises RoutingError if it has none."""
         session = self._sessions.get(client)
         if session is None:
-            raise RoutingError(f"{client.identity!r} is not known here")
+            raise RoutingError(
+                f"{client.identity!r} is not known here; a session begins with the first "
+                "subscription or advertisement"
+            )
         return session
 
     def begin(self, client: Client) -> None:
-        """Know a client from now on."""
+        """Begin the session of a client, unless it has one."""
         self._sessions.setdefault(client, Session())
 
-    def is_arriving(self, client: Client) -> bool:
-        """Whether a client is on its way here from another broker."""
-        session = self._sessions.get(client)
-        return session is not None and session.is_arriving
-
     def must_wait(self, client: Client, request: Message) -> bool:
-        """Whether something has to wait until a client has arrived.
+        """Whether a request has to wait until the client has arrived.
 
-        To be suspended and resumed here does not have to, except behind a move that waits.
+        Suspending and resuming at this broker need not wait, except behind a move to this broker
+        that waits itself: they come after that move.
         """
         session = self._sessions.get(client)
         if session is None or not session.is_arriving:
             return False
-        moves_on = any(isinstance(each, Resume) for each in session.requests)
-        is_here = request == Resume() or isinstance(request, Suspend)
-        return moves_on or not is_here
+        behind_move = any(isinstance(each, Resume) for each in session.requests)
+        at_this_broker = request == Resume() or isinstance(request, Suspend)
+        return behind_move or not at_this_broker
 
     def postpone(self, client: Client, request: Message) -> None:
-        """Keep what a client asks for until it has arrived."""
+        """Keep a request until the client has arrived."""
         requests = self[client].requests
         if len(requests) >= REQUESTS_MAX:
             raise RoutingError(
@@ -108,15 +112,15 @@ class Sessions:
         requests.append(request)
 
     def suspend(self, client: Client) -> None:
-        """Keep what comes for a client from now on."""
+        """Keep the deliveries for a client from now on."""
         self[client].is_suspended = True
 
     def deliver(self, client: Client, delivery: KeptDelivery) -> Outgoing:
-        """Send something to a client, or keep it if the client is suspended."""
+        """Send a delivery to a client, or keep it while the client is suspended or arriving."""
         session = self._sessions.get(client)
         if session is None:
             return [(client, delivery)]
-        if session.had and session.has_had(delivery):
+        if session.seen_elsewhere and session.was_seen_elsewhere(delivery):
             return []
         if not (session.is_suspended or session.is_arriving):
             return [(client, delivery)]
@@ -127,17 +131,17 @@ class Sessions:
         return []
 
     def resume(self, client: Client) -> Outgoing:
-        """Send what was kept, from now on at once."""
+        """End the suspension of a client; returns the kept deliveries."""
         self[client].is_suspended = False
-        return self._kept(client)
+        return self._send_kept(client)
 
     def arrived(self, client: Client) -> Outgoing:
-        """Take note that all has come that another broker has kept."""
+        """Note that another broker has handed over a client; returns the kept deliveries."""
         self[client].is_arriving = False
-        return self._kept(client)
+        return self._send_kept(client)
 
-    def _kept(self, client: Client) -> Outgoing:
-        """What was kept, if it can be sent now."""
+    def _send_kept(self, client: Client) -> Outgoing:
+        """The kept deliveries, unless the client is still suspended or arriving."""
         session = self[client]
         if session.is_suspended or session.is_arriving:
             return []
@@ -147,19 +151,20 @@ class Sessions:
         session.missed = 0
         return sent
 
-    def begin_to_arrive(self, client: Client, moves: int) -> None:
-        """Know a client that another broker has something for, and that may be known already."""
+    def begin_arrival(self, client: Client, moves: int) -> None:
+        """Begin the move of a client to this broker, where it may have a session already."""
         self.begin(client)
         session = self[client]
         session.is_arriving, session.is_suspended, session.moves = True, False, moves
 
-    def empty(self, client: Client, session: Session) -> None:
-        """Have nothing for a client any more that was here and comes back."""
+    def reset(self, client: Client, session: Session) -> None:
+        """Put a session back, without its deliveries, for a client that was handed over from here
+        while it was already on its way back."""
         session.kept.clear()
-        session.had.clear()
+        session.seen_elsewhere.clear()
         session.missed = 0
         self._sessions[client] = session
 
     def end(self, client: Client) -> None:
-        """Forget a client."""
+        """End the session of a client, if it has one."""
         self._sessions.pop(client, None)

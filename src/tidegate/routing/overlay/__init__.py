@@ -1,1 +1,1 @@
-"""How brokers are connected: domains, spanning trees, neighbours."""
+"""The overlay as a broker sees it: domains, spanning trees, neighbours."""

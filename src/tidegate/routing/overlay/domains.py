@@ -1,11 +1,9 @@
-"""Domains: brokers that are connected in one way, as one of them sees them (Siena, 4.1).
+"""Domains: brokers that are connected by one architecture, as one of them sees it (Siena, 4.1).
 
-A broker is in one domain or, as a gateway, in several, which makes the hybrid architectures. In
-each it stands for all that comes from outside: its clients, and its other domains.
-
-Every broker knows the links of its domains, because each announces its own, and passes on what it
-has not heard before. An overlay that is set up as a whole comes with a `DomainPlan`, which says
-the same.
+Every broker knows all links of its domains. Each broker announces its own links, with a version
+that grows with each change, and passes on announcements that are new to it. So all brokers come to
+know the same links, and to compute the same spanning trees. An overlay that is set up as a whole
+starts with a `DomainPlan`, from which brokers know all links without announcements.
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ class Architecture(Enum):
     """How the brokers of a domain are connected."""
 
     HIERARCHICAL = "hierarchical"
-    """Each has at most one master, which takes it as a client."""
+    """Each broker has at most one master, which treats it like a client."""
     ACYCLIC = "acyclic"
-    """Peers, with one path between any two."""
+    """Peers with one path between any two."""
     GENERAL = "general"
-    """Peers, with any links; what comes from a broker follows the shortest paths from it."""
+    """Peers with any links; messages from a broker follow the shortest paths from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainPlan:
-    """The links of a domain as they were set up."""
+    """The links of a domain as it was set up, shared by all its brokers."""
 
     announcements: Mapping[Peer, Announcement] = field(default_factory=dict)
     graph: Graph = field(default_factory=lambda: Graph({}))
@@ -50,103 +48,117 @@ class Domain:
         floods: bool = False,
         plan: DomainPlan | None = None,
     ) -> None:
+        """``floods`` says whether events go to all brokers, and subscriptions nowhere."""
         self.name = name
         self.architecture = architecture
         self.me = me
         self.tree_per_source = tree_per_source or architecture is Architecture.GENERAL
-        self.only_upward = architecture is Architecture.HIERARCHICAL and not (
+        self.routes_to_master = architecture is Architecture.HIERARCHICAL and not (
             floods or tree_per_source
         )
-        """Whether subscriptions go to the master only, and events to it always (Siena, 4.2.1)."""
+        """Whether subscriptions go to the master only, and every event to it (Siena, 4.2.1)."""
         self.neighbours: dict[Peer, int] = {}
-        """Those to which there is a link, with its cost in microseconds."""
+        """The neighbours in this domain, with the cost of the link in microseconds."""
         self.master: Peer | None = None
         self._plan = plan or DomainPlan()
-        self._news: dict[Peer, Announcement] = {}
+        self._learned: dict[Peer, Announcement] = {}
+        """Announcements that are newer than those of the plan."""
         self._graph: Graph | None = self._plan.graph
+        """None if an announcement has come since it was computed."""
         self._version = 0
 
     # -- links --------------------------------------------------------------------------------
 
     def link(self, peer: Peer, cost_us: int, *, is_master: bool = False) -> None:
-        """Have a neighbour, as the plan says."""
+        """Add a neighbour; the other brokers do not know of it until it is announced."""
         self.neighbours[peer] = cost_us
         if is_master:
             self.master = peer
 
     def unlink(self, peer: Peer) -> None:
-        """Have it no longer."""
+        """Remove a neighbour, if it is one."""
         self.neighbours.pop(peer, None)
         if self.master == peer:
             self.master = None
 
-    def announcement(self, now_us: int) -> Announcement:
-        """What to tell the others of the links of this broker."""
-        last = self._known(self.me)  # the others may remember one from before a restart
+    def announce(self, now_us: int) -> Announcement:
+        """A new announcement of this broker's own links.
+
+        Versions follow the clock, so that they grow over a restart. The others may still have an
+        announcement from before the restart that is ahead of the clock; it is exceeded too.
+        """
+        last = self._latest(self.me)
         self._version = max(self._version + 1, now_us, 0 if last is None else last.version + 1)
-        said = Announcement(self.me, self._version, tuple(sorted(self.neighbours.items())))
-        self.learn([said])
-        return said
+        announced = Announcement(self.me, self._version, tuple(sorted(self.neighbours.items())))
+        self.learn([announced])
+        return announced
 
     def learn(self, announcements: Iterable[Announcement]) -> list[Announcement]:
-        """Take what others say of their links; gives what is new."""
+        """Take announcements of brokers; returns those that were new."""
         new: list[Announcement] = []
         for each in announcements:
-            known = self._known(each.broker)
+            known = self._latest(each.broker)
             if known is None or known.version < each.version:
-                self._news[each.broker] = each
+                self._learned[each.broker] = each
                 new.append(each)
         if new:
             self._graph = None
         return new
 
-    def known(self) -> tuple[Announcement, ...]:
-        """All that is known of the links."""
-        return tuple({**self._plan.announcements, **self._news}.values())
+    def announcements(self) -> tuple[Announcement, ...]:
+        """The latest known announcement of each broker."""
+        return tuple({**self._plan.announcements, **self._learned}.values())
 
-    def _known(self, broker: Peer) -> Announcement | None:
-        return self._news.get(broker) or self._plan.announcements.get(broker)
+    def _latest(self, broker: Peer) -> Announcement | None:
+        return self._learned.get(broker) or self._plan.announcements.get(broker)
 
     @property
     def graph(self) -> Graph:
         """The links of all brokers, as far as they are known."""
         if self._graph is None:
-            self._graph = Graph.of(self.known())
+            self._graph = Graph.of(self.announcements())
         return self._graph
 
     def closes_cycle(self, peer: Peer, known_there: Iterable[Announcement]) -> bool:
-        """Whether a link would be the second way to a broker where there may be one only."""
+        """Whether a link to another broker would be a second path where only one is allowed.
+
+        Each end may know of links that the other has not heard of yet, so both views are joined.
+        """
         if self.architecture is Architecture.GENERAL:
             return False
-        both = {each.broker: each for each in self.known()}
+        both = {each.broker: each for each in self.announcements()}
         for each in known_there:
             if each.broker not in both or both[each.broker].version < each.version:
                 both[each.broker] = each
         return Graph.of(both.values()).reaches(self.me, peer)
 
-    # -- ways ---------------------------------------------------------------------------------
+    # -- spanning trees -----------------------------------------------------------------------
 
     @property
     def own_tree(self) -> Peer | None:
-        """The tree for what comes into the domain here."""
+        """The tree for what enters the domain at this broker; None where there is only one."""
         return self.me if self.tree_per_source else None
 
-    def onward(self, tree: Peer | None, sender: Peer | None) -> list[Peer]:
-        """The neighbours down a tree: away from the broker it is rooted at, or from the sender."""
+    def downstream(self, tree: Peer | None, sender: Peer | None) -> list[Peer]:
+        """The neighbours down a tree: away from its root or, with only one tree, from the sender.
+
+        A lost link leaves the tree only with its announcement, hence the look at the neighbours.
+        """
         if tree is not None:
             below = self.graph.tree(tree).children(self.me)
             return [each for each in below if each in self.neighbours and each != sender]
         return [each for each in self.neighbours if each != sender]
 
-    def upward(self, sender: Peer | None) -> list[Peer]:
-        """The master, unless it was the sender."""
+    def towards_master(self, sender: Peer | None) -> list[Peer]:
+        """The master, in a list; empty if there is none or it was the sender."""
         return [] if self.master is None or self.master == sender else [self.master]
 
-    def is_between(self, source: Peer, target: Peer) -> bool:
-        """Whether the way from a broker to another one leads through this one."""
+    def is_on_path(self, source: Peer, target: Peer) -> bool:
+        """Whether the path from one broker to another leads through this one, ends included."""
         graph = self.graph
-        return graph.tree(source).leads(through=graph.tree(self.me), to=target)
+        return graph.tree(source).passes(through=graph.tree(self.me), to=target)
 
     def next_hop(self, target: Peer) -> Peer | None:
-        """The neighbour on the way to a broker."""
+        """The neighbour on the path to a broker; None if it is not reached."""
+        # Paths are the same in both directions, so the parent in the target's tree is that hop.
         return self.graph.tree(target).parents.get(self.me)

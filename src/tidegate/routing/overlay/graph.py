@@ -1,12 +1,15 @@
 """The brokers of a domain and the links between them, with the shortest path between any two.
 
-Rules. (1) Costs are integers and no two paths have the same cost, so there is one shortest path
-between two brokers, it is the same in both directions, and parts of it are shortest paths too.
+Rules.
+
+(1) Costs of paths are integers, and no two paths have the same cost. So there is one shortest path
+    between two brokers, it is the same in both directions, and its parts are shortest paths too.
 (2) A link counts when both ends have announced it.
 
-From (1): the tree that is rooted at a subscriber and the tree that is rooted at a publisher join
-the two by the same brokers, so an event meets the subscription on its way (Siena, 4.2: reverse
-paths on a spanning tree for each source).
+From (1): the tree rooted at a subscriber's broker and the tree rooted at a publisher's broker join
+the two by the same path. An event that goes down the publisher's tree therefore meets the
+subscription at each broker of this path (Siena, 4.2: reverse paths on a tree for each source).
+Floats as costs would break rule (1), because their sums depend on the order of addition.
 """
 
 from __future__ import annotations
@@ -18,24 +21,25 @@ from functools import lru_cache
 from hashlib import blake2b
 
 Cost = tuple[int, int]
-"""What a path costs: microseconds, and a number of its own that tells equal ones apart."""
+"""The cost of a path: microseconds, and the sum of the tie-breakers of its links."""
 
 NO_COST: Cost = (0, 0)
 GRAPHS_MAX = 64
+"""How many graphs are shared by brokers that know the same links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What a broker says of its links: its neighbours in a domain and the cost to each."""
+    """The links of a broker in a domain, as it announces them: its neighbours with costs."""
 
     broker: str
     version: int
-    """The later of two announcements of a broker has the greater one."""
+    """Later announcements of a broker have higher versions."""
     costs_us: tuple[tuple[str, int], ...]
 
 
 class Graph:
-    """The links of a domain; does not change."""
+    """The links of a domain; immutable, so that brokers can share it with its trees."""
 
     def __init__(self, links: Mapping[str, Mapping[str, int]]) -> None:
         self._links = links
@@ -43,16 +47,16 @@ class Graph:
 
     @classmethod
     def of(cls, announcements: Iterable[Announcement]) -> Graph:
-        """The graph that some announcements give; brokers that know the same share one."""
-        said = {each.broker: each.costs_us for each in announcements}
-        return _graph_of(tuple(sorted(said.items())))
+        """The graph of the announced links; brokers that know the same links share one object."""
+        announced = {each.broker: each.costs_us for each in announcements}
+        return _graph_of(tuple(sorted(announced.items())))
 
     def neighbours(self, broker: str) -> Mapping[str, int]:
-        """The neighbours of a broker, and the cost to each."""
+        """The neighbours of a broker, with the cost of each link in microseconds."""
         return self._links.get(broker, {})
 
     def tree(self, root: str) -> Tree:
-        """The shortest paths from a broker."""
+        """The tree of shortest paths from a broker."""
         tree = self._trees.get(root)
         if tree is None:
             tree = self._trees[root] = _shortest_paths(self._links, root)
@@ -60,18 +64,18 @@ class Graph:
 
     def reaches(self, one: str, other: str) -> bool:
         """Whether there is a path between two brokers."""
-        return one == other or any(each == other for each in self._around(one))
+        return one == other or any(each == other for each in self._reachable_from(one))
 
-    def _around(self, broker: str) -> Iterator[str]:
-        """All brokers that can be reached from one, nearest first."""
+    def _reachable_from(self, broker: str) -> Iterator[str]:
+        """All other brokers that can be reached from one, nearest first."""
         seen = {broker}
         waiting = [broker]
         for each in waiting:
-            for near in self.neighbours(each):
-                if near not in seen:
-                    seen.add(near)
-                    waiting.append(near)
-                    yield near
+            for neighbour in self.neighbours(each):
+                if neighbour not in seen:
+                    seen.add(neighbour)
+                    waiting.append(neighbour)
+                    yield neighbour
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +85,30 @@ class Tree:
     root: str
     costs: Mapping[str, Cost]
     parents: Mapping[str, str]
+    """The last broker before each one, on the path from the root."""
     _children: dict[str, list[str]] = field(default_factory=dict)
 
     def children(self, broker: str) -> list[str]:
         """The neighbours of a broker whose paths from the root lead through it."""
         return self._children.get(broker, [])
 
-    def leads(self, through: Tree, to: str) -> bool:
-        """Whether the path from this root to a broker leads through the root of another tree."""
-        here, there, onward = (
+    def passes(self, through: Tree, to: str) -> bool:
+        """Whether the path from this root to a broker passes through the root of another tree.
+
+        As no two paths cost the same, it does exactly if the costs of its two parts add up.
+        """
+        first_part, whole, second_part = (
             self.costs.get(through.root),
             self.costs.get(to),
             through.costs.get(to),
         )
-        if here is None or there is None or onward is None:
+        if first_part is None or whole is None or second_part is None:
             return False
-        return (here[0] + onward[0], here[1] + onward[1]) == there
+        return (first_part[0] + second_part[0], first_part[1] + second_part[1]) == whole
 
 
 def _shortest_paths(links: Mapping[str, Mapping[str, int]], root: str) -> Tree:
+    """Dijkstra's algorithm."""
     costs: dict[str, Cost] = {}
     parents: dict[str, str] = {}
     waiting: list[tuple[Cost, str, str]] = [(NO_COST, root, "")]
@@ -110,10 +119,10 @@ def _shortest_paths(links: Mapping[str, Mapping[str, int]], root: str) -> Tree:
         costs[broker] = cost
         if broker != root:
             parents[broker] = parent
-        for near, link_us in links.get(broker, {}).items():
-            if near not in costs:
-                onward = (cost[0] + link_us, cost[1] + _own_number(broker, near))
-                heapq.heappush(waiting, (onward, near, broker))
+        for neighbour, link_us in links.get(broker, {}).items():
+            if neighbour not in costs:
+                onward = (cost[0] + link_us, cost[1] + _tie_breaker(broker, neighbour))
+                heapq.heappush(waiting, (onward, neighbour, broker))
     tree = Tree(root, costs, parents)
     for broker, parent in parents.items():
         tree._children.setdefault(parent, []).append(broker)
@@ -121,19 +130,24 @@ def _shortest_paths(links: Mapping[str, Mapping[str, int]], root: str) -> Tree:
 
 
 @lru_cache(maxsize=1 << 16)
-def _own_number(a: str, b: str) -> int:
-    """A number for a link, the same from both ends; sums of some of them are never the same."""
+def _tie_breaker(a: str, b: str) -> int:
+    """A number for a link, the same from both ends and at all brokers.
+
+    It has 96 bits of a hash of the names, so the sums along two paths are never equal in practice.
+    Python's own `hash` would differ from process to process.
+    """
     ends = "\0".join(sorted((a, b)))
     return int.from_bytes(blake2b(ends.encode(), digest_size=12).digest(), "big")
 
 
 @lru_cache(maxsize=GRAPHS_MAX)
-def _graph_of(said: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]) -> Graph:
-    costs = {broker: dict(near) for broker, near in said}
+def _graph_of(announced: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]) -> Graph:
+    costs = {broker: dict(neighbours) for broker, neighbours in announced}
     links: dict[str, dict[str, int]] = {}
-    for broker, near in costs.items():
-        for other, cost in near.items():
+    for broker, neighbours in costs.items():
+        for other, cost in neighbours.items():
             back = costs.get(other, {}).get(broker)
             if back is not None:
+                # Both ends must use the same cost: the higher of the two.
                 links.setdefault(broker, {})[other] = max(cost, back)
     return Graph(links)

@@ -1,8 +1,14 @@
-"""The neighbours of a broker: how they come to be so, and what brokers tell each other of links.
+"""Neighbours: how two brokers connect, part, and tell each other of the links of their domain.
 
-A broker asks another (`Connect`), which accepts or refuses; from then on both are neighbours in a
-domain, and each sends the other what it should have. Every broker announces its links to all others
-of the domain (see `domains`).
+    one broker                     other broker
+    join  ---- Connect ---->       on_connect: validates, becomes a neighbour
+          <--- Accept  -----
+    on_accept: becomes a neighbour
+          <--- deltas, Announce ---> both
+
+Each end then sends the other what it should hold, because all nodes of its tables are marked. Both
+announce their new link to all other brokers of the domain (see `domains`). If both ask each other
+at the same time, both accept, and the answers find them neighbours already.
 """
 
 from __future__ import annotations
@@ -20,123 +26,130 @@ if TYPE_CHECKING:
 
 
 class Neighbours:
-    """The neighbours that a broker has, and those it has asked."""
+    """The neighbours of a broker, and the brokers that it has asked to become neighbours."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._me = broker.name
-        self._around = broker.around
-        self._asked: dict[Peer, Connect] = {}
-        """The neighbours-to-be that have not answered yet."""
+        self._domains = broker.domains
+        self._pending: dict[Peer, Connect] = {}
+        """Requests that were not answered yet."""
 
     def knows(self, peer: Peer) -> bool:
-        """Whether a broker is a neighbour, or was asked to be one."""
-        return peer in self._around.domain_of or peer in self._asked
+        """Whether a broker is a neighbour, or was asked to be one and has not answered yet."""
+        return peer in self._domains.domain_of or peer in self._pending
 
     def join(self, peer: Peer, domain: str, cost_us: int, *, as_client: bool) -> Outgoing:
-        """Ask another broker to be a neighbour."""
-        here = self._domain(domain)
+        """Ask another broker to become a neighbour, or the master of this broker."""
+        joined = self._domain_named(domain)
         if self.knows(peer):
             raise RoutingError(f"{peer!r} is a neighbour of {self._me!r} already, or was asked")
         if as_client:
-            self._check_no_master(here)
-        request = Connect(domain, cost_us, as_client, here.known())
-        self._asked[peer] = request
+            self._check_no_master(joined)
+        request = Connect(domain, cost_us, as_client, joined.announcements())
+        self._pending[peer] = request
         return [(peer, request)]
 
     def _check_no_master(self, domain: Domain) -> None:
         asked = (
             peer
-            for peer, request in self._asked.items()
+            for peer, request in self._pending.items()
             if request.master and request.domain == domain.name
         )
         master = domain.master or next(asked, None)
         if master is not None:
-            raise RoutingError(f"{self._me!r} has a master already, or has asked one, {master!r}")
+            raise RoutingError(
+                f"{self._me!r} has a master already, or has asked one, {master!r}; leave it first"
+            )
 
-    def connect(self, request: Connect, peer: Peer) -> Outgoing:
-        """Answer a broker that asks, or refuse."""
-        domain = self._domain(request.domain)
+    def on_connect(self, request: Connect, peer: Peer) -> Outgoing:
+        """Accept a broker as a neighbour; raises if the domain does not allow it."""
+        domain = self._domain_named(request.domain)
         if peer == self._me:
             raise RoutingError(f"{peer!r} cannot be a neighbour of itself")
-        if peer in self._around.domain_of:
+        if peer in self._domains.domain_of:
             raise RoutingError(f"{peer!r} is a neighbour of {self._me!r} already")
         if request.cost_us < 0:
-            raise RoutingError(f"the cost of a link is not negative, as {request.cost_us} is")
+            raise RoutingError(f"the cost of a link is 0 us or more, not {request.cost_us}")
         if request.master != (domain.architecture is Architecture.HIERARCHICAL):
             raise RoutingError(
-                f"the domain {domain.name!r} is {domain.architecture.value}, "
-                f"so a broker that asks has {'no' if request.master else 'a'} master"
+                f"the domain {domain.name!r} is {domain.architecture.value}, so a broker connects "
+                f"{'to a neighbour, not to a' if request.master else 'to a'} master"
             )
         if domain.closes_cycle(peer, request.announcements):
             raise RoutingError(
-                f"there is a way from {self._me!r} to {peer!r} in the domain {domain.name!r} "
+                f"there is a path from {self._me!r} to {peer!r} in the domain {domain.name!r} "
                 f"already; it is {domain.architecture.value}, so another would close a cycle"
             )
-        answer = Accept(domain.name, request.cost_us, domain.known())
+        answer = Accept(domain.name, request.cost_us, domain.announcements())
         sent: Outgoing = [(peer, answer)]
-        return sent + self._linked(domain, peer, request.cost_us, request.announcements)
+        return sent + self._add_neighbour(domain, peer, request.cost_us, request.announcements)
 
-    def accepted(self, answer: Accept, peer: Peer) -> Outgoing:
-        """Take it that a broker that was asked has said yes."""
-        request = self._asked.get(peer)
+    def on_accept(self, answer: Accept, peer: Peer) -> Outgoing:
+        """Take a broker that has accepted as a neighbour."""
+        request = self._pending.get(peer)
         if request is None or request.domain != answer.domain:
             raise RoutingError(f"{peer!r} was not asked to be a neighbour in {answer.domain!r}")
-        del self._asked[peer]
-        domain = self._domain(answer.domain)
+        del self._pending[peer]
+        domain = self._domain_named(answer.domain)
         if request.master:
             domain.master = peer
-        sent = self._linked(domain, peer, request.cost_us, answer.announcements)
-        # what was learned since the request
-        return [*sent, (peer, Announce(domain.known()))]
+        sent = self._add_neighbour(domain, peer, request.cost_us, answer.announcements)
+        # The request has told the other broker what was known when it was made; since then this
+        # broker may have learned more, which nobody else would pass on to it.
+        return [*sent, (peer, Announce(domain.announcements()))]
 
-    def refused(self, message: Refused, peer: Peer) -> None:
-        """Take it that a broker that was asked has said no."""
-        if self._asked.get(peer) == message.request:
-            del self._asked[peer]
+    def on_refused(self, message: Refused, peer: Peer) -> None:
+        """Give up a request to connect that was refused."""
+        if self._pending.get(peer) == message.request:
+            del self._pending[peer]
 
-    def lost(self, peer: Peer, now_us: int) -> Outgoing:
-        """Take note that a link is down, and tell the others."""
-        domain = self._around.domain_of.pop(peer, None)
-        self._asked.pop(peer, None)
+    def on_link_lost(self, peer: Peer, now_us: int) -> Outgoing:
+        """Remove a neighbour whose link is down, and announce that to the others."""
+        domain = self._domains.domain_of.pop(peer, None)
+        self._pending.pop(peer, None)
         if domain is None:
             return []
         domain.unlink(peer)
-        return _announce(domain, [domain.announcement(now_us)], None)
+        return _announce(domain, [domain.announce(now_us)], None)
 
-    def announced(self, said: Iterable[Announcement], peer: Peer) -> Outgoing:
+    def on_announce(self, announcements: Iterable[Announcement], peer: Peer) -> Outgoing:
         """Learn of links, and pass on what is new."""
-        domain = self._around.domain_of[peer]
-        news = domain.learn(said)
-        if not news:
+        domain = self._domains.domain_of[peer]
+        new = domain.learn(announcements)
+        if not new:
             return []
-        if domain.tree_per_source:
-            self._broker.mark_everything()
-        return _announce(domain, news, peer)
+        if domain.tree_per_source:  # else a link far away changes nothing here
+            self._broker.tables.mark_all()
+        return _announce(domain, new, peer)
 
-    def _linked(
+    def _add_neighbour(
         self,
         domain: Domain,
         peer: Peer,
         cost_us: int,
         announcements: Iterable[Announcement],
     ) -> Outgoing:
-        """Have a new neighbour: all know of it, and it gets what it should have."""
-        domain.link(peer, cost_us)
-        self._around.domain_of[peer] = domain
-        news = domain.learn(announcements)
-        news.append(domain.announcement(self._broker.now_us))
-        self._broker.mark_everything()
-        return _announce(domain, news, None)
+        """Add a neighbour, announce the link, and mark all nodes so that it gets what it should.
 
-    def _domain(self, name: str) -> Domain:
-        domain = self._around.domains.get(name)
+        News go to all neighbours, old and new. When links were announced to the new neighbour only,
+        brokers that restarted at the same time were left without each other's links.
+        """
+        domain.link(peer, cost_us)
+        self._domains.domain_of[peer] = domain
+        new = domain.learn(announcements)
+        new.append(domain.announce(self._broker.now_us))
+        self._broker.tables.mark_all()
+        return _announce(domain, new, None)
+
+    def _domain_named(self, name: str) -> Domain:
+        domain = self._domains.by_name.get(name)
         if domain is None:
-            known = ", ".join(self._around.domains) or "none"
+            known = ", ".join(self._domains.by_name) or "none"
             raise RoutingError(f"{self._me!r} is not in the domain {name!r}, but in: {known}")
         return domain
 
 
-def _announce(domain: Domain, news: Iterable[Announcement], sender: Peer | None) -> Outgoing:
-    message = Announce(tuple(news))
+def _announce(domain: Domain, new: Iterable[Announcement], sender: Peer | None) -> Outgoing:
+    message = Announce(tuple(new))
     return [(peer, message) for peer in domain.neighbours if peer != sender]

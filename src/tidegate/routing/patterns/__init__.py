@@ -1,1 +1,1 @@
-"""Patterns in the network: factored, delegated and assembled (Siena, 4.2.4)."""
+"""Patterns in the overlay: factored, delegated and assembled (Siena, 4.2.4)."""

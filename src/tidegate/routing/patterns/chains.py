@@ -1,14 +1,21 @@
-"""Chains: ways in which events satisfy the steps of a pattern one after the other (Siena, 4.2.4).
+"""Chains: events that satisfy contiguous steps of a pattern, one after the other (Siena, 4.2.4).
 
-A broker that looks for a part of a pattern cannot know where the match of the whole begins, which
-depends on what others find. So it gives all chains: for each event that satisfies the first step,
-the first event behind it that satisfies the second, and so on. Whoever has the whole takes those
-that begin behind the last match (`Greedy`), which gives the matches of `language/sequences.py`.
+Rules.
 
-Theory of operation. What comes in are links: events, or chains for some contiguous steps, in the
-order of their ends. A chain that waits for a step takes the first link for it that begins behind
-its own end. Of two chains for the same steps the one that begins later ends no earlier, so the
-first link that fits is the one that begins first.
+(1) For each event that satisfies the first step there is one chain: the first later event that
+    satisfies the second step, then the first later one for the third, and so on.
+(2) The matches of a pattern are the chains that begin behind the end of the last match
+    (`GreedySelection`). These are the matches of `language.patterns.sequence_matcher`.
+
+A broker that finds a part of a pattern cannot know where the match of the whole begins, because
+that depends on what others find. So it reports all chains of its part, and the monitor of the whole
+pattern selects. Siena reports matches of the part only, and thereby loses matches of the whole: of
+`a b a c a b c` for `a then b then c`, the second match of `a then b` begins before the first `c`.
+
+Theory of operation. What comes in are links: single events, or chains of contiguous steps that
+others have found, in the order of their ends. A chain that waits for a step takes the first link
+for this step that begins behind its own end. Of two chains for the same steps, the one that begins
+later does not end earlier, so the first link that fits is also the one that begins first.
 """
 
 from __future__ import annotations
@@ -19,11 +26,11 @@ from typing import NamedTuple
 from tidegate.routing.messages import Publication, Stamp
 
 OPEN_MAX = 100_000
-"""So many chains of a pattern may wait for more; after that the oldest go."""
+"""Chains that may wait for the same step of a pattern; with more, the oldest are dropped."""
 
 
 class Position(NamedTuple):
-    """Where an event stands among all: events of one time are in the order of their stamps."""
+    """The place of an event in the order of all events: by time, and then by stamp."""
 
     time_us: int
     stamp: Stamp
@@ -34,29 +41,31 @@ class Chain(NamedTuple):
 
     first_step: int
     next_step: int
-    """The one behind the last that is satisfied."""
+    """The step behind the last one that is satisfied."""
     begin: Position
     end: Position
     publications: tuple[Publication, ...]
 
     def joined(self, link: Chain) -> Chain:
-        """This chain and one for the steps behind it."""
+        """This chain, continued by a link for the steps behind it."""
         publications = self.publications + link.publications
         return Chain(self.first_step, link.next_step, self.begin, link.end, publications)
 
 
 class Chains:
-    """Makes chains for all steps of a pattern out of links."""
+    """Joins links to chains for all steps of a pattern."""
 
     def __init__(self, steps: int, within_us: int | None) -> None:
         self._steps = steps
         self._within_us = within_us
         self._waiting: list[list[Chain]] = [[] for _ in range(steps)]
         """The chains that wait for each step, in the order of their begins."""
-        self.dropped = 0
 
     def take(self, links: Iterable[Chain]) -> list[Chain]:
-        """Take what ends at one position; gives the chains that are complete, in order."""
+        """Take all links that end at one position; returns the complete chains, by their begins.
+
+        Links for later steps come first, so that an event satisfies only one step of a chain.
+        """
         complete: list[Chain] = []
         for link in sorted(links, key=lambda each: -each.first_step):
             if link.first_step == 0:
@@ -78,7 +87,6 @@ class Chains:
         waiting = self._waiting[step]
         waiting += chains
         if len(waiting) > OPEN_MAX:
-            self.dropped += len(waiting) - OPEN_MAX
             del waiting[: len(waiting) - OPEN_MAX]
 
     def _in_time(self, step: int, now: Position) -> list[Chain]:
@@ -88,16 +96,18 @@ class Chains:
         return self._within_us is None or now.time_us - chain.begin.time_us <= self._within_us
 
 
-class Greedy:
-    """Takes chains in the order of their ends; gives those that are matches: each begins behind
-    the end of the one before."""
+class GreedySelection:
+    """Selects the chains that are matches: each begins behind the end of the match before.
+
+    Chains must come in the order of their ends.
+    """
 
     def __init__(self, since: Position) -> None:
-        self._last = since
+        self._last_end = since
 
     def take(self, chain: Chain) -> bool:
         """Whether a chain is the next match."""
-        if chain.begin <= self._last:
+        if chain.begin <= self._last_end:
             return False
-        self._last = chain.end
+        self._last_end = chain.end
         return True

@@ -1,13 +1,19 @@
-"""Patterns in the network: factored, delegated, and assembled by monitors (Siena, 4.2.4).
+"""Patterns in the overlay: monitors factor, delegate and assemble them (Siena, 4.2.4).
 
-Theory of operation. A pattern that somebody asks for has a monitor here. Its steps are *factored*:
-for each it is known, from the advertisements, through which neighbours events can come. Contiguous
-steps whose events all come through one neighbour are *delegated* to it as a pattern of their own;
-for the others the monitor asks for events like a client does. The neighbour has a monitor for what
-was delegated, and may delegate in turn. When advertisements change, patterns are factored anew.
+Rules.
 
-Events count in the order of publication. What a monitor hears of waits until nothing earlier can
-come: ``lateness_us``, and as much again for each level of delegation that is still allowed below.
+(1) A pattern has one monitor at this broker, shared by all clients and neighbours that ask for it.
+(2) Its steps are *factored*: advertisements say through which neighbours the events of a step can
+    come. Contiguous steps whose events all come through one neighbour are *delegated* to it as a
+    pattern of their own; for every other step the monitor asks for events itself, like a client.
+    The neighbour has a monitor for what was delegated to it, and may delegate in turn.
+(3) When advertisements change, all patterns are factored again.
+(4) Events count in the order of publication, not of arrival. What comes to a monitor waits until
+    nothing earlier can come: `LATENESS_US`, and as much again for each level of delegation that is
+    still allowed below, because the monitors there wait too.
+
+A delegated pattern keeps the time limit of the whole (`within`): a part that takes longer cannot
+belong to a match. A neighbour reports chains and not matches; `chains` explains why.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ from tidegate.errors import RoutingError
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.values import to_us
-from tidegate.routing.forwarding import MonitorAsker, NeighbourAsker
+from tidegate.routing.askers import MonitorAsker, NeighbourAsker
 from tidegate.routing.messages import (
     Client,
     Delegate,
@@ -33,29 +39,31 @@ from tidegate.routing.messages import (
     Stamp,
     Undelegate,
 )
-from tidegate.routing.patterns.chains import Chain, Chains, Greedy, Position
+from tidegate.routing.patterns.chains import Chain, Chains, GreedySelection, Position
 
 if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
 
 LATENESS_US = 1_000_000
+"""How long an event, or a chain from the neighbour that has found it, may take to a monitor."""
 LEVELS_MAX = 3
-"""How often in a row a pattern is delegated."""
+"""How often in a row a pattern is delegated; each level delays matches by `LATENESS_US`."""
 
 
 class PatternPart(NamedTuple):
-    """Contiguous steps of a pattern, and who finds them."""
+    """Contiguous steps of a pattern, and which broker finds their events."""
 
     first_step: int
     next_step: int
     provider: Peer | None
-    """The neighbour to which they are delegated; None for a single step, whose events come here."""
+    """The neighbour to which they are delegated; None for a single step that is matched here."""
 
 
 class Delegator(NamedTuple):
-    """A neighbour that has delegated a pattern, and what it calls it.
+    """A neighbour that has delegated a pattern, with the number under which it did so.
 
-    It may have delegated one for several parts, which it knows by different names.
+    A neighbour may delegate the same pattern several times, under different numbers: as part of
+    several patterns, or at several places of one.
     """
 
     peer: Peer
@@ -64,59 +72,63 @@ class Delegator(NamedTuple):
 
 @dataclass(slots=True)
 class Monitor:
-    """Looks for one pattern."""
+    """Finds the chains of one pattern, for clients and for neighbours that have delegated it."""
 
     number: int
     pattern: Pattern
     levels: int
     chains: Chains
-    clients: dict[Client, Greedy] = field(default_factory=dict)
+    clients: dict[Client, GreedySelection] = field(default_factory=dict)
     delegators: dict[Delegator, None] = field(default_factory=dict)
     parts: list[PatternPart] = field(default_factory=list)
     waiting: list[tuple[Position, int, tuple[Chain, ...]]] = field(default_factory=list)
-    """What is not to be looked at yet, by position."""
+    """A heap of links by the position of their ends, until nothing earlier can come; the number is
+    the order of arrival, so that links themselves are never compared."""
 
-    def delegated(self) -> Iterator[PatternPart]:
-        """The parts that others find."""
+    def delegated_parts(self) -> Iterator[PatternPart]:
+        """The parts that neighbours find."""
         return (part for part in self.parts if part.provider is not None)
 
     def own_steps(self) -> list[int]:
-        """The steps that are found here."""
+        """The steps that are matched here."""
         return [part.first_step for part in self.parts if part.provider is None]
 
 
-class Patterns:
+class PatternMonitors:
     """The monitors of a broker."""
 
-    def __init__(self, broker: Broker, lateness_us: int = LATENESS_US) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._lateness_us = lateness_us
         self._monitors: dict[int, Monitor] = {}
-        self._by_name: dict[tuple[str, int], Monitor] = {}
-        """By the text of the pattern, and how often it may be delegated."""
-        self._made = 0
+        self._by_text: dict[tuple[str, int], Monitor] = {}
+        """Monitors by the text of the pattern, and how often it may still be delegated."""
+        self._last_number = 0
         self._arrived = 0
 
     def __len__(self) -> int:
         return len(self._monitors)
 
-    # -- who asks -----------------------------------------------------------------------------
+    # -- clients and delegators ---------------------------------------------------------------
 
-    def held(self, client: Client) -> list[Pattern]:
-        """The patterns that a client has asked for."""
+    def patterns_of(self, client: Client) -> list[Pattern]:
+        """The patterns to which a client has subscribed."""
         return [each.pattern for each in self._monitors.values() if client in each.clients]
 
-    def ask(self, client: Client, pattern: Pattern, now_us: int) -> Outgoing:
-        """Look for a pattern for a client.
+    def subscribe(self, client: Client, pattern: Pattern, now_us: int) -> Outgoing:
+        """Find a pattern for a client, in events published from now on.
 
-        One that covers it does not replace it, as with filters: its matches are other sequences.
+        Unlike with filters, a pattern of the client that covers this one does not make it
+        unnecessary: the matches of the two are different sequences.
         """
         monitor, sent = self._monitor(pattern, LEVELS_MAX)
-        monitor.clients.setdefault(client, Greedy(Position(now_us, Stamp("", 0, 0))))
+        monitor.clients.setdefault(client, GreedySelection(Position(now_us, Stamp("", 0, 0))))
         return sent
 
-    def cancel(self, client: Client, pattern: Pattern) -> tuple[int, Outgoing]:
-        """Cancel the patterns of a client that one covers; gives how many those are."""
+    def unsubscribe(self, client: Client, pattern: Pattern) -> tuple[int, Outgoing]:
+        """Cancel all patterns of a client that ``pattern`` covers.
+
+        Returns their number, and what to send.
+        """
         covered = [
             each
             for each in self._monitors.values()
@@ -124,28 +136,35 @@ class Patterns:
         ]
         return len(covered), self._remove(covered, client)
 
-    def dismiss(self, client: Client) -> Outgoing:
+    def remove_client(self, client: Client) -> Outgoing:
         """Cancel all patterns of a client."""
-        return self._remove([e for e in self._monitors.values() if client in e.clients], client)
+        monitors = [each for each in self._monitors.values() if client in each.clients]
+        return self._remove(monitors, client)
 
-    def delegated(self, message: Delegate, peer: Peer) -> Outgoing:
-        """Look for a pattern for a neighbour."""
+    def on_delegate(self, message: Delegate, peer: Peer) -> Outgoing:
+        """Find a pattern for a neighbour."""
         if not 0 <= message.levels < LEVELS_MAX:
-            raise RoutingError(f"a pattern is delegated at most {LEVELS_MAX} times in a row")
+            raise RoutingError(
+                f"a pattern is delegated at most {LEVELS_MAX} times in a row, so the levels left "
+                f"are 0 to {LEVELS_MAX - 1}, not {message.levels}"
+            )
         monitor, sent = self._monitor(message.pattern, message.levels)
         monitor.delegators[Delegator(peer, message.number)] = None
         return sent
 
-    def undelegated(self, message: Undelegate, peer: Peer) -> Outgoing:
-        """Look for it no longer."""
+    def on_undelegate(self, message: Undelegate, peer: Peer) -> Outgoing:
+        """Stop finding a pattern for a neighbour."""
         delegator = Delegator(peer, message.number)
-        found = [each for each in self._monitors.values() if delegator in each.delegators]
-        if not found:
+        monitors = [each for each in self._monitors.values() if delegator in each.delegators]
+        if not monitors:
             raise RoutingError(f"{peer!r} has not delegated a pattern {message.number}")
-        return self._remove(found, delegator)
+        return self._remove(monitors, delegator)
 
-    def lost(self, peer: Peer) -> Outgoing:
-        """Go on without a neighbour that is gone."""
+    def on_link_lost(self, peer: Peer) -> Outgoing:
+        """Stop finding what a neighbour has delegated whose link is down.
+
+        What was delegated to it is factored again when its advertisements are removed.
+        """
         sent: Outgoing = []
         for monitor in list(self._monitors.values()):
             for delegator in [each for each in monitor.delegators if each.peer == peer]:
@@ -153,18 +172,19 @@ class Patterns:
         return sent
 
     def _monitor(self, pattern: Pattern, levels: int) -> tuple[Monitor, Outgoing]:
-        """The monitor of a pattern, which begins if there is none."""
-        name = str(pattern), levels
-        found = self._by_name.get(name)
-        if found is not None:
-            return found, []
-        self._made += 1
+        """The monitor of a pattern, which may be new, and what to send if it is."""
+        text = str(pattern), levels
+        known = self._by_text.get(text)
+        if known is not None:
+            return known, []
+        self._last_number += 1
         chains = Chains(len(pattern.steps), pattern.within_us)
-        monitor = Monitor(self._made, pattern, levels, chains)
-        self._monitors[monitor.number] = self._by_name[name] = monitor
+        monitor = Monitor(self._last_number, pattern, levels, chains)
+        self._monitors[monitor.number] = self._by_text[text] = monitor
         return monitor, self._factor(monitor)
 
     def _remove(self, monitors: Iterable[Monitor], asker: Client | Delegator) -> Outgoing:
+        """Remove a client or delegator from monitors, and monitors that nobody needs any more."""
         sent: Outgoing = []
         for monitor in monitors:
             if isinstance(asker, Client):
@@ -172,28 +192,35 @@ class Patterns:
             else:
                 del monitor.delegators[asker]
             if not monitor.clients and not monitor.delegators:
-                sent += self._replace(monitor, [])
+                sent += self._set_parts(monitor, [])
                 del self._monitors[monitor.number]
-                del self._by_name[str(monitor.pattern), monitor.levels]
+                del self._by_text[str(monitor.pattern), monitor.levels]
         return sent
 
     # -- factoring and delegation -------------------------------------------------------------
 
-    def available(self, wanted: Filter) -> set[Peer | None]:
-        """Through which neighbours events can come that match; None for clients of this broker."""
+    def providers(self, wanted: Filter) -> set[Peer | None]:
+        """The neighbours through which events that match a filter can come, by advertisements.
+
+        None in the set means the clients of this broker.
+        """
         providers: set[Peer | None] = set()
-        for offer in self._broker.offers.poset:
-            if offer.item.overlaps(wanted):
-                for asker in offer.subscribers:
+        for node in self._broker.advertisements.poset:
+            if node.item.overlaps(wanted):
+                for asker in node.subscribers:
                     providers.add(asker.peer if isinstance(asker, NeighbourAsker) else None)
         return providers
 
     def factored(self, pattern: Pattern, levels: int) -> list[PatternPart]:
-        """The parts of a pattern: as long as possible where one neighbour has all of it."""
+        """The parts of a pattern, with delegated parts as long as possible.
+
+        A single step is never delegated: to ask for its events takes no more messages.
+        """
         steps = pattern.steps
         only: list[Peer | None] = []
+        """The neighbour that alone provides the events of each step; None if there is no such."""
         for step in steps:
-            providers = self.available(step)
+            providers = self.providers(step)
             only.append(next(iter(providers)) if len(providers) == 1 else None)
         parts: list[PatternPart] = []
         begin = 0
@@ -209,48 +236,48 @@ class Patterns:
             begin = end
         return parts
 
-    def factor_anew(self) -> Outgoing:
+    def factor_all(self) -> Outgoing:
         """Factor all patterns again, because advertisements have changed."""
         return [each for monitor in self._monitors.values() for each in self._factor(monitor)]
 
     def _factor(self, monitor: Monitor) -> Outgoing:
         parts = self.factored(monitor.pattern, monitor.levels)
-        return [] if parts == monitor.parts else self._replace(monitor, parts)
+        return [] if parts == monitor.parts else self._set_parts(monitor, parts)
 
-    def _replace(self, monitor: Monitor, parts: list[PatternPart]) -> Outgoing:
-        """Have others look for other parts."""
+    def _set_parts(self, monitor: Monitor, parts: list[PatternPart]) -> Outgoing:
+        """Replace the parts of a pattern; neighbours are told only of parts that have changed."""
         before, monitor.parts = monitor.parts, parts
         sent: Outgoing = []
         for part in before:
             peer = part.provider
-            if peer in self._broker.around.domain_of and part not in parts:
+            if peer in self._broker.domains.domain_of and part not in parts:  # else it is lost
                 assert peer is not None
-                sent.append((peer, Undelegate(_name(monitor, part))))
+                sent.append((peer, Undelegate(_part_number(monitor, part))))
         for part in parts:
             if part.provider is not None and part not in before:
-                asked = Pattern(
+                delegated = Pattern(
                     monitor.pattern.steps[part.first_step : part.next_step],
                     monitor.pattern.within_s,
                 )
-                name = _name(monitor, part)
-                sent.append((part.provider, Delegate(name, asked, monitor.levels - 1)))
-        self._ask_for(monitor)
+                number = _part_number(monitor, part)
+                sent.append((part.provider, Delegate(number, delegated, monitor.levels - 1)))
+        self._ask_for_own_steps(monitor)
         return sent
 
-    def _ask_for(self, monitor: Monitor) -> None:
-        """Ask for the events of the steps that are found here."""
-        table, watcher = self._broker.subscriptions, MonitorAsker(monitor.number)
+    def _ask_for_own_steps(self, monitor: Monitor) -> None:
+        """Ask for the events of the steps that are matched here, instead of those before."""
+        table, asker = self._broker.subscriptions, MonitorAsker(monitor.number)
         wanted = [monitor.pattern.steps[step] for step in monitor.own_steps()]
-        for node in table.held(watcher):
-            table.cancel(watcher, node.item)
+        for node in table.nodes_of(asker):
+            table.cancel(asker, node.item)
         for each in wanted:
-            table.ask(watcher, each)
+            table.ask(asker, each)
 
-    # -- what comes in ------------------------------------------------------------------------
+    # -- events and chains --------------------------------------------------------------------
 
-    def heard(self, watcher: MonitorAsker, publication: Publication) -> None:
-        """Take an event that a monitor has asked for."""
-        monitor = self._monitors[watcher.number]
+    def on_event(self, asker: MonitorAsker, publication: Publication) -> None:
+        """Take an event that matches a step for which a monitor has asked."""
+        monitor = self._monitors[asker.number]
         at = _position(publication)
         links = tuple(
             Chain(step, step + 1, at, at, (publication,))
@@ -259,15 +286,20 @@ class Patterns:
         )
         self._wait(monitor, at, links)
 
-    def found(self, message: NotifyChain, peer: Peer) -> None:
-        """Take what a neighbour has found for a part of a pattern."""
+    def on_chain(self, message: NotifyChain, peer: Peer) -> None:
+        """Take a chain that a neighbour has found for a delegated part.
+
+        A chain for a part that is no longer delegated to this neighbour is ignored: it was sent
+        before the neighbour knew.
+        """
         for monitor in self._monitors.values():
-            for part in monitor.delegated():
-                if part.provider == peer and _name(monitor, part) == message.number:
+            for part in monitor.delegated_parts():
+                if part.provider == peer and _part_number(monitor, part) == message.number:
                     if len(message.publications) != part.next_step - part.first_step:
                         raise RoutingError(
                             f"{peer!r} has {len(message.publications)} events for "
-                            f"{part.next_step - part.first_step} steps of a pattern"
+                            f"{part.next_step - part.first_step} steps of a pattern; "
+                            "a chain has one for each"
                         )
                     begin, end = map(_position, (message.publications[0], message.publications[-1]))
                     link = Chain(part.first_step, part.next_step, begin, end, message.publications)
@@ -278,41 +310,42 @@ class Patterns:
             self._arrived += 1
             heapq.heappush(monitor.waiting, (at, self._arrived, links))
 
-    # -- what time brings ---------------------------------------------------------------------
+    # -- time ---------------------------------------------------------------------------------
 
     @property
     def due_us(self) -> int | None:
-        """When there is something to look at."""
+        """When the next link has waited long enough; None if none waits."""
         if not self._monitors:
             return None
         due = [
-            each.waiting[0][0].time_us + self._patience_us(each)
+            each.waiting[0][0].time_us + _wait_us(each)
             for each in self._monitors.values()
             if each.waiting
         ]
         return min(due, default=None)
 
     def wake(self, now_us: int) -> Outgoing:
-        """Look at all for which nothing earlier can come any more."""
+        """Take the links that have waited long enough, in order; returns what they complete.
+
+        Links that end at the same event are taken together (see `Chains.take`).
+        """
         sent: Outgoing = []
         for monitor in list(self._monitors.values()):
-            border = now_us - self._patience_us(monitor)
-            while monitor.waiting and monitor.waiting[0][0].time_us <= border:
+            latest_us = now_us - _wait_us(monitor)
+            while monitor.waiting and monitor.waiting[0][0].time_us <= latest_us:
                 at, _, links = heapq.heappop(monitor.waiting)
                 together = list(links)
                 while monitor.waiting and monitor.waiting[0][0] == at:
                     together += heapq.heappop(monitor.waiting)[2]
                 for chain in monitor.chains.take(together):
-                    sent += self._tell(monitor, chain)
+                    sent += self._report(monitor, chain)
         return sent
 
-    def _patience_us(self, monitor: Monitor) -> int:
-        return self._lateness_us * (monitor.levels + 1)
-
-    def _tell(self, monitor: Monitor, chain: Chain) -> Outgoing:
+    def _report(self, monitor: Monitor, chain: Chain) -> Outgoing:
+        """Give a complete chain to the clients for which it is a match, and to all delegators."""
         sent: Outgoing = []
-        for client, greedy in monitor.clients.items():
-            if greedy.take(chain):
+        for client, selection in monitor.clients.items():
+            if selection.take(chain):
                 match = DeliverSequence(monitor.pattern, chain.publications)
                 sent += self._broker.sessions.deliver(client, match)
         for peer, number in monitor.delegators:
@@ -320,12 +353,20 @@ class Patterns:
         return sent
 
 
-def _name(monitor: Monitor, part: PatternPart) -> int:
-    """What a part is called when it is delegated."""
+def _wait_us(monitor: Monitor) -> int:
+    """How long links of a monitor wait: rule (4)."""
+    return LATENESS_US * (monitor.levels + 1)
+
+
+def _part_number(monitor: Monitor, part: PatternPart) -> int:
+    """The number under which a part is delegated: that of the monitor, then 16 bits for each step.
+
+    It is the same whenever the same part is delegated again, so nothing has to be remembered.
+    """
     return monitor.number << 32 | part.first_step << 16 | part.next_step
 
 
 def _position(publication: Publication) -> Position:
     time = publication.event.time
-    assert time is not None  # brokers give one to each event
+    assert time is not None  # the first broker of an event sets it, and others check it
     return Position(to_us(time), publication.stamp)

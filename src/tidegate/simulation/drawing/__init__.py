@@ -1,1 +1,1 @@
-"""Pictures of overlays."""
+"""Pictures of overlays, with the loads of their links and brokers."""

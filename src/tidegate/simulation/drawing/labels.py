@@ -1,9 +1,8 @@
-"""Where to write the names of brokers in a picture: beside them, away from their links, and not
-over each other.
+"""Placement of labels in a picture: beside their brokers, away from links, not over each other.
 
-A name is tried on the side where its broker has the most room between its links, then between the
-others, then all around. The first place where it covers nothing is taken, or else the one where it
-covers the least.
+For each name, positions are tried in order: first in the widest gap between the links of its
+broker, then in the other gaps, then in eight directions. The first position where the label covers
+nothing is taken, or else the one where it covers the least.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from math import atan2, cos, pi, sin
 Point = tuple[float, float]
 
 GAP = 2.5
-"""Between a broker and its name, in points."""
+"""The distance between a broker and its name, in points."""
+# The size of a character relative to the font size; roughly, as fonts differ.
 CHAR_WIDTH = 0.6
 LINE_HEIGHT = 1.2
-"""Of a character, in parts of the size of the font; roughly, as fonts differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Rectangle:
     right: float
     top: float
 
-    def common(self, other: Rectangle) -> float:
-        """How much of the page both cover."""
+    def common_area(self, other: Rectangle) -> float:
+        """The area that two rectangles have in common."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.top, other.top) - max(self.bottom, other.bottom)
         return max(0.0, width) * max(0.0, height)
@@ -40,7 +39,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where a name stands: its corner, side or middle is at ``offset`` from its broker."""
+    """The position of a name: its corner, side or middle is at ``offset`` from its broker."""
 
     offset: Point
     horizontal: str
@@ -54,7 +53,7 @@ def place_labels(
     neighbours: Mapping[str, Sequence[str]],
     size: float,
 ) -> dict[str, Label]:
-    """A place for each name; all lengths are in points, also the size of the font."""
+    """A position for each name; all lengths, also ``size`` of the font, are in points."""
     brokers = {
         name: Rectangle(x - radii[name], y - radii[name], x + radii[name], y + radii[name])
         for name, (x, y) in points.items()
@@ -62,32 +61,34 @@ def place_labels(
     placed: dict[str, Label] = {}
     for name, point in points.items():
         others = [points[each] for each in neighbours[name]]
-        tried = [
+        candidates = [
             _label(name, point, radii[name], angle, size) for angle in free_angles(point, others)
         ]
-        taken = [box for each, box in brokers.items() if each != name]
-        taken += [label.box for label in placed.values()]
-        covered = [sum(label.box.common(each) for each in taken) for label in tried]
-        placed[name] = tried[covered.index(min(covered))]  # the first of equals
+        occupied = [box for each, box in brokers.items() if each != name]
+        occupied += [label.box for label in placed.values()]
+        covered = [sum(label.box.common_area(each) for each in occupied) for label in candidates]
+        placed[name] = candidates[covered.index(min(covered))]  # the first of equals
     return placed
 
 
 def free_angles(point: Point, others: Sequence[Point]) -> Iterator[float]:
-    """Directions from a point away from lines to others, the one with the most room first."""
+    """Directions from a point, in radians, between the lines to others; the widest gap first."""
     angles = sorted(atan2(y - point[1], x - point[0]) for x, y in others)
     if not angles:
         yield -pi / 2
     elif len(angles) == 1 and abs(angles[0] - pi / 2) < pi / 4:
         yield -pi / 2  # the leaves of a hierarchy have their names below them
-    gaps = [(after - before, before) for before, after in pairwise([*angles, *_turned(angles)])]
+    gaps = [
+        (after - before, before) for before, after in pairwise([*angles, *_after_full_turn(angles)])
+    ]
     for gap, start in sorted(gaps, key=lambda each: -each[0]):
         yield start + gap / 2
     for eighth in range(8):
         yield eighth * pi / 4
 
 
-def _turned(angles: Sequence[float]) -> list[float]:
-    """The first one again, after a whole turn."""
+def _after_full_turn(angles: Sequence[float]) -> list[float]:
+    """The first angle again, after a full turn, so that the last gap has an end."""
     return [angles[0] + 2 * pi] if angles else []
 
 

@@ -22,24 +22,26 @@ from numpy.typing import NDArray
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.simulation.drawing.labels import place_labels
 from tidegate.simulation.drawing.loads import Loads
-from tidegate.simulation.drawing.positions import Places, place
+from tidegate.simulation.drawing.positions import Positions, layout
 from tidegate.simulation.overlays.topology import Topology
 
 K = TypeVar("K", bound=Hashable)
 
 FORMATS = (".svg", ".png")
 LABELS_MAX = 60
+"""The number of brokers up to which they are labelled."""
 REGIONS_MAX = 40
+"""The number of regions up to which they are drawn."""
 
-# Of the palette of Okabe and Ito, which colour-blind readers can tell apart.
+# From the palette of Okabe and Ito, which colour-blind readers can tell apart.
 _COLOURS = {
     Architecture.HIERARCHICAL: "#d55e00",
     Architecture.ACYCLIC: "#0072b2",
     Architecture.GENERAL: "#009e73",
 }
 _LINKS_MAP, _BROKERS_MAP = "YlOrRd", "PuBu"
+# Sizes in inches: of the drawing of brokers and links, and of the margins around it.
 _DRAWING_IN = (9.0, 7.5)
-"""The most room that brokers and links take, and around it the room for all else."""
 _DRAWING_MIN_IN = (5.5, 2.0)
 _SIDE_IN, _BARS_IN, _BOTTOM_IN, _TOP_IN = 0.9, 0.9, 0.8, 0.9
 _INK = "#333333"
@@ -50,31 +52,31 @@ def draw_overlay(topology: Topology, path: Path, loads: Loads | None = None) -> 
     """Draw an overlay to a file whose name ends in one of FORMATS.
 
     Links have the colour of their architecture, and an arrow to the master in a hierarchy. With
-    loads, a link is the thicker and darker, and a broker the larger and darker, the more messages
-    it had.
+    loads, links are thicker and darker, and brokers larger and darker, the more messages they had.
     """
-    with mpl.rc_context({"svg.hashsalt": "tidegate", "svg.fonttype": "none"}):  # same bytes again
+    # With a fixed salt and without a date, the same overlay gives the same bytes.
+    with mpl.rc_context({"svg.hashsalt": "tidegate", "svg.fonttype": "none"}):
         figure = _draw(topology, loads)
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
         figure.savefig(path, metadata=metadata)
 
 
 def _draw(topology: Topology, loads: Loads | None) -> Figure:
-    places = place(topology)
+    positions = layout(topology)
     scale = _Scale(topology, loads or Loads())
-    page = _Page.of(places, has_bars=scale.has_loads)
+    page = _Page.of(positions, has_bars=scale.has_loads)
     figure = Figure(figsize=page.size_in, dpi=150)
     axes = figure.add_axes(page.frame)
     axes.set_axis_off()
     axes.set(xlim=page.x, ylim=page.y)
-    _draw_regions(axes, topology, places, scale)
-    _draw_links(axes, topology, places, scale)
-    _draw_brokers(axes, topology, places, scale)
+    _draw_regions(axes, topology, positions, scale)
+    _draw_links(axes, topology, positions, scale)
+    _draw_brokers(axes, topology, positions, scale)
     if len(topology.brokers) <= LABELS_MAX:
-        _draw_arrows(axes, topology, places)
-        _draw_labels(axes, topology, places, scale, page)
+        _draw_arrows(axes, topology, positions)
+        _draw_labels(axes, topology, positions, scale, page)
     for artist in axes.get_children():
-        artist.set_clip_on(False)  # what is at the edge goes beyond it
+        artist.set_clip_on(False)  # markers and labels at the edge go beyond it
     _draw_bars(axes, scale)
     _draw_title(axes, topology)
     _draw_legend(figure, topology)
@@ -83,19 +85,19 @@ def _draw(topology: Topology, loads: Loads | None) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page as large as the drawing needs, in inches, and what of the plane is on it."""
+    """The size of the page, in inches, and the part of the plane that is drawn on it."""
 
     size_in: tuple[float, float]
     frame: tuple[float, float, float, float]
-    """Where on the page the drawing is: left, bottom, width and height, as parts of it."""
+    """Left, bottom, width and height of the drawing, as shares of the page."""
     x: tuple[float, float]
     y: tuple[float, float]
     points_per_unit: float
 
     @classmethod
-    def of(cls, places: Places, *, has_bars: bool) -> _Page:
-        """A page for some places, with room for names, title, legend and bars around them."""
-        low, high = np.min([*places.values()], axis=0), np.max([*places.values()], axis=0)
+    def of(cls, positions: Positions, *, has_bars: bool) -> _Page:
+        """A page for brokers at some positions, with margins for names, title, legend and bars."""
+        low, high = np.min([*positions.values()], axis=0), np.max([*positions.values()], axis=0)
         middle, extent = (low + high) / 2, high - low
         sides = np.divide(_DRAWING_IN, extent, out=np.full(2, np.inf), where=extent > 0)
         inches_per_unit = float(min(sides.min(), 1e9)) if np.isfinite(sides).any() else 1.0
@@ -110,7 +112,7 @@ class _Page:
 
 
 class _Scale:
-    """Sizes, in points, that suit the number of brokers and what they had to do."""
+    """The sizes of brokers, links and labels in points, by the number of brokers and the loads."""
 
     def __init__(self, topology: Topology, loads: Loads) -> None:
         root = np.sqrt(len(topology.brokers))
@@ -123,27 +125,27 @@ class _Scale:
 
     @property
     def has_loads(self) -> bool:
-        """Whether it is known what links or brokers had to do."""
+        """Whether the loads of links or brokers are known."""
         return self.links is not None or self.brokers is not None
 
     @property
     def areas(self) -> NDArray[np.float64]:
-        """Of the brokers, as matplotlib takes them: squares of diameters."""
+        """The areas of brokers as matplotlib takes them: squares of diameters."""
         if self.brokers is None:
             return np.array([self.broker**2])
         return np.asarray(self.broker**2 * (0.4 + 2.6 * _norm(self.brokers)(self.brokers)))
 
 
-def _counts(loads: Mapping[K, float], things: Iterable[K]) -> NDArray[np.float64] | None:
-    """How many messages each had; None if nobody says."""
-    return np.array([loads.get(each, 0) for each in things], dtype=float) if loads else None
+def _counts(loads: Mapping[K, float], items: Iterable[K]) -> NDArray[np.float64] | None:
+    """The messages of each link or broker; None if no loads are known."""
+    return np.array([loads.get(each, 0) for each in items], dtype=float) if loads else None
 
 
-def _draw_regions(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
-    """A pale ground behind the brokers of each region."""
+def _draw_regions(axes: Axes, topology: Topology, positions: Positions, scale: _Scale) -> None:
+    """A pale background behind the brokers of each region."""
     members: dict[str, list[tuple[float, float]]] = {}
     for broker, region in topology.regions.items():
-        members.setdefault(region, []).append(places[broker])
+        members.setdefault(region, []).append(positions[broker])
     if not 1 < len(members) <= REGIONS_MAX:
         return
     for points in members.values():
@@ -180,8 +182,8 @@ def _half_hull(points: Iterable[tuple[float, float]]) -> list[tuple[float, float
     return hull
 
 
-def _draw_links(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
-    lines = [(places[link.a], places[link.b]) for link in topology.links]
+def _draw_links(axes: Axes, topology: Topology, positions: Positions, scale: _Scale) -> None:
+    lines = [(positions[link.a], positions[link.b]) for link in topology.links]
     colours = [_COLOURS[topology.domains[link.domain]] for link in topology.links]
     counts = scale.links
     if counts is None:
@@ -205,8 +207,8 @@ def _draw_links(axes: Axes, topology: Topology, places: Places, scale: _Scale) -
     )
 
 
-def _draw_brokers(axes: Axes, topology: Topology, places: Places, scale: _Scale) -> None:
-    x, y = np.array([places[broker] for broker in topology.brokers]).T
+def _draw_brokers(axes: Axes, topology: Topology, positions: Positions, scale: _Scale) -> None:
+    x, y = np.array([positions[broker] for broker in topology.brokers]).T
     edge = min(1.0, scale.broker / 6)
     counts = scale.brokers
     fill = "white" if counts is None else _heat(_BROKERS_MAP)(_norm(counts)(counts))
@@ -219,12 +221,12 @@ def _heat(name: str) -> Colormap:
 
 
 def _norm(counts: NDArray[np.float64]) -> Normalize:
-    """From none to the most, by the square root: a few have most of the load, as a rule."""
+    """Maps counts to 0..1 by their square root, because usually a few have most of the load."""
     return PowerNorm(0.5, 0, max(counts.max(initial=0), 1))
 
 
 def _draw_bars(axes: Axes, scale: _Scale) -> None:
-    """What the colours mean, one above the other on the right."""
+    """The colour bars for links and brokers, above each other on the right."""
     for height, counts, name, label in (
         (0.54, scale.links, _LINKS_MAP, "messages\non a link"),
         (0.0, scale.brokers, _BROKERS_MAP, "messages\nof a broker"),
@@ -257,11 +259,11 @@ def _draw_title(axes: Axes, topology: Topology) -> None:
     )
 
 
-def _draw_arrows(axes: Axes, topology: Topology, places: Places) -> None:
+def _draw_arrows(axes: Axes, topology: Topology, positions: Positions) -> None:
     """An arrowhead in the middle of each link of a hierarchy, towards the master."""
     for link in topology.links:
         if topology.domains[link.domain] is Architecture.HIERARCHICAL:
-            (ax, ay), (bx, by) = places[link.a], places[link.b]
+            (ax, ay), (bx, by) = positions[link.a], positions[link.b]
             axes.annotate(
                 "",
                 xy=(bx + 0.58 * (ax - bx), by + 0.58 * (ay - by)),
@@ -277,20 +279,20 @@ def _draw_arrows(axes: Axes, topology: Topology, places: Places) -> None:
 
 
 def _draw_labels(
-    axes: Axes, topology: Topology, places: Places, scale: _Scale, page: _Page
+    axes: Axes, topology: Topology, positions: Positions, scale: _Scale, page: _Page
 ) -> None:
     """The name of each broker beside it."""
     unit, radii = page.points_per_unit, np.sqrt(scale.areas) / 2
     labels = place_labels(
-        {broker: (x * unit, y * unit) for broker, (x, y) in places.items()},
-        dict(zip(topology.brokers, np.broadcast_to(radii, len(places)), strict=True)),
+        {broker: (x * unit, y * unit) for broker, (x, y) in positions.items()},
+        dict(zip(topology.brokers, np.broadcast_to(radii, len(positions)), strict=True)),
         {broker: topology.neighbours(broker) for broker in topology.brokers},
         scale.label,
     )
     for broker, label in labels.items():
         axes.annotate(
             broker,
-            places[broker],
+            positions[broker],
             xytext=label.offset,
             textcoords="offset points",
             ha=label.horizontal,

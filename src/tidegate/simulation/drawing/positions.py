@@ -1,10 +1,10 @@
-"""Where to draw the brokers of an overlay.
+"""Layout of an overlay: the positions at which its brokers are drawn.
 
-Positions that an overlay brings are kept. A hierarchy hangs from its root, and other trees spread
-around their centre, so that no links cross. A graph with cycles is laid out by Kamada and Kawai's
-method: distances on the page follow those over the links, long ones being shortened, so that near
-brokers form clusters. That takes all pairs of brokers; a large graph is placed like its tree of
-shortest paths.
+Positions that are part of an overlay are kept. A hierarchy hangs from its root, and other trees
+spread around their centre, so that no links cross. A graph with cycles is laid out by Kamada and
+Kawai's method: distances on the page follow those over the links, with long delays compressed, so
+that near brokers form clusters. Its cost grows with the pairs of brokers, so a large graph is laid
+out like its tree of shortest paths.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from tidegate.simulation.overlays.reshaping import central, hierarchical
 from tidegate.simulation.overlays.topology import Topology
 
 GRAPH_BROKERS_MAX = 200
+"""The size up to which a graph with cycles is laid out by distances."""
 HANGING_LEAVES_MAX = 30
+"""The width up to which a hierarchy hangs from its root; a wider one spreads around it."""
 
-Places = Mapping[str, tuple[float, float]]
+Positions = Mapping[str, tuple[float, float]]
 
 
-def place(topology: Topology) -> Places:
-    """A point for each broker; the same overlay has always the same ones."""
+def layout(topology: Topology) -> Positions:
+    """A point for each broker; the same overlay always has the same points."""
     if len(topology.positions) == len(topology.brokers):
         return topology.positions
     if not topology.is_acyclic and len(topology.brokers) <= GRAPH_BROKERS_MAX:
@@ -46,7 +48,7 @@ def _root(topology: Topology) -> str:
 
 
 class _TreeDrawing:
-    """A tree to be placed: each broker's share of the room is that of the leaves below it."""
+    """A tree to be laid out: each broker gets a share of the width, by the leaves below it."""
 
     def __init__(self, hierarchy: Topology, root: str) -> None:
         self._children: dict[str, list[str]] = {broker: [] for broker in hierarchy.brokers}
@@ -54,7 +56,7 @@ class _TreeDrawing:
             self._children[link.a].append(link.b)
         self._order = [root]
         self._depths = {root: 0}
-        for broker in self._order:  # grows while it is gone through
+        for broker in self._order:  # grows during the loop: breadth first
             for child in self._children[broker]:
                 self._depths[child] = self._depths[broker] + 1
                 self._order.append(child)
@@ -63,22 +65,22 @@ class _TreeDrawing:
             below = sum(self.leaves[child] for child in self._children[broker])
             self.leaves[broker] = max(1, below)
 
-    def hanging(self) -> Places:
-        """Level below level, a broker above the middle of its children."""
+    def hanging(self) -> Positions:
+        """Levels below each other, each broker above the middle of its children."""
         step = 0.6 * self.leaves[self._order[0]] / max(1, *self._depths.values())
         return {
             broker: (middle, -step * self._depths[broker])
             for broker, middle in self._middles().items()
         }
 
-    def around(self) -> Places:
-        """Levels as rings around the root; a chain lies flat."""
+    def around(self) -> Positions:
+        """Levels as rings around the root; a chain becomes a straight line."""
         turn = 2 * pi / self.leaves[self._order[0]]
-        places = {}
+        positions = {}
         for broker, middle in self._middles().items():
             angle, radius = turn * middle - pi / 2, self._depths[broker]
-            places[broker] = (radius * cos(angle), radius * sin(angle))
-        return places
+            positions[broker] = (radius * cos(angle), radius * sin(angle))
+        return positions
 
     def _middles(self) -> dict[str, float]:
         """The middle of each broker's share of 0 to the number of leaves."""
@@ -91,7 +93,9 @@ class _TreeDrawing:
         return {broker: start + self.leaves[broker] / 2 for broker, start in starts.items()}
 
 
-def _by_distances(topology: Topology) -> Places:
+def _by_distances(topology: Topology) -> Positions:
+    """Kamada and Kawai's layout, which starts from that of the tree of shortest paths."""
+    # Drawn lengths grow with the logarithm of delays, which differ by a factor of a hundred.
     shortest_s = min((link.delay_s for link in topology.links if link.delay_s), default=1.0)
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(topology.brokers)
@@ -99,5 +103,5 @@ def _by_distances(topology: Topology) -> Places:
         graph.add_edge(link.a, link.b, length=1 + log2(max(1, link.delay_s / shortest_s)) / 2)
     root = central(topology)
     start = _TreeDrawing(hierarchical(topology, root), root).around()
-    placed = nx.kamada_kawai_layout(graph, pos=dict(start), weight="length")
-    return {broker: (float(x), float(y)) for broker, (x, y) in placed.items()}
+    laid_out = nx.kamada_kawai_layout(graph, pos=dict(start), weight="length")
+    return {broker: (float(x), float(y)) for broker, (x, y) in laid_out.items()}

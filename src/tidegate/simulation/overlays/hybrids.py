@@ -1,7 +1,7 @@
-"""Siena's two hybrid architectures (Siena, 4): clusters of one kind, joined by another.
+"""Siena's two hybrid architectures (Siena, 4): clusters of one architecture, joined by another.
 
-Within a cluster ways are short and one organisation runs the brokers; between clusters there are
-few links, and they are long. So each of the two may have the architecture that suits it.
+Within a cluster delays are short and one organisation runs all brokers. Between clusters there are
+few links, with long delays. So each of the two may have the architecture that suits it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from random import Random
 
 from tidegate.routing.overlay.domains import Architecture
-from tidegate.simulation.overlays.plain_networks import connected_pairs, random_delay_s
+from tidegate.simulation.overlays.plain_networks import (
+    FAN_OUT,
+    MEAN_DEGREE,
+    connected_pairs,
+    random_delay_s,
+)
 from tidegate.simulation.overlays.topology import Link, Topology
 
 CLUSTER_SIZE = 8
 
-_FAN_OUT = 3
-_MEAN_DEGREE = 3.0
 _NEAR_S = (0.001, 0.005)
 _FAR_S = (0.020, 0.080)
 
@@ -28,8 +31,8 @@ def hierarchies_in_graph(brokers: int, seed: int) -> Topology:
     for number, cluster in enumerate(clusters):
         for i in range(1, len(cluster)):
             delay_s = random_delay_s(*_NEAR_S, random)
-            links.append(Link(cluster[(i - 1) // _FAN_OUT], cluster[i], delay_s, f"c{number}"))
-    for a, b in connected_pairs(len(clusters), _MEAN_DEGREE, random):
+            links.append(Link(cluster[(i - 1) // FAN_OUT], cluster[i], delay_s, f"c{number}"))
+    for a, b in connected_pairs(len(clusters), MEAN_DEGREE, random):
         delay_s = random_delay_s(*_FAR_S, random)
         links.append(Link(clusters[a][0], clusters[b][0], delay_s, "roots"))
     inside, between = Architecture.HIERARCHICAL, Architecture.GENERAL
@@ -42,7 +45,7 @@ def graphs_in_tree(brokers: int, seed: int) -> Topology:
     clusters = _clusters(brokers)
     links = []
     for number, cluster in enumerate(clusters):
-        for a, b in connected_pairs(len(cluster), _MEAN_DEGREE, random):
+        for a, b in connected_pairs(len(cluster), MEAN_DEGREE, random):
             delay_s = random_delay_s(*_NEAR_S, random)
             links.append(Link(cluster[a], cluster[b], delay_s, f"c{number}"))
     gateways = [random.choice(cluster) for cluster in clusters]
@@ -54,7 +57,10 @@ def graphs_in_tree(brokers: int, seed: int) -> Topology:
 
 
 def _clusters(brokers: int) -> list[list[str]]:
-    """Names `c2.5`: broker 5 of cluster 2. The clusters differ by one broker at most."""
+    """The names of brokers by cluster; `c2.5` is broker 5 of cluster 2.
+
+    The sizes of clusters differ by at most one.
+    """
     count = max(1, round(brokers / CLUSTER_SIZE))
     sizes = [brokers // count + (number < brokers % count) for number in range(count)]
     return [[f"c{number}.{i}" for i in range(size)] for number, size in enumerate(sizes)]

@@ -6,7 +6,8 @@
      "links": [{"a": "hub", "b": "east", "delay_s": 0.01, "domain": "all"}]}
 
 A link may have `bandwidth_bytes_per_s`. In a hierarchical domain `a` is the master of `b`. If there
-is one domain only, links need not name it. What the rules of `topology.py` forbid is refused.
+is only one domain, links need not name it. An overlay that breaks the rules of `topology.py` is
+refused.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _Object = Mapping[str, object]
 
 
 def to_json(topology: Topology) -> str:
-    """The description of an overlay, a broker or link in a line; ends with a newline."""
+    """The description of an overlay, with a line for each broker and link."""
     brokers = [_broker_entry(topology, broker) for broker in topology.brokers]
     links = [_link_entry(link) for link in topology.links]
     domains = {domain: kind.value for domain, kind in topology.domains.items()}
@@ -39,7 +40,7 @@ def to_json(topology: Topology) -> str:
 
 
 def from_json(text: str | bytes) -> Topology:
-    """Read the description of an overlay; raises TopologyError that says what is wrong with it.
+    """Read the description of an overlay; raises TopologyError that names what is wrong.
 
     >>> links = '{"a": "x", "b": "y", "delay_s": 0.01}'
     >>> text = f'{{"brokers": ["x", "y"], "domains": {{"all": "general"}}, "links": [{links}]}}'
@@ -47,11 +48,11 @@ def from_json(text: str | bytes) -> Topology:
     ('y',)
     """
     if len(text) > FILE_BYTES_MAX:
-        raise TopologyError(f"an overlay of more than {FILE_BYTES_MAX} bytes is not read")
-    made = _object(_decode(text), "an overlay", ("name", "brokers", "domains", "links"))
-    domains = _domains(made.get("domains", {}))
+        raise TopologyError(f"an overlay must not be longer than {FILE_BYTES_MAX} bytes")
+    described = _object(_decode(text), "an overlay", ("name", "brokers", "domains", "links"))
+    domains = _domains(described.get("domains", {}))
     brokers, regions, positions = [], {}, {}
-    for number, each in enumerate(_list(made, "brokers")):
+    for number, each in enumerate(_list(described, "brokers")):
         broker = {"name": each} if isinstance(each, str) else each
         where = f"broker {number}"
         entry = _object(broker, where, ("name", "region", "position"))
@@ -62,14 +63,15 @@ def from_json(text: str | bytes) -> Topology:
         if "position" in entry:
             positions[name] = _position(entry["position"], where)
     links = tuple(
-        _link(each, f"link {number}", domains) for number, each in enumerate(_list(made, "links"))
+        _link(each, f"link {number}", domains)
+        for number, each in enumerate(_list(described, "links"))
     )
-    name = _text(made, "name", "an overlay") if "name" in made else "overlay"
+    name = _text(described, "name", "an overlay") if "name" in described else "overlay"
     return Topology(name, tuple(brokers), links, domains, regions, positions)
 
 
 def read_overlay(file: str) -> Topology:
-    """Read the description of an overlay in a file; errors name the file."""
+    """Read an overlay from a file; raises TopologyError that names the file."""
     try:
         with open(file, "rb") as stream:
             return from_json(stream.read(FILE_BYTES_MAX + 1))
@@ -106,7 +108,7 @@ def _lines(entries: Iterable[object]) -> str:
 
 def _decode(text: str | bytes) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_each_name_once)
+        return json.loads(text, object_pairs_hook=_without_duplicates)
     except json.JSONDecodeError as error:
         raise TopologyError(
             f"not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -117,13 +119,14 @@ def _decode(text: str | bytes) -> object:
         raise TopologyError(f"not valid JSON: {error}") from None
 
 
-def _each_name_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object as a dict; by itself, `json` silently keeps the last of two equal names."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TopologyError(f"the name {twice!r} stands twice in one object")
-    return made
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise TopologyError(f"the name {duplicate!r} occurs twice in one object")
+    return fields
 
 
 def _object(value: object, what: str, fields: tuple[str, ...]) -> _Object:
@@ -135,8 +138,8 @@ def _object(value: object, what: str, fields: tuple[str, ...]) -> _Object:
     return value
 
 
-def _list(made: _Object, field: str) -> list[object]:
-    value = made.get(field)
+def _list(described: _Object, field: str) -> list[object]:
+    value = described.get(field)
     if not isinstance(value, list):
         raise TopologyError(f"an overlay needs {field!r}, a list")
     return value
@@ -184,5 +187,5 @@ def _link(value: object, where: str, domains: Mapping[str, Architecture]) -> Lin
 
 def _is_number(value: object) -> TypeGuard[float]:
     if isinstance(value, int) and not isinstance(value, bool):
-        return -INT_MAX <= value <= INT_MAX  # not all integers of Python are floats
+        return -INT_MAX <= value <= INT_MAX  # larger ones may not fit into a float
     return isinstance(value, float)

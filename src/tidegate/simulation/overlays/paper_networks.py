@@ -1,6 +1,7 @@
-"""The overlays on which the papers evaluated, as far as their texts give them.
+"""The overlays on which the papers evaluated, as far as their texts describe them.
 
-Where a text lost a figure, or never had the links, the docstring says what is ours.
+Where the copy of a paper lacks a figure, or the paper never listed the links, the docstring names
+what was chosen here.
 """
 
 from __future__ import annotations
@@ -62,14 +63,14 @@ _ROUTES = (
 def gryphon() -> Topology:
     """The 39 brokers of Gryphon's simulation (link matching, 4.1).
 
-    Three trees of 13 brokers far from each other; their roots are linked with each other (65, 50
-    and 75 ms), 25 ms lead to the second level, 10 ms to the third, and 1 ms to clients, which no
-    overlay has. Figure 5 is lost, and with it the shape of a tree and the lateral links, of
-    which the text says that they are few, take 50 ms, and are not between roots. Ours are: a root
-    with 3 children that have 3 each; a lateral link between the second levels of any two trees; and
-    which of the links between roots takes how long.
+    Three trees of 13 brokers far from each other. Their roots are linked with each other (65, 50
+    and 75 ms); links to the second level take 25 ms, to the third 10 ms, and to clients, which are
+    not part of an overlay, 1 ms. Figure 5 is missing, and with it the shape of a tree and the
+    lateral links. The text says only that these are few, take 50 ms, and are not between roots.
+    Chosen here: a root with 3 children that have 3 each; a lateral link between the second levels
+    of any two trees; and which of the links between roots has which delay.
 
-    Brokers are named by their way from the root: `A`, `A.1`, `A.1.2`.
+    Brokers are named by their path from the root: `A`, `A.1`, `A.1.2`.
     """
     regions: dict[str, str] = {}
     links = [("A", "B", 0.065), ("B", "C", 0.050), ("A", "C", 0.075)]
@@ -88,9 +89,9 @@ def gryphon() -> Topology:
 def summaries13() -> Topology:
     """The tree of 13 brokers of the example of subscription summaries (example 3, figure 7).
 
-    The figure itself is lost, but the text determines the links: it says who is a leaf, who has
-    degree 2, that 5 has degree 5, whose summaries 2, 5 and 8 merge, to whom 7 and 10 may send, and
-    that it is a tree. It gives no delays; here all links have the same.
+    The figure is missing, but the text determines the links: it names the leaves and the brokers of
+    degree 2, says that 5 has degree 5, whose summaries 2, 5 and 8 merge, to which brokers 7 and 10
+    may send, and that it is a tree. It gives no delays; here all links have the same.
     """
     links = [tuple(pair.split("-")) for pair in _SUMMARIES_13.split()]
     brokers = [str(number) for number in range(1, 14)]
@@ -101,10 +102,10 @@ def summaries13() -> Topology:
 def isp24() -> Topology:
     """A backbone of 24 cities of the United States, in place of that of subscription summaries.
 
-    The paper (5.2.1) used the backbone of Cable & Wireless, with 24 nodes, and refers to a page of
-    its time; it gives no links. These cities and links are ours, in the manner of the maps that
-    providers published: ways along the coasts and some across the continent, degrees from 2 to 6. A
-    delay is that of light in fibre along the great circle.
+    The paper (5.2.1) used the backbone of Cable & Wireless, with 24 nodes, and refers to a web page
+    that no longer exists; it lists no links. The cities and links were chosen here, after the maps
+    that providers published: routes along the coasts and some across the continent, degrees from 2
+    to 6. A delay is that of light in fibre along the great circle.
     """
     links = []
     for route in _ROUTES:
@@ -118,9 +119,9 @@ def isp24() -> Topology:
 def highway20() -> Topology:
     """20 brokers along highways (parametric subscriptions, 5.4), every link 10 ms.
 
-    Of the paper's overlay it is known that it has 20 brokers and is a connected graph. This one is
-    ours: five highways lead out of a city, with four brokers each, and two ring roads
-    cross them. `h2.3` is broker 3, from the city outwards, of highway 2; a highway is a region.
+    Of the paper's overlay it is known that it has 20 brokers and is a connected graph. Chosen here:
+    five highways lead out of a city, with four brokers each, and two ring roads cross them. `h2.3`
+    is broker 3, from the city outwards, of highway 2; a highway is a region.
     """
     regions: dict[str, str] = {}
     positions: dict[str, tuple[float, float]] = {}
@@ -141,7 +142,7 @@ def trading20() -> Topology:
 
     The paper's hierarchy: market data at the top, below it clearing houses, brokerages, and small
     firms; publishers are at the top, and at least 3 brokers lie between them and subscribers, who
-    are thus at brokerages or firms. How many brokers a level has is ours: 1, 3, 6 and 10. The
+    are thus at brokerages or firms. The sizes of the levels were chosen here: 1, 3, 6 and 10. The
     region of a broker is its clearing house, that of the top is `market`.
     """
     regions = {"market": "market"}

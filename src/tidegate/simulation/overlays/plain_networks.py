@@ -1,4 +1,4 @@
-"""Overlays of one domain and a plain shape: chain, star, trees, random graphs."""
+"""Overlays of one domain and a simple structure: chain, star, trees, random graphs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from random import Random
 
 import networkx as nx
 
-from tidegate.errors import TopologyError
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.simulation.overlays.topology import Link, Topology
 
 DELAY_S = 0.010
-"""The delay of a link where nothing says otherwise."""
+"""The delay of a link unless it is random or given by a paper."""
 
 DOMAIN = "overlay"
-"""The domain of an overlay that has only one."""
+"""The name of the domain of an overlay that has only one."""
+
+FAN_OUT = 3
+"""The number of children of a broker in a balanced tree."""
+
+MEAN_DEGREE = 3.0
+"""The mean number of links of a broker in a random graph."""
 
 _RANDOM_DELAYS_S = (0.005, 0.050)
 
@@ -23,7 +28,7 @@ BrokerPair = tuple[int, int]
 
 
 def centralized() -> Topology:
-    """One broker that does it all."""
+    """A single broker."""
     return Topology("centralized", ("b0",), (), {})
 
 
@@ -37,23 +42,19 @@ def star(brokers: int) -> Topology:
     return _plain("star", brokers, [(0, i) for i in range(1, brokers)])
 
 
-def tree(
-    brokers: int, fan_out: int = 3, architecture: Architecture = Architecture.ACYCLIC
-) -> Topology:
+def tree(brokers: int, architecture: Architecture = Architecture.ACYCLIC) -> Topology:
     """A balanced tree, filled level by level.
 
-    >>> tree(5, fan_out=2).neighbours("b1")
-    ('b0', 'b3', 'b4')
+    >>> tree(6).neighbours("b1")
+    ('b0', 'b4', 'b5')
     """
-    if fan_out < 1:
-        raise TopologyError(f"a fan-out of {fan_out}; 1 or more is right")
-    pairs = [((i - 1) // fan_out, i) for i in range(1, brokers)]
+    pairs = [((i - 1) // FAN_OUT, i) for i in range(1, brokers)]
     name = "hierarchy" if architecture is Architecture.HIERARCHICAL else "tree"
     return _plain(name, brokers, pairs, architecture)
 
 
 def random_tree(brokers: int, seed: int) -> Topology:
-    """A tree, each of all labelled trees equally likely (by its Prüfer sequence)."""
+    """A uniformly random labelled tree, by its Prüfer sequence."""
     random = Random(seed)
     if brokers <= 2:
         return _plain("random-tree", brokers, [(0, 1)][: brokers - 1])
@@ -62,22 +63,25 @@ def random_tree(brokers: int, seed: int) -> Topology:
     return _plain("random-tree", brokers, pairs, random=random)
 
 
-def random_graph(brokers: int, seed: int, mean_degree: float = 3.0) -> Topology:
-    """A connected graph with a given number of links and no other structure."""
+def random_graph(brokers: int, seed: int) -> Topology:
+    """A random connected graph."""
     random = Random(seed)
-    pairs = connected_pairs(brokers, mean_degree, random)
+    pairs = connected_pairs(brokers, MEAN_DEGREE, random)
     return _plain("random-graph", brokers, pairs, Architecture.GENERAL, random)
 
 
 def connected_pairs(count: int, mean_degree: float, random: Random) -> list[BrokerPair]:
-    """Pairs of 0 to ``count`` - 1 that connect them all, and more up to the mean degree."""
-    found = {(random.randrange(i), i): None for i in range(1, count)}
-    wanted = min(round(mean_degree * count / 2), count * (count - 1) // 2)
-    while len(found) < wanted:
+    """The edges of a random connected graph of the nodes 0 to ``count`` - 1.
+
+    They are a random tree, and random further edges up to the mean degree.
+    """
+    pairs = {(random.randrange(i), i): None for i in range(1, count)}  # a dict keeps their order
+    edges = min(round(mean_degree * count / 2), count * (count - 1) // 2)
+    while len(pairs) < edges:
         a, b = random.randrange(count), random.randrange(count)
         if a != b:
-            found[min(a, b), max(a, b)] = None
-    return list(found)
+            pairs[min(a, b), max(a, b)] = None
+    return list(pairs)
 
 
 def one_domain(
@@ -88,14 +92,14 @@ def one_domain(
     regions: Mapping[str, str] | None = None,
     positions: Mapping[str, tuple[float, float]] | None = None,
 ) -> Topology:
-    """An overlay whose links, each two brokers and a delay, are all of one domain."""
-    made = tuple(Link(a, b, delay_s, DOMAIN) for a, b, delay_s in links)
-    domains = {DOMAIN: architecture} if made else {}
-    return Topology(name, tuple(brokers), made, domains, regions or {}, positions or {})
+    """An overlay of one domain, from links that are given as two brokers and a delay."""
+    domain_links = tuple(Link(a, b, delay_s, DOMAIN) for a, b, delay_s in links)
+    domains = {DOMAIN: architecture} if domain_links else {}
+    return Topology(name, tuple(brokers), domain_links, domains, regions or {}, positions or {})
 
 
 def random_delay_s(low_s: float, high_s: float, random: Random) -> float:
-    """A delay of whole microseconds, evenly from a range."""
+    """A uniformly random delay in whole microseconds."""
     return random.randint(round(low_s * 1e6), round(high_s * 1e6)) / 1e6
 
 
@@ -106,7 +110,7 @@ def _plain(
     architecture: Architecture = Architecture.ACYCLIC,
     random: Random | None = None,
 ) -> Topology:
-    """Brokers `b0`, `b1`, ...; the delays are all the same, or random."""
+    """An overlay of brokers `b0`, `b1`, ...; delays are DELAY_S, or random with a generator."""
     names = [f"b{i}" for i in range(brokers)]
     links = [
         (names[a], names[b], random_delay_s(*_RANDOM_DELAYS_S, random) if random else DELAY_S)

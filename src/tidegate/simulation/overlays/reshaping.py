@@ -1,7 +1,7 @@
-"""From an overlay with cycles to one without: the acyclic and the hierarchical on the same sites.
+"""Changes of an overlay: its acyclic and hierarchical versions, and a bandwidth for its links.
 
-Siena's study compares architectures on one network (Siena, 6): the same brokers, and of the links
-those that the architecture allows.
+Siena's study compares architectures on one network (Siena, 6): with the same brokers, and those of
+the links that the architecture allows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate.simulation.overlays.topology import Link, Topology
 
 
 def acyclic(topology: Topology) -> Topology:
-    """The minimum spanning tree by delay, as acyclic overlay."""
+    """The acyclic overlay of the minimum spanning tree by delay."""
     kept = {
         frozenset(pair)
         for pair in nx.minimum_spanning_edges(topology.graph(), weight="delay_s", data=False)
@@ -30,12 +30,9 @@ def acyclic(topology: Topology) -> Topology:
 
 
 def hierarchical(topology: Topology, root: str | None = None) -> Topology:
-    """The tree of shortest paths from a root, as hierarchical overlay.
-
-    Without a root the most central broker is taken.
-    """
+    """The hierarchical overlay of the shortest paths from a root, by default the central broker."""
     root = central(topology) if root is None else root
-    _, masters = _ways_from(root, topology.graph())
+    _, masters = _shortest_paths(root, topology.graph())
     links = tuple(
         replace(topology.link(broker, master), a=master, b=broker, domain=DOMAIN)
         for broker, master in masters.items()
@@ -44,7 +41,7 @@ def hierarchical(topology: Topology, root: str | None = None) -> Topology:
 
 
 def with_bandwidth(topology: Topology, bytes_per_s: float) -> Topology:
-    """The same overlay, where links that do not say it carry so many bytes in a second."""
+    """The overlay with a bandwidth for all links that have none."""
     links = tuple(
         link if link.bandwidth_bytes_per_s else replace(link, bandwidth_bytes_per_s=bytes_per_s)
         for link in topology.links
@@ -53,26 +50,26 @@ def with_bandwidth(topology: Topology, bytes_per_s: float) -> Topology:
 
 
 def central(topology: Topology) -> str:
-    """A broker in the middle of a longest way through the overlay.
+    """A broker in the middle of a longest shortest path through the overlay.
 
-    The way is found by going to the farthest broker twice, which is exact in a tree and close to it
-    elsewhere; the exact centre would take the paths between all pairs.
+    The path is found by going to the farthest broker twice, which is exact in a tree and close to
+    it elsewhere. The exact centre would need the shortest paths between all pairs.
     """
     graph = topology.graph()
-    far = topology.brokers[0]
+    farthest = topology.brokers[0]
     for _ in range(2):
-        delays, befores = _ways_from(far, graph)
-        far = max(delays, key=delays.__getitem__)
-    half_s, way = delays[far] / 2, [far]
-    while way[-1] in befores:
-        way.append(befores[way[-1]])
-    return min(way, key=lambda broker: abs(delays[broker] - half_s))
+        delays_s, predecessors = _shortest_paths(farthest, graph)
+        farthest = max(delays_s, key=delays_s.__getitem__)
+    half_s, path = delays_s[farthest] / 2, [farthest]
+    while path[-1] in predecessors:
+        path.append(predecessors[path[-1]])
+    return min(path, key=lambda broker: abs(delays_s[broker] - half_s))
 
 
-def _ways_from(start: str, graph: nx.Graph[str]) -> tuple[dict[str, float], dict[str, str]]:
-    """The delay from a broker to each, and which one comes before each on the shortest path."""
-    befores, delays = nx.dijkstra_predecessor_and_distance(graph, start, weight="delay_s")
-    return delays, {broker: befores[broker][0] for broker in delays if broker != start}
+def _shortest_paths(start: str, graph: nx.Graph[str]) -> tuple[dict[str, float], dict[str, str]]:
+    """The delays from a broker to all others, and the predecessors on the shortest paths."""
+    predecessors, delays_s = nx.dijkstra_predecessor_and_distance(graph, start, weight="delay_s")
+    return delays_s, {broker: predecessors[broker][0] for broker in delays_s if broker != start}
 
 
 def _reshaped(topology: Topology, links: tuple[Link, ...], architecture: Architecture) -> Topology:

@@ -1,4 +1,4 @@
-"""An overlay in a few figures."""
+"""A summary of an overlay in a few figures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tidegate.simulation.overlays.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class OverlaySummary:
-    """How large an overlay is, and how it hangs together.
+    """The size and structure of an overlay.
 
-    The diameter is the number of links between the two brokers that have the most between them.
+    The diameter is the largest number of links on a shortest path between two brokers.
     """
 
     name: str
@@ -29,7 +29,7 @@ class OverlaySummary:
     regions: int
 
     def lines(self) -> list[str]:
-        """The figures for a reader."""
+        """The figures as lines of text."""
         rows = {
             "name": self.name,
             "brokers": f"{self.brokers:,}",
@@ -50,7 +50,7 @@ class OverlaySummary:
 
 
 def summarize(topology: Topology) -> OverlaySummary:
-    """The figures of an overlay.
+    """Compute the summary of an overlay.
 
     >>> from tidegate.simulation.overlays.generators import generate
     >>> summarize(generate("chain", 5)).diameter_hops
@@ -62,7 +62,7 @@ def summarize(topology: Topology) -> OverlaySummary:
         topology.name,
         len(topology.brokers),
         len(topology.links),
-        nx.diameter(topology.graph(), usebounds=True),  # bounds spare most of the searches
+        nx.diameter(topology.graph(), usebounds=True),  # bounds avoid a search from every broker
         2 * len(topology.links) / len(topology.brokers),
         (min(delays_s), max(delays_s)) if delays_s else None,
         {kind: kinds[kind] for kind in Architecture if kind in kinds},

@@ -3,11 +3,11 @@
 Rules. (1) A domain is a set of links of one architecture, and is connected by them. (2) A
 hierarchical or acyclic domain has no cycle; a general one may. (3) In a hierarchical domain `a` of
 a link is the master of `b`, and a broker has at most one master. (4) Brokers that have links of two
-domains are gateways. Domains joined by gateways form a tree: between two domains there is one way,
-so a cycle stays within one general domain, whose routing knows how to deal with it. (5) All brokers
-are connected.
+domains are gateways. Domains joined by gateways form a tree: between two domains there is one path,
+so a cycle stays within one general domain, whose routing can deal with it. (5) All brokers are
+connected.
 
-Whoever holds a `Topology` can rely on these rules; making one that breaks them is an error.
+Every `Topology` satisfies these rules; constructing one that breaks them raises TopologyError.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAME_CHARS_MAX = 100
 class Link:
     """A connection of two brokers; in a hierarchical domain ``a`` is the master of ``b``.
 
-    Without a bandwidth any number of bytes takes the delay and no longer.
+    Without a bandwidth, messages of any size take just the delay.
     """
 
     a: str
@@ -45,8 +45,8 @@ class Link:
 class Topology:
     """The immutable description of an overlay; raises TopologyError where it breaks the rules.
 
-    ``regions`` says which brokers are near each other, for workloads whose interests are local;
-    ``positions`` where to draw them. Either may be empty.
+    ``regions`` maps brokers to regions, for workloads with regional topics, and ``positions`` to
+    the points where they are drawn. Brokers may be absent from either.
 
     >>> links = (Link("hub", "east", 0.01, "all"), Link("hub", "west", 0.02, "all"))
     >>> overlay = Topology("mine", ("hub", "east", "west"), links, {"all": Architecture.ACYCLIC})
@@ -63,12 +63,12 @@ class Topology:
     _links: Mapping[str, Mapping[str, Link]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("domains", "regions", "positions"):  # what the caller holds may change
+        for name in ("domains", "regions", "positions"):  # the caller may modify its own
             object.__setattr__(self, name, dict(getattr(self, name)))
         _check_names(self)
         for link in self.links:
             _check_link(link, self.domains)
-        object.__setattr__(self, "_links", _by_ends(self))
+        object.__setattr__(self, "_links", _links_by_ends(self))
         _check_masters(self.links, self.domains)
         _check_connected(self)
         _check_domains(self.links, self.domains)
@@ -107,13 +107,6 @@ class Topology:
         """The domains that a broker has links of; a gateway has several."""
         return tuple(dict.fromkeys(link.domain for link in self.links_of(broker)))
 
-    def members(self, domain: str) -> tuple[str, ...]:
-        """The brokers of a domain."""
-        if domain not in self.domains:
-            raise TopologyError(f"there is no domain {domain!r} in {self.name!r}")
-        inside = (link for link in self.links if link.domain == domain)
-        return tuple(dict.fromkeys(end for link in inside for end in (link.a, link.b)))
-
     @property
     def is_acyclic(self) -> bool:
         """Whether there is one path only between any two brokers."""
@@ -134,9 +127,9 @@ def _check_names(topology: Topology) -> None:
     if not brokers:
         raise TopologyError("an overlay has at least one broker")
     if len(brokers) > BROKERS_MAX:
-        raise TopologyError(f"{len(brokers)} brokers; at most {BROKERS_MAX} are taken")
+        raise TopologyError(f"{len(brokers)} brokers; the limit is {BROKERS_MAX}")
     if len(links) > LINKS_MAX:
-        raise TopologyError(f"{len(links)} links; at most {LINKS_MAX} are taken")
+        raise TopologyError(f"{len(links)} links; the limit is {LINKS_MAX}")
     _check_name(topology.name, "an overlay")
     seen: set[str] = set()
     for broker in brokers:
@@ -152,13 +145,13 @@ def _check_names(topology: Topology) -> None:
                 raise TopologyError(f"{broker!r} has a {what}, but there is no such broker")
     for broker, position in topology.positions.items():
         if not all(map(math.isfinite, position)):
-            raise TopologyError(f"{broker!r} has the position {position}, which is nowhere")
+            raise TopologyError(f"{broker!r} has the position {position}, which is not finite")
 
 
 def _check_name(name: str, whose: str) -> None:
     if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():
         raise TopologyError(
-            f"{name[:NAME_CHARS_MAX]!r} is no name for {whose}: it takes 1 to {NAME_CHARS_MAX} "
+            f"{name[:NAME_CHARS_MAX]!r} is no name for {whose}, which has 1 to {NAME_CHARS_MAX} "
             "printable characters"
         )
 
@@ -171,25 +164,27 @@ def _check_link(link: Link, domains: Mapping[str, Architecture]) -> None:
             f"{_text(link)} is of the domain {link.domain!r}, which is not declared"
         )
     if not (math.isfinite(link.delay_s) and link.delay_s >= 0):
-        raise TopologyError(f"{_text(link)} has a delay of {link.delay_s} s; 0 or more is right")
+        raise TopologyError(
+            f"{_text(link)} has a delay of {link.delay_s} s; it must be finite and not negative"
+        )
     bandwidth = link.bandwidth_bytes_per_s
     if bandwidth is not None and not (math.isfinite(bandwidth) and bandwidth > 0):
         raise TopologyError(
-            f"{_text(link)} has a bandwidth of {bandwidth} bytes/s; more than 0 is right"
+            f"{_text(link)} has a bandwidth of {bandwidth} bytes/s; it must be finite and above 0"
         )
 
 
-def _by_ends(topology: Topology) -> dict[str, dict[str, Link]]:
+def _links_by_ends(topology: Topology) -> dict[str, dict[str, Link]]:
     """The links by their two ends; refuses unknown brokers and two links between the same ones."""
-    found: dict[str, dict[str, Link]] = {broker: {} for broker in topology.brokers}
+    by_ends: dict[str, dict[str, Link]] = {broker: {} for broker in topology.brokers}
     for link in topology.links:
-        for here, there in ((link.a, link.b), (link.b, link.a)):
-            if here not in found:
-                raise TopologyError(f"{_text(link)}: there is no broker {here!r}")
-            if there in found[here]:
+        for one, other in ((link.a, link.b), (link.b, link.a)):
+            if one not in by_ends:
+                raise TopologyError(f"{_text(link)}: there is no broker {one!r}")
+            if other in by_ends[one]:
                 raise TopologyError(f"there are two links between {link.a!r} and {link.b!r}")
-            found[here][there] = link
-    return found
+            by_ends[one][other] = link
+    return by_ends
 
 
 def _check_masters(links: Iterable[Link], domains: Mapping[str, Architecture]) -> None:
@@ -212,14 +207,15 @@ def _check_connected(topology: Topology) -> None:
                 reached.add(neighbour)
                 frontier.append(neighbour)
     if len(reached) < len(topology.brokers):
-        lost = next(broker for broker in topology.brokers if broker not in reached)
-        raise TopologyError(f"not connected: no path leads from {start!r} to {lost!r}")
+        unreached = next(broker for broker in topology.brokers if broker not in reached)
+        raise TopologyError(f"not connected: no path leads from {start!r} to {unreached!r}")
 
 
 def _check_domains(links: Iterable[Link], domains: Mapping[str, Architecture]) -> None:
-    """See that each domain is connected, that trees are trees, and that domains form a tree.
+    """Check that each domain is connected, that trees are trees, and that domains form a tree.
 
-    The last is asked of the graph in which each gateway is joined to its domains.
+    For the last, consider the graph whose nodes are the domains and the brokers, with an edge from
+    a broker to each of its domains: domains form a tree if it has no cycle.
     """
     by_domain: dict[str, list[Link]] = {domain: [] for domain in domains}
     for link in links:
@@ -228,17 +224,17 @@ def _check_domains(links: Iterable[Link], domains: Mapping[str, Architecture]) -
     for domain, inside in by_domain.items():
         members = _check_domain(domain, domains[domain], inside)
         for broker in members:
-            gateway, hub = ("broker", broker), ("domain", domain)
-            if joined[gateway] == joined[hub]:
+            gateway, joint = ("broker", broker), ("domain", domain)
+            if joined[gateway] == joined[joint]:
                 raise TopologyError(
                     f"a cycle across domains: the gateway {broker!r} joins {domain!r} to domains "
                     "that another gateway joins to it already"
                 )
-            joined.union(gateway, hub)
+            joined.union(gateway, joint)
 
 
 def _check_domain(domain: str, architecture: Architecture, links: list[Link]) -> Iterable[str]:
-    """See that a domain is what it is said to be; gives its brokers."""
+    """Check that a domain is connected and, unless general, a tree; returns its brokers."""
     if not links:
         raise TopologyError(f"the domain {domain!r} has no links")
     members = dict.fromkeys(end for link in links for end in (link.a, link.b))

@@ -1,9 +1,14 @@
-"""The clients of a random run: what they ask for, what they should get and what they got.
+"""The clients of a random run: their subscriptions, and which events they may and must receive.
 
-A client may get an event only if something that it asked for matches it. It must get an event if it
-was reachable and asked for it all the while: as long as nothing says what brokers go by, that is
-with every version that a subscription had since then. What was said to be in force
-(`InForce`) counts from then on.
+While messages are on their way, nobody can tell with which version of a subscription a broker
+matches an event. So there are two bounds.
+
+- A client *may* receive an event only if some filter that it had in this round matches it.
+- A client *must* receive an event if, for one of its subscriptions, all versions match it from the
+  one that was in force at all brokers when the event was published (`InForce` confirmed it, or the
+  round began with it) up to the present one. Whichever of them a broker used, it matched.
+
+When the brokers are idle both bounds are the same: the last version of each subscription.
 """
 
 from __future__ import annotations
@@ -23,127 +28,131 @@ from tidegate.routing import messages as m
 from tidegate.routing.clients.client_state import ClientState
 from tidegate.routing.messages import Client, Message
 
-Sure = Mapping[str, tuple[int, int]]
-"""For names of subscriptions: how many of the name had ended before, and a version."""
+VersionsInForce = Mapping[str, tuple[int, int]]
+"""By name of a subscription: the number of its predecessors of that name, and a version.
+
+The first tells a subscription from a later one, whose versions begin with 1 again.
+"""
 
 
 @dataclass(slots=True)
-class Actor:
-    """A client of a run."""
+class CheckedClient:
+    """A client of a random run."""
 
-    client: Client
+    address: Client
     filters: list[Filter] = field(default_factory=list)
+    """Its filters without a name, none of which covers another."""
     advertisements: list[Advertisement] = field(default_factory=list)
-    ever: list[Filter] = field(default_factory=list)
-    """All filters of this round and those it began with."""
+    round_filters: list[Filter] = field(default_factory=list)
+    """All filters without a name that it had in this round."""
     state: ClientState = field(default_factory=ClientState)
-    named: dict[str, dict[int, Subscription]] = field(default_factory=dict)
-    """The versions of each subscription with a name since brokers were at rest, or it began."""
+    versions: dict[str, dict[int, Subscription]] = field(default_factory=dict)
+    """Named subscriptions, each with its versions since the start of the round."""
     in_force: dict[str, int] = field(default_factory=dict)
-    """The version of each that all brokers have at least; absent if there is none yet."""
+    """By name: the version that all brokers have, or a later one; absent if there is none."""
     ended: Counter[str] = field(default_factory=Counter)
-    """How often a subscription of a name has ended: who comes after it is another one."""
-    ever_named: list[Subscription] = field(default_factory=list)
-    """All versions of all of them in this round."""
-    is_known: bool = False
-    """Whether its broker knows of it."""
+    """By name: the number of subscriptions that have ended."""
+    round_versions: list[Subscription] = field(default_factory=list)
+    """All versions of all named subscriptions in this round, also of those that have ended."""
+    has_session: bool = False
+    """Whether its broker knows the client."""
     is_suspended: bool = False
     moves: int = 0
     is_stable: bool = True
-    """Whether its filters have stayed as they were in this round."""
+    """Whether its filters and advertisements have not changed in this round."""
     received: list[m.Publication] = field(default_factory=list)
     sequences: list[tuple[Event, ...]] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
 
-    # -- what comes ---------------------------------------------------------------------------
+    # -- messages -----------------------------------------------------------------------------
 
-    def receive(self, message: Message, now_us: int) -> None:  # noqa: ARG002 - time is of no matter
-        """Take what comes from the broker."""
+    def receive(self, message: Message, now_us: int) -> None:  # noqa: ARG002 - of the protocol
+        """Record a message from the broker."""
         match message:
             case m.Deliver(publication, _, unnamed):
-                if self.state.taken(message) or unnamed:
+                if self.state.accepted(message) or unnamed:
                     self.received.append(publication)
             case m.DeliverSequence(_, publications):
                 self.sequences.append(tuple(each.event for each in publications))
             case m.InForce(name, version):
-                self.state.confirmed(message)
-                if version in self.named.get(name, ()):
+                # A confirmation may be late, for a subscription that has ended meanwhile.
+                if version in self.versions.get(name, ()):
                     self.in_force[name] = max(version, self.in_force.get(name, 0))
-            case m.Refused(_, reason):
-                self.refused.append(reason)
 
-    # -- what it does -------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------
 
     def begin_round(self) -> None:
-        """Take it that brokers are at rest."""
+        """Start a round: brokers are idle, so the last version of each subscription is in force."""
         self.is_stable = True
-        self.ever = list(self.filters)
+        self.round_filters = list(self.filters)
         self.received.clear()
-        for name, versions in self.named.items():
+        for name, versions in self.versions.items():
             last = max(versions)
-            self.named[name] = {last: versions[last]}
+            self.versions[name] = {last: versions[last]}
             self.in_force[name] = last
-        self.ever_named = [each for versions in self.named.values() for each in versions.values()]
+        self.round_versions = [
+            each for versions in self.versions.values() for each in versions.values()
+        ]
 
-    def changed(self, name: str) -> None:
-        """Take note of a new version of a subscription."""
+    def add_version(self, name: str) -> None:
+        """Add the version of a subscription that its state has now."""
         subscription, version = self.state[name]
-        self.ever_named.append(subscription)
-        self.named.setdefault(name, {})[version] = subscription
+        self.round_versions.append(subscription)
+        self.versions.setdefault(name, {})[version] = subscription
 
-    def cancelled(self, name: str) -> None:
-        """Take note of the end of a subscription."""
-        del self.named[name]
+    def end_subscription(self, name: str) -> None:
+        """Remove a named subscription that was cancelled."""
+        del self.versions[name]
         self.in_force.pop(name, None)
         self.ended[name] += 1
 
-    def forgotten(self) -> None:
-        """Be as if new: the broker has forgotten the client."""
+    def reset(self) -> None:
+        """Start again as a new client, after a departure or the crash of the broker."""
         self.filters, self.advertisements = [], []
         self.state = ClientState()
-        for name in list(self.named):
-            self.cancelled(name)
-        self.is_known = self.is_suspended = self.is_stable = False
+        for name in list(self.versions):
+            self.end_subscription(name)
+        self.has_session = self.is_suspended = self.is_stable = False
 
-    # -- what it should get -------------------------------------------------------------------
+    # -- expected events ----------------------------------------------------------------------
 
     def wants(self, event: Event, variables: Mapping[str, Value]) -> bool:
-        """Whether it should get an event when brokers are at rest."""
+        """Whether the client must receive an event that is published while brokers are idle."""
         return any(each.matches(event) for each in self.filters) or any(
-            matches(versions[max(versions)], event, variables) for versions in self.named.values()
+            matches(versions[max(versions)], event, variables)
+            for versions in self.versions.values()
         )
 
-    def ever_asked(self, event: Event, variables: Iterable[Mapping[str, Value]]) -> bool:
-        """Whether it asked for an event at any time of this round, at any broker."""
-        return any(each.matches(event) for each in self.ever) or any(
-            matches(each, event, some) for some in variables for each in self.ever_named
+    def may_receive(self, event: Event, variables: Iterable[Mapping[str, Value]]) -> bool:
+        """Whether some filter of this round matches an event, with the variables of any broker."""
+        return any(each.matches(event) for each in self.round_filters) or any(
+            matches(each, event, some) for some in variables for each in self.round_versions
         )
 
-    def sure_names(self) -> Sure:
-        """The subscriptions that all brokers have, and from which version on they go by them."""
+    def versions_in_force(self) -> VersionsInForce:
+        """The named subscriptions that all brokers have at this moment."""
         return {
             name: (self.ended[name], version)
             for name, version in self.in_force.items()
-            if name in self.named
+            if name in self.versions
         }
 
-    def is_due(self, event: Event, sure: Sure) -> bool:
-        """Whether an event has matched, ever since, one of those that were sure when it came."""
+    def must_receive(self, event: Event, in_force: VersionsInForce) -> bool:
+        """Whether all versions of a subscription, from the one in force at publication, match."""
         return any(
             ended == self.ended[name]
-            and version in self.named.get(name, ())
+            and version in self.versions.get(name, ())
             and all(
                 matches(each, event, {})
-                for number, each in self.named[name].items()
+                for number, each in self.versions[name].items()
                 if number >= version
             )
-            for name, (ended, version) in sure.items()
+            for name, (ended, version) in in_force.items()
         )
 
 
 def matches(subscription: Subscription, event: Event, variables: Mapping[str, Value]) -> bool:
-    """Whether a subscription matches an event, as the oracle says."""
+    """Whether a subscription matches an event, by the oracle."""
     moment = Moment(event_us(event), variables)
     return subscription.lives(moment) and holds(
-        subscription.filter.node, event.attributes, subscription.true_environment(moment)
+        subscription.filter.node, event.attributes, subscription.exact_environment(moment)
     )

@@ -1,4 +1,17 @@
-"""What must hold of the brokers of a world when nothing is on its way any more."""
+"""Invariants of the brokers of a world that is idle, that is, without any messages on their way.
+
+1. Each table has sent exactly what rule (1) of `forwarding.py` requires, computed from scratch: a
+   filter goes to all destinations of those who asked for it, except to those where a filter that
+   covers it has gone.
+2. Each neighbour holds exactly what was sent to it (rule 2 there). Together with 1, no filter is
+   lost or left over anywhere in the overlay.
+3. A client is known only at its home broker, with exactly the filters and advertisements it has
+   asked for.
+4. No wave and no move of a client is unfinished.
+
+Deliveries can be right by chance while one of these is broken; then a later change goes wrong. So
+a run checks them after each round.
+"""
 
 from __future__ import annotations
 
@@ -9,88 +22,103 @@ from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Coverage
 from tidegate.matching.poset.nodes import PosetNode
+from tidegate.routing.askers import NamedAsker, NeighbourAsker
 from tidegate.routing.broker import Broker
-from tidegate.routing.forwarding import Forwarding, NamedAsker, NeighbourAsker
+from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.world import World
 
 T = TypeVar("T")
 
 
-def broken_rules(world: World) -> list[str]:
-    """All that does not hold."""
-    found: list[str] = []
+def broken_invariants(world: World) -> list[str]:
+    """The violations of invariants 1, 2 and 4 and, for clients that moved, 3."""
+    violations: list[str] = []
     brokers = {name: site.broker for name, site in world.sites.items() if site.is_up}
     for name, broker in brokers.items():
-        found += [f"{name}: {each}" for each in _table_problems(broker.subscriptions, FILTERS)]
-        found += [f"{name}: {each}" for each in _table_problems(broker.offers, ADVERTISEMENTS)]
-        for what in ("subscriptions", "offers"):
-            found += [f"{name}, {what}: {each}" for each in _link_problems(name, what, brokers)]
-        found += [f"{name}: {each}" for each in _session_problems(world, name, broker)]
-    return found
+        violations += [f"{name}: {each}" for each in _table_problems(broker.subscriptions, FILTERS)]
+        violations += [
+            f"{name}: {each}" for each in _table_problems(broker.advertisements, ADVERTISEMENTS)
+        ]
+        for what in ("subscriptions", "advertisements"):
+            violations += [
+                f"{name}, {what}: {each}" for each in _link_problems(name, what, brokers)
+            ]
+        violations += [f"{name}: {each}" for each in _session_problems(world, name, broker)]
+    return violations
 
 
-def unlike_asked(
+def wrong_client_state(
     world: World,
     client: Client,
     wanted: Sequence[Filter],
     offered: Sequence[Advertisement],
     is_known: bool,
 ) -> list[str]:
-    """Where brokers know of a client what they should not, or not what they should."""
+    """The violations of invariant 3 for a client: unnamed filters, advertisements, its session.
+
+    Named subscriptions are compared by `fresh_state.py`.
+    """
     home = world.home[client]
-    found: list[str] = []
+    violations: list[str] = []
     for name, site in world.sites.items():
         if not site.is_up:
             continue
         broker, is_home = site.broker, name == home
         if client in broker.sessions and not (is_home and is_known):
-            found.append(f"{name}: {client.identity} has left and is still known here")
-        unlike = [
-            *_unlike(broker.subscriptions.held(client), wanted if is_home else (), FILTERS),
-            *_unlike(broker.offers.held(client), offered if is_home else (), ADVERTISEMENTS),
+            violations.append(f"{name}: {client.identity} has left and still has a session here")
+        wrong = [
+            *_differences(
+                broker.subscriptions.nodes_of(client), wanted if is_home else (), FILTERS
+            ),
+            *_differences(
+                broker.advertisements.nodes_of(client), offered if is_home else (), ADVERTISEMENTS
+            ),
         ]
-        found += [f"{name}: {client.identity} {each}" for each in unlike]
-    return found
+        violations += [f"{name}: {client.identity} {each}" for each in wrong]
+    return violations
 
 
-def _unlike(held: Sequence[PosetNode[T]], asked: Sequence[T], order: Coverage[T]) -> Iterator[str]:
+def _differences(
+    held: Sequence[PosetNode[T]], asked: Sequence[T], coverage: Coverage[T]
+) -> Iterator[str]:
+    """Compares items by covering in both directions, as equal ones may be written differently."""
     items = [node.item for node in held]
     for item in items:
-        if not any(order.covers(item, each) and order.covers(each, item) for each in asked):
+        if not any(coverage.covers(item, each) and coverage.covers(each, item) for each in asked):
             yield f"has not asked for {item}, which is held"
     for item in asked:
-        if not any(order.covers(item, each) and order.covers(each, item) for each in items):
+        if not any(coverage.covers(item, each) and coverage.covers(each, item) for each in items):
             yield f"has asked for {item}, which is not held"
 
 
-def _table_problems(table: Forwarding[T], order: Coverage[T]) -> Iterator[str]:
-    """See that what was sent is what rule (1) of `forwarding` says, computed from scratch."""
+def _table_problems(table: Forwarding[T], coverage: Coverage[T]) -> Iterator[str]:
+    """Check invariant 1."""
     for node in table.poset:
         hidden = {
-            label
+            destination
             for other in table.poset
-            if other is not node and order.covers(other.item, node.item)
-            for label in other.forwards
+            if other is not node and coverage.covers(other.item, node.item)
+            for destination in other.forwards
         }
-        should = set(table.wanted(node)) - hidden
-        if set(node.forwards) != should:
-            yield f"{node.item} was sent to {sorted(map(str, node.forwards))}, not {should}"
+        expected = set(table.destinations(node)) - hidden
+        if set(node.forwards) != expected:
+            yield f"{node.item} was sent to {sorted(map(str, node.forwards))}, not {expected}"
         if not node.subscribers:
             yield f"nobody asks for {node.item}"
 
 
 def _link_problems(name: Peer, what: str, brokers: dict[Peer, Broker]) -> Iterator[str]:
-    """See that each neighbour holds exactly what was sent to it."""
+    """Check invariant 2 for a table, ``what``, of a broker."""
     table: Forwarding[object] = getattr(brokers[name], what)
-    for peer in brokers[name].around.domain_of:
+    for peer in brokers[name].domains.domain_of:
         if peer not in brokers:
             yield f"has the neighbour {peer}, which is down"
             continue
-        there: Forwarding[object] = getattr(brokers[peer], what)
+        peer_table: Forwarding[object] = getattr(brokers[peer], what)
         held = {
             asker.key
-            for node in there.poset
+            for node in peer_table.poset
             for asker in node.subscribers
             if isinstance(asker, NeighbourAsker) and asker.peer == name
         }
@@ -100,8 +128,8 @@ def _link_problems(name: Peer, what: str, brokers: dict[Peer, Broker]) -> Iterat
 
 
 def _session_problems(world: World, name: Peer, broker: Broker) -> Iterator[str]:
-    """See that nothing is left of those who left."""
-    for table in (broker.subscriptions, broker.offers):
+    """Check invariant 4, and that nothing is left of clients that moved."""
+    for table in (broker.subscriptions, broker.advertisements):
         for node in table.poset:
             for asker in node.subscribers:
                 client = asker.client if isinstance(asker, NamedAsker) else asker

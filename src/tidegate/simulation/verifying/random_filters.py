@@ -1,6 +1,7 @@
-"""Random filters, some of which change, patterns, advertisements and events.
+"""Random filters, with and without parameters, patterns, advertisements and events.
 
-All are over a few attributes, and much of it is covered.
+All use a few attributes with few values, so that filters often cover each other and events often
+match. Otherwise random runs would rarely reach the interesting cases.
 """
 
 from __future__ import annotations
@@ -15,27 +16,27 @@ from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.values import Value
 
 NUMBERS = ("x", "y", "z")
-TEXTS = ("kind", "place")
+STRINGS = ("kind", "place")
 WORDS = ("a", "ab", "abc", "b", "ba")
 VALUE_MAX = 9
 
 
 def random_filter(random: Random) -> Filter:
-    """A filter."""
-    ways = 2 if random.random() < 0.1 else 1
-    return parse(" or ".join(_conjunction(random) for _ in range(ways)))
+    """Draw a filter without parameters."""
+    disjuncts = 2 if random.random() < 0.1 else 1
+    return parse(" or ".join(_conjunction(random) for _ in range(disjuncts)))
 
 
 def _conjunction(random: Random) -> str:
     count = random.choice((1, 1, 1, 2, 2, 3))
-    names = random.sample((*NUMBERS, *TEXTS), count)
+    names = random.sample((*NUMBERS, *STRINGS), count)
     return " and ".join(_constraint(random, name) for name in names)
 
 
 def _constraint(random: Random, name: str) -> str:
     if random.random() < 0.1:
         return f"{name} is not null"
-    if name in TEXTS:
+    if name in STRINGS:
         operator = random.choice(("=", "!=", "starts with", "ends with", "contains", ">="))
         return f"{name} {operator} '{random.choice(WORDS)}'"
     low = random.randint(0, VALUE_MAX)
@@ -47,7 +48,7 @@ def _constraint(random: Random, name: str) -> str:
     return f"{name} {random.choice(('<', '<=', '>', '>=', '=', '!='))} {low}"
 
 
-MOVING_FILTERS = (
+PARAMETRIC_FILTERS = (
     "x < :n",
     "x >= :n and kind = :word",
     "x between :n - 2 and :n + :m",
@@ -64,13 +65,13 @@ MOVING_FILTERS = (
 )
 
 
-def random_moving_filter(random: Random) -> Filter:
-    """A filter with parameters :n, :m and :word, some of which move."""
-    return parse(random.choice(MOVING_FILTERS))
+def random_parametric_filter(random: Random) -> Filter:
+    """Draw a filter with some of the parameters :n, :m and :word; some evolve."""
+    return parse(random.choice(PARAMETRIC_FILTERS))
 
 
 def random_parameters(random: Random, filter: Filter) -> dict[str, Value]:
-    """Values for the parameters of such a filter, now and then not for all of them."""
+    """Draw values for the parameters of such a filter; some are left without one."""
     values: dict[str, Value] = {
         "n": random.randint(0, VALUE_MAX),
         "m": random.choice((0, 1, 2.5, VALUE_MAX)),
@@ -79,14 +80,14 @@ def random_parameters(random: Random, filter: Filter) -> dict[str, Value]:
     return {name: values[name] for name in filter.parameters if random.random() < 0.9}
 
 
-def random_policy(random: Random) -> Evolve | None:
-    """When a filter that moves is evaluated."""
+def random_evolve_mode(random: Random) -> Evolve | None:
+    """Draw an evolve mode, or none."""
     return random.choice((None, Lazy(), Periodic(0.3), Cached(0.5)))
 
 
 def random_advertisement(random: Random) -> Advertisement:
-    """An advertisement, mostly of all attributes."""
-    names = (*NUMBERS, *TEXTS)
+    """Draw an advertisement, mostly of all attributes."""
+    names = (*NUMBERS, *STRINGS)
     chosen = names if random.random() < 0.8 else random.sample(names, random.randint(1, len(names)))
     strictness = random.choice((0.0, 0.2, 0.5))
     parts = (
@@ -97,14 +98,14 @@ def random_advertisement(random: Random) -> Advertisement:
 
 
 def random_pattern(random: Random) -> Pattern:
-    """A pattern of two to four steps."""
-    names = [random.choice((*NUMBERS, *TEXTS)) for _ in range(random.randint(2, 4))]
+    """Draw a pattern of two to four steps."""
+    names = [random.choice((*NUMBERS, *STRINGS)) for _ in range(random.randint(2, 4))]
     steps = tuple(parse(_constraint(random, name)) for name in names)
     return Pattern(steps, random.choice((None, None, 0.25, 0.5, 5.0)))
 
 
 def random_event(random: Random) -> Event:
-    """An event, from which some attributes may be absent."""
+    """Draw an event, in which some attributes may be absent."""
     numbers = {name: random.randint(0, VALUE_MAX) for name in NUMBERS if random.random() < 0.8}
-    texts = {name: random.choice(WORDS) for name in TEXTS if random.random() < 0.8}
-    return Event.of({**numbers, **texts})
+    strings = {name: random.choice(WORDS) for name in STRINGS if random.random() < 0.8}
+    return Event.of({**numbers, **strings})

@@ -1,4 +1,4 @@
-"""Many random runs, each compared with the oracle (see `equivalence`), and how to run one again."""
+"""Verification: many random runs (`random_run.py`), and the command that repeats each of them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ VERIFIED_TOPOLOGIES = (
 )
 """One of each architecture and hybrid of Siena, 4.1."""
 BROKERS_MAX = 10
-"""Where nobody says how many brokers there are, it depends on the seed: from 1 to this."""
+"""Unless a number of brokers is given, the seed determines it: from 1 to this."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationCase:
-    """One run. The overlay is generated from the same seed, or it is a file."""
+    """One random run, on an overlay that is generated from the same seed or read from a file."""
 
     routing: str
     seed: int
@@ -39,7 +39,7 @@ class VerificationCase:
 
     @property
     def command(self) -> str:
-        """What runs it again."""
+        """The command that repeats the run."""
         if self.overlay is not None:
             where = f"--overlay {self.overlay}"
         else:
@@ -49,7 +49,7 @@ class VerificationCase:
         return f"tidegate simulate --verify {where} --routing {self.routing} --seed {self.seed}"
 
     def problems(self) -> list[str]:
-        """Run it; gives all that was not as it should be."""
+        """Run the case; returns the problems found."""
         if self.overlay is not None:
             topology = read_overlay(self.overlay)
         else:
@@ -57,7 +57,7 @@ class VerificationCase:
         run = RandomRun(topology, strategy_name(self.routing, topology), self.seed)
         try:
             return run.problems()
-        except Exception as error:  # noqa: BLE001 - whatever breaks a run is what we look for
+        except Exception as error:  # noqa: BLE001 - an exception is a finding
             where = traceback.extract_tb(error.__traceback__)[-1]
             return [f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"]
 
@@ -68,7 +68,7 @@ def cases(
     routings: Sequence[str] = tuple(STRATEGIES),
     brokers: int | None = None,
 ) -> Iterator[VerificationCase]:
-    """Every routing on every topology, for each seed.
+    """A case for each seed, topology and routing.
 
     >>> next(cases([12])).command
     'tidegate simulate --verify --topology centralized --routing flooding --seed 12'
@@ -83,13 +83,15 @@ def cases(
 def outcomes(
     chosen: Iterator[VerificationCase], jobs: int = 1, chunk: int = 16
 ) -> Iterator[tuple[VerificationCase, list[str]]]:
-    """Run cases, in several processes if told so; gives each with its problems, in order."""
+    """Run cases in ``jobs`` processes; yields each with its problems, in order."""
     if jobs == 1:
         for case in chosen:
             yield case, case.problems()
         return
     with ProcessPoolExecutor(jobs) as pool:
-        while batch := list(islice(chosen, jobs * chunk * 8)):  # a few at a time, to stop early
+        while batch := list(
+            islice(chosen, jobs * chunk * 8)
+        ):  # in batches, so that a caller can stop early
             yield from zip(
                 batch, pool.map(VerificationCase.problems, batch, chunksize=chunk), strict=True
             )

@@ -1,8 +1,9 @@
 """Backtests: what changed subscriptions would have delivered over history.
 
-Theory of operation. What is tried out becomes two lists of versions (`trials.py`): those of the
-live table, and those that there would have been. The two lists become two indexes, and one pass
-over the events matches each batch with both (`comparison.py`) and counts what they deliver.
+Theory of operation. The change that is tried out becomes two lists of versions (`trials.py`): those
+of the live table, and those that the changed table would have had. Each list becomes an index. One
+pass over the events matches each batch with both indexes and counts their deliveries
+(`table_comparison.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tidegate.errors import BadValueError, EventError
 from tidegate.language.durations import parse_duration
 from tidegate.language.values import from_us
 from tidegate.matching.batches import as_value_array, times_us_of
-from tidegate.spark.backtesting.buckets import Buckets
-from tidegate.spark.backtesting.comparison import (
+from tidegate.spark.backtesting.result import Backtest, BucketCounts, Counts, SubscriberCounts
+from tidegate.spark.backtesting.table_comparison import (
     COUNT_SCHEMA,
     COUNTED,
     EFFECT_FIELD,
@@ -30,18 +31,25 @@ from tidegate.spark.backtesting.comparison import (
     EffectTask,
     TableComparison,
 )
-from tidegate.spark.backtesting.result import Backtest, BucketCounts, Counts, SubscriberCounts
-from tidegate.spark.backtesting.trials import NewSubscription, Sides, Table, Trial, TrialReader
+from tidegate.spark.backtesting.time_buckets import TimeBuckets
+from tidegate.spark.backtesting.trials import (
+    DifferingVersions,
+    NewSubscription,
+    Table,
+    Trial,
+    TrialReader,
+)
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
     check_events,
     checked_variables,
     kept_columns,
+    quoted_column,
     result_schema,
 )
-from tidegate.spark.shipping import ship
-from tidegate.spark.subscriptions import matcher_of
-from tidegate.spark.worker import DeliveryLayout
+from tidegate.spark.index_files import ship_index
+from tidegate.spark.subscription_tables import build_matcher
+from tidegate.spark.worker_tasks import DeliveryLayout
 
 
 def backtest(
@@ -61,26 +69,26 @@ def backtest(
     top: int = 10,
     skip_bad: bool = False,
 ) -> Backtest:
-    """What a new filter, some changes or another table would have delivered, against ``live``.
+    """What a new filter, some changes or another table would have delivered, compared to ``live``.
 
-    ``events`` is history, a table as for `match`. What is tried out is one of
+    ``events`` is history, a table as for `match`. ``filter_or_change`` is one of
 
-    - a filter, with its ``params``, ``id`` and ``subscriber``: one subscription more, from
-      ``since`` on, or else from the first event on;
-    - a change of a subscription of ``live``, or a list of them: a `Change`, or a mapping such as
+    - a filter, with its ``params``, ``id`` and ``subscriber``: one more subscription, from
+      ``since`` on, or by default from the first event on;
+    - a change of a subscription of ``live``, or a list of changes: a `Change`, or a mapping such as
       ``{"op": "update", "id": "cheap", "params": {"limit": 12}}``. It holds from its time on,
-      whatever was changed later; without a `time` it always held;
-    - a whole table of subscriptions or log of changes, in place of ``live``.
+      whatever was changed later; without a `time` it holds for all of history;
+    - a whole table of subscriptions or change log, in place of ``live``.
 
     A delivery is an event, a subscription and its subscriber. It enters if only the changed table
     makes it, and leaves if only the live one does.
 
-    With ``event_time`` each event is judged as of its time, and counts are given over time too, in
-    buckets of ``every`` (a timedelta, or a text like "5m"; if not given, chosen by the span of
-    history). Without it there are no counts over time, and a log of changes is refused.
+    With ``event_time`` each event is judged as of its time, and there are counts over time too, in
+    buckets of ``every`` (a timedelta, or a text like "5m"; by default chosen by the span of
+    history). Without it there are no counts over time, and a change log is refused.
 
-    ``key``, ``variables`` and ``skip_bad`` are as for `match`. ``top`` is how many subscribers are
-    listed. ``attributes`` has the attributes that columns hold, where these have other names.
+    ``key``, ``variables`` and ``skip_bad`` are as for `match`. ``top`` is the number of subscribers
+    to list. ``attributes`` maps columns to attributes, where their names differ.
     """
     if events.isStreaming:
         raise EventError("a backtest takes a table of events, and these are a stream")
@@ -90,41 +98,47 @@ def backtest(
         raise BadValueError("`every` needs `event_time`: counts over time need times")
     added = {field.name for field in [*DELIVERY_FIELDS, EFFECT_FIELD]}
     kept = tuple(kept_columns(events, key, added))
-    known = checked_variables(variables)
-    layout = DeliveryLayout(event_time, kept, grouped=False, variables=known, attributes=attributes)
+    layout = DeliveryLayout(
+        event_time,
+        kept,
+        grouped=False,
+        variables=checked_variables(variables),
+        attributes=attributes,
+    )
+    # A pass of its own over the events, because the buckets must be known before the counting, and
+    # a filter that is tried out holds from the first event on.
     span = None if event_time is None else _HistorySpan.of(events, event_time)
     reader = TrialReader(event_time, None if span is None else span.first, skip_bad)
     new = NewSubscription(id, params, subscriber, since)
-    sides = reader.sides(filter_or_change, new, live)
-    buckets = None if span is None else Buckets.over(span.first_us, span.last_us, width)
-    return _compared(events, sides, layout, span, buckets, top=top, skip_bad=skip_bad)
+    differing = reader.differing_versions(filter_or_change, new, live)
+    buckets = None if span is None else TimeBuckets.over(span.first_us, span.last_us, width)
+    return _compare(events, differing, layout, span, buckets, top=top, skip_bad=skip_bad)
 
 
 @dataclass(frozen=True, slots=True)
 class _HistorySpan:
-    """From when until when there are events, in microseconds since 1970."""
+    """The times of the first and the last event, in microseconds since 1970."""
 
     first_us: int
     last_us: int
 
     @classmethod
     def of(cls, events: DataFrame, event_time: str) -> _HistorySpan | None:
-        """The span of some events, if there are any."""
-        # a name may hold dots, which would lead into a struct
-        time = f.col(f"`{event_time.replace('`', '``')}`")
-        found: Any = events.agg(
+        """The span of the events; None if there are none."""
+        time = quoted_column(event_time)
+        row: Any = events.agg(
             f.min(time).alias("first"),
             f.max(time).alias("last"),
             f.count_if(time.isNull()).alias("missing"),
         ).toArrow()
-        missing = found.column("missing")[0].as_py()
+        missing = row.column("missing")[0].as_py()
         if missing:
             raise EventError(
                 f"column {event_time!r} holds the time of events; {missing:,} of them have none"
             )
-        if found.column("first").null_count:
+        if row.column("first").null_count:
             return None
-        ends = pa.concat_arrays([*found.column("first").chunks, *found.column("last").chunks])
+        ends = pa.concat_arrays([*row.column("first").chunks, *row.column("last").chunks])
         first_us, last_us = times_us_of(as_value_array(event_time, ends), event_time).tolist()
         return cls(first_us, last_us)
 
@@ -139,38 +153,38 @@ class _HistorySpan:
         return from_us(self.last_us)
 
 
-def _compared(
+def _compare(
     events: DataFrame,
-    sides: Sides,
+    differing: DifferingVersions,
     layout: DeliveryLayout,
     span: _HistorySpan | None,
-    buckets: Buckets | None,
+    buckets: TimeBuckets | None,
     *,
     top: int,
     skip_bad: bool,
 ) -> Backtest:
-    """Match both sides with the events and count."""
+    """Match the events with both lists of versions, and count."""
     live, changed = (
-        ship(events.sparkSession, matcher_of(each, skip_bad=skip_bad))
-        for each in (sides.live, sides.changed)
+        ship_index(events.sparkSession, build_matcher(each, skip_bad=skip_bad))
+        for each in (differing.live, differing.changed)
     )
     comparison = TableComparison(live, changed, layout)
-    counted = _count(events, CountTask(comparison, buckets))
-    of_buckets = {each["bucket"]: each for each in counted if each["bucket"] is not None}
-    of_subscribers = [_subscriber(each) for each in counted if each["bucket"] is None]
-    delivered = result_schema(events, layout.kept, grouped=False)
+    rows = _count(events, CountTask(comparison, buckets))
+    by_bucket = {each["bucket"]: each for each in rows if each["bucket"] is not None}
+    subscribers = [_subscriber_counts(each) for each in rows if each["bucket"] is None]
+    schema = result_schema(events, layout.kept, grouped=False)
     return Backtest(
-        events=sum(each["events"] for each in of_buckets.values()),
-        subscriptions=sides.subscriptions,
-        counts=sum((_counts(each) for each in of_buckets.values()), Counts()),
+        events=sum(each["events"] for each in by_bucket.values()),
+        subscriptions=differing.subscriptions,
+        counts=sum((_counts(each) for each in by_bucket.values()), Counts()),
         first=None if span is None else span.first,
         last=None if span is None else span.last,
         every=None if buckets is None else buckets.width,
-        buckets=() if buckets is None else _over_time(buckets, of_buckets),
-        subscribers=tuple(sorted(of_subscribers, key=_by_change)[:top]),
-        subscribers_in_all=len(of_subscribers),
+        buckets=() if buckets is None else _bucket_counts(buckets, by_bucket),
+        subscribers=tuple(sorted(subscribers, key=_most_changed_first)[:top]),
+        subscribers_in_all=len(subscribers),
         deliveries=events.mapInArrow(
-            EffectTask(comparison), t.StructType([*delivered.fields, EFFECT_FIELD])
+            EffectTask(comparison), t.StructType([*schema.fields, EFFECT_FIELD])
         ),
     )
 
@@ -180,10 +194,11 @@ _ResultRow = dict[str, Any]
 
 def _count(events: DataFrame, task: CountTask) -> list[_ResultRow]:
     """The counts of all partitions, added up."""
-    parts = events.mapInArrow(task, COUNT_SCHEMA)
+    # Workers count their partitions, so that only counts are shuffled and not deliveries.
+    partial = events.mapInArrow(task, COUNT_SCHEMA)
     sums = [f.sum(name).alias(name) for name in ("events", *COUNTED)]
     rows: list[_ResultRow] = (
-        parts.groupBy("bucket", "subscriber", "subscription").agg(*sums).toArrow().to_pylist()
+        partial.groupBy("bucket", "subscriber", "subscription").agg(*sums).toArrow().to_pylist()
     )
     return rows
 
@@ -192,19 +207,22 @@ def _counts(row: _ResultRow) -> Counts:
     return Counts(**{name: row[name] for name in COUNTED})
 
 
-def _over_time(buckets: Buckets, rows: Mapping[int, _ResultRow]) -> tuple[BucketCounts, ...]:
-    none = {"events": 0, **dict.fromkeys(COUNTED, 0)}
+def _bucket_counts(
+    buckets: TimeBuckets, rows: Mapping[int, _ResultRow]
+) -> tuple[BucketCounts, ...]:
+    """The counts of all buckets, including those without events, which have no row."""
+    zeros = {"events": 0, **dict.fromkeys(COUNTED, 0)}
     return tuple(
-        BucketCounts(buckets.begin(place), row["events"], _counts(row))
-        for place, row in ((place, rows.get(place, none)) for place in range(buckets.count))
+        BucketCounts(buckets.begin(index), row["events"], _counts(row))
+        for index, row in ((index, rows.get(index, zeros)) for index in range(buckets.count))
     )
 
 
-def _subscriber(row: _ResultRow) -> SubscriberCounts:
+def _subscriber_counts(row: _ResultRow) -> SubscriberCounts:
     return SubscriberCounts(row["subscriber"], row["subscription"], _counts(row))
 
 
-def _by_change(each: SubscriberCounts) -> tuple[int, int, str]:
-    """Those for whom most changes stand first, then those with most deliveries."""
+def _most_changed_first(each: SubscriberCounts) -> tuple[int, int, str]:
+    """Sort key: most changed deliveries first, then most deliveries, then by name."""
     counts = each.counts
     return -(counts.entering + counts.leaving), -(counts.live + counts.changed), each.name

@@ -1,4 +1,4 @@
-"""A chart of a backtest over time; it needs matplotlib, of the extra `bench`."""
+"""A chart of a backtest over time; it needs matplotlib, which is in the extra `bench`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from tidegate.errors import BadValueError
 from tidegate.language.durations import format_duration
 from tidegate.spark.backtesting.result import Backtest, format_span
 
-dates: Any = matplotlib.dates  # most of it has no types
+dates: Any = matplotlib.dates  # most of its functions have no type hints
 
 FORMATS = (".pdf", ".png", ".svg")
 
-# Of the palette of Okabe and Ito, which colour-blind readers can tell apart.
+# From the palette of Okabe and Ito, whose colours colour-blind readers can tell apart.
 _LIVE, _CHANGED, _ENTERING, _LEAVING = "#777777", "#0072b2", "#009e73", "#d55e00"
 
-# The margin, and the end of the last bucket, may lie where there are no dates any more.
+# The range of dates in matplotlib. The margin of the chart, or the end of the last bucket, may be
+# outside of it, and then no ticks can be drawn.
 _FIRST = float(dates.date2num(datetime.min.replace(tzinfo=UTC)))
 _LAST = float(dates.date2num(datetime.max.replace(microsecond=0, tzinfo=UTC)))
 
 
 def draw_backtest(result: Backtest, path: Path) -> None:
-    """Draw deliveries over time: live and changed above, what enters and what leaves below."""
+    """Draw deliveries over time: live and changed ones above, entering and leaving ones below."""
     if result.every is None:
-        raise BadValueError("a chart is over time, and there are no events with times")
+        raise BadValueError("a chart shows counts over time, and there are no events with times")
     figure = Figure(figsize=(9, 5.5), dpi=150, layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     title = f"Deliveries every {format_duration(result.every)}, {format_span(result)}"
@@ -89,7 +90,7 @@ def _draw_effects(axes: Axes, result: Backtest) -> None:
 
 
 def _edges(result: Backtest, width: timedelta) -> list[float]:
-    """Where buckets begin, and where the last one ends, as matplotlib counts time."""
+    """The beginnings of the buckets and the end of the last one, in matplotlib's days."""
     begins = [each.begin for each in result.buckets]
     first = [float(each) for each in dates.date2num(begins)]
     return [*first, first[-1] + width / timedelta(days=1)]

@@ -1,4 +1,4 @@
-"""What a backtest found: counts, over time and by subscriber, for programs and for people."""
+"""The result of a backtest: counts in total, over time and by subscriber."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.language.durations import format_duration
 
 EFFECTS = ("live", "changed", "entering", "leaving")
 SPARKLINE_MAX = 60
-"""So many marks fit on a line beside the counts."""
+"""The number of marks that fit on a line beside the counts."""
 
 _MARKS = " ▁▂▃▄▅▆▇█"
 _NAME_MAX = 40
@@ -20,20 +20,20 @@ _NAME_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many deliveries there were and would have been."""
+    """The numbers of deliveries of the live table and of the changed one."""
 
     live: int = 0
-    """Those of the live table."""
+    """Deliveries of the live table."""
     changed: int = 0
-    """Those that the changed table would have made."""
+    """Deliveries that the changed table would have made."""
     entering: int = 0
-    """Those of the changed table that the live one did not make."""
+    """Deliveries of the changed table that the live one did not make."""
     leaving: int = 0
-    """Those of the live table that the changed one would not have made."""
+    """Deliveries of the live table that the changed one would not have made."""
 
     @property
     def staying(self) -> int:
-        """Those of both tables."""
+        """The number of deliveries that both tables make."""
         return self.live - self.leaving
 
     def __add__(self, other: Counts) -> Counts:
@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class BucketCounts:
-    """What there was in a stretch of time that begins at ``begin``."""
+    """The counts of a time bucket, which begins at ``begin``."""
 
     begin: datetime
     events: int
@@ -56,7 +56,7 @@ class BucketCounts:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberCounts:
-    """What a subscriber got; a subscription that has no subscriber stands for itself."""
+    """The counts of a subscriber, or of a subscription that has none."""
 
     subscriber: str | None
     subscription: str | None
@@ -65,42 +65,44 @@ class SubscriberCounts:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The subscriber, or else the id of the subscription."""
         return self.subscriber or self.subscription or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What changed subscriptions would have delivered over history, beside what the live ones did.
+    """What changed subscriptions would have delivered over history, compared to the live ones.
 
-    All counts are of the subscriptions that differ; the others deliver what they did.
+    All counts are of the subscriptions that differ; the others deliver the same in both tables.
     """
 
     events: int
     subscriptions: int
-    """How many subscriptions differ."""
+    """The number of subscriptions that differ."""
     counts: Counts
     first: datetime | None
     """The time of the first event; None if there are no events, or no times."""
     last: datetime | None
+    """The time of the last event."""
     every: timedelta | None
-    """How wide buckets are; None where there are none."""
+    """The width of the buckets; None if there are none."""
     buckets: tuple[BucketCounts, ...]
-    """One after the other, those without events too; none at all if events have no times."""
+    """In the order of time, including buckets without events; empty if events have no times."""
     subscribers: tuple[SubscriberCounts, ...]
-    """Those for whom most changes, first."""
+    """The subscribers whose deliveries change most come first."""
     subscribers_in_all: int
-    """How many subscribers would get something or got something."""
+    """The number of subscribers with deliveries of either table."""
     deliveries: DataFrame = field(repr=False, compare=False)
-    """The deliveries themselves, found when they are asked for: the columns of the event or of the
-    key, `subscription`, `subscriber`, `version`, and `effect`: entering, leaving or staying."""
+    """The deliveries themselves, computed when an action asks for them: the columns of the event or
+    of the key, `subscription`, `subscriber`, `version`, and `effect`: entering, leaving or
+    staying."""
 
     def summary(self) -> str:
-        """The counts as a text for people, with a line of marks for what was over time."""
+        """The counts as text for people, with a sparkline for the counts over time."""
         return "\n".join(_summary(self))
 
     def to_json(self) -> dict[str, object]:
-        """The counts as an object that JSON can write."""
+        """The counts as a JSON object."""
         return {
             "events": self.events,
             "subscriptions": self.subscriptions,
@@ -125,17 +127,18 @@ class Backtest:
 
 
 def sparkline(numbers: Sequence[int], most: int) -> str:
-    """A mark for each number, as high as it is; nothing for 0.
+    """A mark for each number whose height shows it; a blank for 0.
 
     >>> sparkline([0, 1, 4, 8], 8)
     ' ▁▄█'
     """
+    # Rounded up, so that only 0 is blank.
     steps = len(_MARKS) - 1
     return "".join(_MARKS[-(-each * steps // most) if most else 0] for each in numbers)
 
 
 def format_span(result: Backtest) -> str:
-    """From when until when there were events; the day is said twice only if there are two."""
+    """The times of the first and the last event; the date is given twice only if it differs."""
     if result.first is None or result.last is None:
         return ""
     is_one_day = result.first.date() == result.last.date()
@@ -146,29 +149,29 @@ def format_span(result: Backtest) -> str:
 def _summary(result: Backtest) -> Iterator[str]:
     yield _heading(result)
     yield ""
-    marks, buckets_each = _joined(result.buckets)
+    marks, buckets_per_mark = _merged(result.buckets)
     most = max((max(each.live, each.changed) for each in marks), default=0)
     head = f"{'':<10}{'deliveries':>12}"
     if result.every is not None:
-        stretch = format_duration(buckets_each * result.every)
-        head += f"   over time, a mark for {stretch}, the highest for {most:,}"
+        span = format_duration(buckets_per_mark * result.every)
+        head += f"   over time, a mark for {span}, the highest for {most:,}"
     yield head
     for name in EFFECTS:
-        marked = sparkline([getattr(each, name) for each in marks], most)
-        yield f"{name:<10}{getattr(result.counts, name):>12,}   {marked}".rstrip()
+        line = sparkline([getattr(each, name) for each in marks], most)
+        yield f"{name:<10}{getattr(result.counts, name):>12,}   {line}".rstrip()
     if result.subscribers:
         yield ""
         yield from _subscriber_table(result)
 
 
 def _heading(result: Backtest) -> str:
-    differ = _some(result.subscriptions, "subscription")
+    differ = _counted_noun(result.subscriptions, "subscription")
     differ += " differs" if result.subscriptions == 1 else " differ"
     if result.first is None:
         times = " without times" if result.events else ""
     else:
         times = f" from {format_span(result)}"
-    return f"{_some(result.events, 'event')}{times}; {differ}"
+    return f"{_counted_noun(result.events, 'event')}{times}; {differ}"
 
 
 def _subscriber_table(result: Backtest) -> Iterator[str]:
@@ -184,8 +187,8 @@ def _subscriber_table(result: Backtest) -> Iterator[str]:
         yield f"and {more:,} more"
 
 
-def _joined(buckets: Sequence[BucketCounts]) -> tuple[list[Counts], int]:
-    """As many counts as there may be marks, each of so many buckets."""
+def _merged(buckets: Sequence[BucketCounts]) -> tuple[list[Counts], int]:
+    """The counts of buckets, merged to at most ``SPARKLINE_MAX``; and how many buckets each has."""
     width = max(1, -(-len(buckets) // SPARKLINE_MAX))
     starts = range(0, len(buckets), width)
     return [
@@ -197,8 +200,8 @@ def _total(counts: Iterable[Counts]) -> Counts:
     return sum(counts, Counts())
 
 
-def _some(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _counted_noun(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _shortened(name: str) -> str:

@@ -1,10 +1,10 @@
-"""What runs in Spark's workers to compare two tables: both are matched with the same batch.
+"""Comparing the deliveries of two tables of subscriptions, in Spark's workers.
 
-Theory of operation. Events have no identity of their own, and two may be equal. So no match of the
-one table is ever looked up among the matches of the other by the contents of its event: both tables
-are matched with the same Arrow batch, where an event is its row, and the pairs of a row and a
-delivery are compared there and then. A delivery is a subscription and its subscriber: an event that
-goes to another subscriber by the same subscription leaves one and enters the other.
+Theory of operation. Events have no identity, and two events may be equal. So matches of the two
+tables cannot be joined by the content of their events. Instead both tables are matched with the
+same Arrow batch, where an event is identified by its row, and the pairs of a row and a recipient
+are compared at once. A recipient is a subscription and its subscriber: if an event goes to another
+subscriber through the same subscription, then one delivery leaves and another one enters.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import pyarrow.compute as pc
 from pyspark.sql import types as t
 
 from tidegate.matching.batches import EventBatch, VersionColumns, VersionMatches
-from tidegate.spark.backtesting.buckets import Buckets
+from tidegate.spark.backtesting.time_buckets import TimeBuckets
 from tidegate.spark.delivery_rows import OUTPUT_ROWS_MAX, delivery_arrays
-from tidegate.spark.shipping import IndexFile
-from tidegate.spark.worker import DeliveryLayout
+from tidegate.spark.index_files import IndexFile
+from tidegate.spark.worker_tasks import DeliveryLayout
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 class Effect(Enum):
-    """What a changed table does to a delivery."""
+    """The effect of a changed table on a delivery."""
 
     ENTERING = "entering"
     LEAVING = "leaving"
@@ -51,39 +51,43 @@ COUNT_SCHEMA = t.StructType(
         *(t.StructField(name, t.LongType()) for name in COUNTED),
     ]
 )
-"""Counts of a partition: of a bucket, or of a subscriber; a subscription without one stands for
-itself."""
+"""The counts of a partition. A row is for a bucket, or for a subscriber; a subscription without a
+subscriber has a row of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """Two tables, and how events come in."""
+    """The indexes of two tables, and the layout of events and deliveries."""
 
     live: IndexFile
     changed: IndexFile
     layout: DeliveryLayout
 
-    def matched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_Matched]:
+    def match(self, batches: Iterator[pa.RecordBatch]) -> Iterator[_MatchedBatch]:
         """Match both tables with each batch."""
         live, changed = self.live.open(), self.changed.open()
         recipients: _Recipients | None = None
         for events in batches:
-            batch = self.layout.taken(events)
+            batch = self.layout.event_batch(events)
             before, after = live.match(batch), changed.match(batch)
+            # Once for a partition: the versions are the same in all its batches.
             if recipients is None:
                 recipients = _Recipients.of(before.columns, after.columns)
-            yield _Matched.of(events, batch, before, after, recipients)
+            yield _MatchedBatch.of(events, batch, before, after, recipients)
 
 
 @dataclass(frozen=True, slots=True)
 class _Recipients:
-    """Who gets what, of all versions of both tables: pairs of a subscription and its subscriber."""
+    """The pairs of a subscription and its subscriber, of all versions in both tables."""
 
     of_live: Integers
-    """The pair of each version of the live table, by number."""
+    """The index of the pair of each version of the live table, by the number of the version."""
     of_changed: Integers
+    """The same for the changed table."""
     subscriptions: Any
+    """The subscription of each pair."""
     subscribers: Any
+    """The subscriber of each pair."""
 
     @classmethod
     def of(cls, live: VersionColumns, changed: VersionColumns) -> _Recipients:
@@ -98,15 +102,15 @@ class _Recipients:
         return len(self.subscriptions)
 
 
-def _codes(texts: Any) -> Integers:
-    """A number for each text, the same for equal ones."""
-    indices = texts.dictionary_encode(null_encoding="encode").indices
+def _codes(strings: Any) -> Integers:
+    """A number for each string, the same for equal strings and for nulls."""
+    indices = strings.dictionary_encode(null_encoding="encode").indices
     codes: Integers = indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
 
 
 @dataclass(frozen=True, slots=True)
-class _Matched:
+class _MatchedBatch:
     """The matches of both tables with one batch of events, and which of them only one has."""
 
     events: pa.RecordBatch
@@ -115,8 +119,9 @@ class _Matched:
     changed: VersionMatches
     recipients: _Recipients
     leaving: Flags
-    """Of each match of the live table, whether it is one of that table alone."""
+    """For each match of the live table, whether the changed table does not have it."""
     entering: Flags
+    """For each match of the changed table, whether the live table does not have it."""
 
     @classmethod
     def of(
@@ -126,7 +131,8 @@ class _Matched:
         live: VersionMatches,
         changed: VersionMatches,
         recipients: _Recipients,
-    ) -> _Matched:
+    ) -> _MatchedBatch:
+        # A delivery as one integer: the event and its recipient.
         count = len(recipients)
         first = live.events * count + recipients.of_live[live.numbers]
         second = changed.events * count + recipients.of_changed[changed.numbers]
@@ -136,12 +142,12 @@ class _Matched:
 
 @dataclass(frozen=True, slots=True)
 class EffectTask:
-    """Gives the deliveries of both tables, each with its effect; for `mapInArrow`."""
+    """Yields the deliveries of both tables, each with its effect; for `mapInArrow`."""
 
     comparison: TableComparison
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for matched in self.comparison.matched(batches):
+        for matched in self.comparison.match(batches):
             events = matched.events.select(list(self.comparison.layout.kept))
             yield from _rows(events, matched.live, matched.leaving, Effect.LEAVING)
             yield from _rows(events, matched.changed, matched.entering, Effect.ENTERING)
@@ -149,14 +155,15 @@ class EffectTask:
 
 
 def _rows(
-    events: pa.RecordBatch, found: VersionMatches, chosen: Flags, effect: Effect
+    events: pa.RecordBatch, matches: VersionMatches, chosen: Flags, effect: Effect
 ) -> Iterator[pa.RecordBatch]:
-    places = np.flatnonzero(chosen)
-    for begin in range(0, len(places), OUTPUT_ROWS_MAX):
-        some = places[begin : begin + OUTPUT_ROWS_MAX]
-        rows = events.take(found.events[some])
-        added = delivery_arrays(found, found.numbers[some])
-        effects = pa.repeat(effect.value, len(some))
+    """The chosen matches as rows of deliveries with an effect, in chunks."""
+    indexes = np.flatnonzero(chosen)
+    for begin in range(0, len(indexes), OUTPUT_ROWS_MAX):
+        chunk = indexes[begin : begin + OUTPUT_ROWS_MAX]
+        rows = events.take(matches.events[chunk])
+        added = delivery_arrays(matches, matches.numbers[chunk])
+        effects = pa.repeat(effect.value, len(chunk))
         yield pa.RecordBatch.from_arrays(
             [*rows.columns, *added.values(), effects], names=[*rows.schema.names, *added, "effect"]
         )
@@ -166,34 +173,35 @@ def _rows(
 class CountTask:
     """Counts the deliveries of a partition by bucket and by subscriber; for `mapInArrow`.
 
-    Without ``buckets`` there is one, because events have no times.
+    ``buckets`` is None if events have no times; all of them are counted as one bucket then.
     """
 
     comparison: TableComparison
-    buckets: Buckets | None
+    buckets: TimeBuckets | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally: _BucketTally | None = None
-        for matched in self.comparison.matched(batches):
+        for matched in self.comparison.match(batches):
             if tally is None:
                 count = 1 if self.buckets is None else self.buckets.count
                 tally = _BucketTally.empty(count, matched.recipients)
-            tally.add(matched, self._places(matched.batch))
+            tally.add(matched, self._bucket_indexes(matched.batch))
         if tally is not None:
-            yield tally.of_buckets()
-            yield from tally.of_recipients()
+            yield tally.bucket_rows()
+            yield from tally.recipient_rows()
 
-    def _places(self, batch: EventBatch) -> Integers:
+    def _bucket_indexes(self, batch: EventBatch) -> Integers:
         if self.buckets is None or batch.times_us is None:
             return np.zeros(batch.length, np.int64)
-        return self.buckets.places(batch.times_us)
+        return self.buckets.indexes(batch.times_us)
 
 
 @dataclass(frozen=True, slots=True)
 class _BucketTally:
-    """Counts, in the order of ``COUNTED``: a column for each bucket, and for each recipient."""
+    """The counts of a partition; two-dimensional arrays have a row for each name in ``COUNTED``."""
 
     events: Integers
+    """The number of events in each bucket."""
     by_bucket: Integers
     by_recipient: Integers
     recipients: _Recipients
@@ -208,10 +216,11 @@ class _BucketTally:
             recipients,
         )
 
-    def add(self, matched: _Matched, places: Integers) -> None:
-        self.events[:] += np.bincount(places, minlength=len(self.events))
-        live, changed, entering = matched.live, matched.changed, matched.entering
-        leaving = matched.leaving
+    def add(self, matched: _MatchedBatch, buckets: Integers) -> None:
+        """Add the matches of a batch; ``buckets`` has the index of the bucket of each event."""
+        self.events[:] += np.bincount(buckets, minlength=len(self.events))
+        live, changed = matched.live, matched.changed
+        entering, leaving = matched.entering, matched.leaving
         of_live = self.recipients.of_live[live.numbers]
         of_changed = self.recipients.of_changed[changed.numbers]
         counted = [
@@ -221,24 +230,28 @@ class _BucketTally:
             (live.events[leaving], of_live[leaving]),
         ]
         for row, (events, recipients) in enumerate(counted):
-            self.by_bucket[row] += np.bincount(places[events], minlength=len(self.events))
+            self.by_bucket[row] += np.bincount(buckets[events], minlength=len(self.events))
             self.by_recipient[row] += np.bincount(recipients, minlength=len(self.recipients))
 
-    def of_buckets(self) -> pa.RecordBatch:
+    def bucket_rows(self) -> pa.RecordBatch:
+        """A row for each bucket that has events."""
         buckets = np.flatnonzero(self.events)
-        nobody = pa.nulls(len(buckets), pa.string())
-        named = [pa.array(buckets), nobody, nobody, pa.array(self.events[buckets])]
+        no_name = pa.nulls(len(buckets), pa.string())
+        named = [pa.array(buckets), no_name, no_name, pa.array(self.events[buckets])]
         return _count_rows(named, self.by_bucket[:, buckets])
 
-    def of_recipients(self) -> Iterator[pa.RecordBatch]:
+    def recipient_rows(self) -> Iterator[pa.RecordBatch]:
+        """A row for each recipient that has deliveries, in chunks."""
         counted = np.flatnonzero(self.by_recipient.any(axis=0))
         for begin in range(0, len(counted), OUTPUT_ROWS_MAX):
-            some = counted[begin : begin + OUTPUT_ROWS_MAX]
-            subscribers = self.recipients.subscribers.take(some)
-            own: Any = self.recipients.subscriptions.take(some)
-            itself = pc.if_else(subscribers.is_null(), own, pa.scalar(None, pa.string()))
-            nothing = pa.nulls(len(some), pa.int64())
-            yield _count_rows([nothing, subscribers, itself, nothing], self.by_recipient[:, some])
+            chunk = counted[begin : begin + OUTPUT_ROWS_MAX]
+            subscribers = self.recipients.subscribers.take(chunk)
+            ids: Any = self.recipients.subscriptions.take(chunk)
+            # Null if there is a subscriber, so that Spark adds up all its subscriptions.
+            subscriptions = pc.if_else(subscribers.is_null(), ids, pa.scalar(None, pa.string()))
+            no_number = pa.nulls(len(chunk), pa.int64())
+            named = [no_number, subscribers, subscriptions, no_number]
+            yield _count_rows(named, self.by_recipient[:, chunk])
 
 
 def _count_rows(named: list[Any], counts: Integers) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Buckets of time: history cut into equal stretches, in which things are counted."""
+"""Time buckets: equal spans of history, for which a backtest counts deliveries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.language.values import from_us
 
 BUCKETS_MAX = 10_000
 CHOSEN_MAX = 60
-"""At most about so many buckets there are where nobody says how wide they are: they fit a line."""
+"""About the largest number of buckets if their width is not given: a sparkline of one line."""
 
 _MICROSECOND = timedelta(microseconds=1)
 _ROUND_WIDTHS = [
@@ -24,22 +24,23 @@ _ROUND_WIDTHS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
-    """Stretches of equal width, one after the other; they begin at whole multiples since 1970."""
+class TimeBuckets:
+    """Consecutive spans of equal width, which begin at whole multiples of it since 1970."""
 
     width_us: int
     first: int
-    """The number of the first one, counted from 1970."""
+    """The number of the first bucket, counted from 1970."""
     count: int
 
     @classmethod
-    def over(cls, first_us: int, last_us: int, every: timedelta | None) -> Buckets:
-        """Those that reach from one time to another, inclusive."""
+    def over(cls, first_us: int, last_us: int, every: timedelta | None) -> TimeBuckets:
+        """The buckets from one time to another, inclusive; ``every`` is their width."""
         if every is None:
             every = _chosen_width(last_us - first_us)
         width = every // _MICROSECOND
         if width < 1:
-            raise BadValueError("a bucket must be wider than nothing; write `every` as 5m")
+            raise BadValueError("a bucket must be wider than 0; give `every` as in 5m")
+        # Floor division, which is right for times before 1970 too.
         first, last = first_us // width, last_us // width
         count = last - first + 1
         if count > BUCKETS_MAX:
@@ -51,17 +52,17 @@ class Buckets:
 
     @property
     def width(self) -> timedelta:
-        """How long each is."""
+        """The width of a bucket."""
         return self.width_us * _MICROSECOND
 
-    def places(self, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The bucket that each time falls into, from 0."""
-        found: npt.NDArray[np.int64] = times_us // self.width_us - self.first
-        return found
+    def indexes(self, times_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The index of the bucket of each time, from 0."""
+        indexes: npt.NDArray[np.int64] = times_us // self.width_us - self.first
+        return indexes
 
-    def begin(self, place: int) -> datetime:
-        """When a bucket begins; the first of all may begin before timestamps do."""
-        return from_us((self.first + place) * self.width_us) or datetime.min.replace(tzinfo=UTC)
+    def begin(self, index: int) -> datetime:
+        """The time at which a bucket begins; not before the year 1, where timestamps begin."""
+        return from_us((self.first + index) * self.width_us) or datetime.min.replace(tzinfo=UTC)
 
 
 def _chosen_width(span_us: int) -> timedelta:

@@ -1,1 +1,1 @@
-"""The event log, and the Spark data source on it."""
+"""The event log, and the Spark data source that reads and writes it."""

@@ -1,26 +1,27 @@
-"""The data source ``tidegate`` of Spark: DataFrames and streams from and into a log of events.
+"""Spark's data source ``tidegate``: DataFrames and streams read from and written to an event log.
 
 Reading: ``spark.read`` and ``spark.readStream`` with ``.format("tidegate")`` and the options
 
 =====================  ===========================================================================
-``path``               the folder of the log (see event_log.py); required
-``startingOffset``     ``earliest``, ``latest`` (of a stream) or a number; where a checkpoint says
-                       where to go on, that counts. Default ``earliest``
-``maxEventsPerBatch``  how many events a micro-batch takes at most; all that are there by default
-``onMismatch``         ``error``, or ``null`` to read a value that its column cannot hold as null
+``path``               the folder of the log (see `event_log.py`); required
+``startingOffset``     ``earliest`` (the default), ``latest`` (only in a stream) or an offset; a
+                       stream that is restarted continues from its checkpoint instead
+``maxEventsPerBatch``  the largest number of events in a micro-batch; by default all available
+``onMismatch``         ``error`` (the default), or ``null`` to read a value that its column cannot
+                       hold as null
 =====================  ===========================================================================
 
-Columns are attributes, as projection.py says. Without a schema there are columns for all
-attributes that the log has when the query is made, besides ``_offset`` and ``_time``.
+Columns are attributes; see `projection.py`. Without a schema there are the columns ``_offset`` and
+``_time``, and one for each attribute that is in the log when the query is made.
 
 Writing: each row becomes an event, published at its ``_time`` if it has one, else now; ``_offset``
-is left out, because the log counts anew. A write is in the log as a whole or not at all, and each
-micro-batch of a stream is there exactly once: its producer is the id of the query, which Spark
-keeps in the checkpoint. For a batch write, as in ``foreachBatch``, the options ``producer`` and
-``batch`` do the same.
+is ignored, because the log assigns its own offsets. A write is in the log as a whole or not at all,
+and each micro-batch of a stream is in it exactly once: its producer is the id of the query, which
+Spark keeps in the checkpoint. For a batch write, as in ``foreachBatch``, the options ``producer``
+and ``batch`` have the same effect.
 
-Tasks write their events to disk next to the log, and the driver gives all of them their place in it
-at once. So every machine of the cluster must reach the path.
+Tasks stage their events on disk next to the log, and the driver publishes all of them at once. So
+every machine of the cluster must reach the path.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ from pyspark.sql.types import StructType
 
 from tidegate.errors import LogError
 from tidegate.matching.batches import wall_clock
-from tidegate.spark.log.event_columns import columns_from
-from tidegate.spark.log.event_log import EventLog, Staged
+from tidegate.spark.log.event_columns import batch_to_columns
+from tidegate.spark.log.event_log import EventLog, StagedFolder
 from tidegate.spark.log.projection import OFFSET, TIME, Projection, check_columns, infer_columns
 from tidegate.spark.log.segments import OFFSET_MAX
 
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTITION_EVENTS_MAX = 50_000
-"""Each task reads at most so many events."""
+"""The largest number of events that one task reads."""
 
 _QUERY_ID = "sql.streaming.queryId"
 
@@ -75,7 +76,7 @@ class SourceOptions:
 
     path: str
     starting_offset: int | None
-    """None: the latest."""
+    """None stands for the latest."""
     events_per_batch_max: int | None
     mismatch_to_null: bool
     producer: str | None
@@ -83,17 +84,18 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Take the options as Spark has them; raises LogError for a wrong one.
+        """Check the options that Spark passes on; raises LogError for a wrong one.
 
         >>> SourceOptions.of({"path": "events", "startingOffset": "7"}).starting_offset
         7
         """
         if "url" in options:
             raise LogError(
-                "option 'url' is for brokers, which are to come; set 'path' to a log of events"
+                "option 'url' is for brokers, which are not supported yet; "
+                "set 'path' to an event log"
             )
         if not options.get("path"):
-            raise LogError("option 'path' is missing; set it to the folder of a log of events")
+            raise LogError("option 'path' is missing; set it to the folder of an event log")
         mismatch = options.get("onMismatch", "error").lower()
         if mismatch not in ("error", "null"):
             raise LogError(f"option 'onMismatch' is {mismatch!r:.120}; take 'error' or 'null'")
@@ -108,9 +110,9 @@ class SourceOptions:
 
 
 def _starting_offset(text: str) -> int | None:
-    words = {"earliest": 0, "latest": None}
-    if text.lower() in words:
-        return words[text.lower()]
+    names = {"earliest": 0, "latest": None}
+    if text.lower() in names:
+        return names[text.lower()]
     if _is_integer(text):
         return int(text)
     raise LogError(
@@ -128,15 +130,16 @@ def _integer(options: Mapping[str, str], name: str, least: int) -> int | None:
 
 
 def _is_integer(text: str) -> bool:
+    """Whether a text is an integer from 0 to ``OFFSET_MAX``; a long one is not converted at all."""
     return text.isascii() and text.isdigit() and int(text[:20]) <= OFFSET_MAX and len(text) < 20
 
 
 class TidegateDataSource(DataSource):
-    """A log of events as a source and a sink of Spark."""
+    """An event log as a source and a sink of Spark."""
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(...)``."""
+        """The name to use in ``format(...)``."""
         return "tidegate"
 
     def schema(self) -> StructType:
@@ -151,14 +154,14 @@ class TidegateDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
         if overwrite:
-            raise LogError("a log of events only grows; write with mode('append')")
+            raise LogError("an event log is append-only; write with mode('append')")
         return LogWriter(SourceOptions.of(self.options), schema)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
     ) -> LogStreamWriter:
         if overwrite:
-            raise LogError("a log of events only grows; write with outputMode('append')")
+            raise LogError("an event log is append-only; write with outputMode('append')")
         return LogStreamWriter(SourceOptions.of(self.options), schema)
 
 
@@ -192,7 +195,7 @@ def _check_start(log: EventLog, start: int, end: int) -> None:
 
 
 class LogReader(DataSourceReader):
-    """Reads what is in the log when the query is planned."""
+    """Reads the events that are in the log when the query is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_columns(schema)
@@ -206,7 +209,7 @@ class LogReader(DataSourceReader):
         log = EventLog(self._options.path)
         end = log.end_offset()
         _check_start(log, start, end)
-        # Spark makes one of its own if there is none.
+        # At least one, because Spark would make a partition of its own, which `read` cannot take.
         return [*_ranges(start, end)] or [OffsetRange(start, start)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -220,7 +223,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_columns(schema)
         self._options = options
         self._schema = schema
-        self._last: int | None = None
+        self._final_offset: int | None = None
+        """Where a query with the trigger availableNow ends; None for other triggers."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         log = EventLog(self._options.path)
@@ -232,8 +236,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": start}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        most = self._options.events_per_batch_max
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        events_max = self._options.events_per_batch_max
+        return ReadAllAvailable() if events_max is None else ReadMaxRows(events_max)
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: dict[str, int], limit: ReadLimit
@@ -245,8 +249,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the stream is at offset {begin}, but {self._options.path} ends at {end}; "
                 "it is not the log that the checkpoint was made with"
             )
-        if self._last is not None:
-            end = max(begin, min(end, self._last))
+        # With availableNow a query ends at the offset that was the last when it started.
+        if self._final_offset is not None:
+            end = max(begin, min(end, self._final_offset))
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
         return {"offset": end}
@@ -255,7 +260,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": EventLog(self._options.path).end_offset()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._last = EventLog(self._options.path).end_offset()
+        self._final_offset = EventLog(self._options.path).end_offset()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return _ranges(start["offset"], end["offset"])
@@ -264,20 +269,20 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _read(self._options, self._schema, partition)
 
 
-Messages = Sequence[WriterCommitMessage | None]
-"""What the tasks of a write say when they are done; None where one has failed."""
+CommitMessages = Sequence[WriterCommitMessage | None]
+"""The messages of the tasks of a write; None for a task that failed."""
 
 
 @dataclass
-class StagedEvents(WriterCommitMessage):
-    """What a task has written, and for which query if it is of a stream."""
+class StagedMessage(WriterCommitMessage):
+    """The events that a task has staged, and the id of the query if it is a stream."""
 
-    staged: Staged
+    staged: StagedFolder
     query: str | None
 
 
-class Append:
-    """Rows on their way into a log: tasks stage them, the driver publishes or discards them all."""
+class LogAppend:
+    """Appends rows to a log: tasks stage them, then the driver publishes or discards them all."""
 
     def __init__(self, path: str, schema: StructType) -> None:
         check_columns(schema)
@@ -285,8 +290,8 @@ class Append:
         self._log.create()
         self._names = schema.fieldNames()
 
-    def stage(self, batches: Iterator[pa.RecordBatch]) -> StagedEvents:
-        """Write the rows of a task to disk, without a place in the log."""
+    def stage(self, batches: Iterator[pa.RecordBatch]) -> StagedMessage:
+        """Write the rows of a task to disk, not yet as a part of the log."""
         self._log.create()
         names = self._names
         attributes = [name for name in names if name not in (OFFSET, TIME)]
@@ -296,72 +301,73 @@ class Append:
             for batch in batches:
                 named = batch.rename_columns(names)
                 times = named.column(TIME) if TIME in names else None
-                yield columns_from(named.select(attributes), times, now)
+                yield batch_to_columns(named.select(attributes), times, now)
 
+        # Spark sets the property for the tasks of a stream, but does not pass the id to the writer.
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY_ID)
-        return StagedEvents(self._log.stage(columns()), query)
+        return StagedMessage(self._log.stage(columns()), query)
 
-    def publish(self, messages: Messages, producer: str | None, batch: int | None) -> None:
-        """Give what the tasks have staged its place in the log, once for a producer's batch."""
+    def publish(self, messages: CommitMessages, producer: str | None, batch: int | None) -> None:
+        """Append the staged rows of all tasks, unless the log has this batch of the producer."""
         self._log.publish(_staged(messages), producer=producer, batch=batch)
 
-    def discard(self, messages: Messages) -> None:
-        """Remove what the tasks have staged."""
+    def discard(self, messages: CommitMessages) -> None:
+        """Remove the staged rows of all tasks."""
         self._log.discard(_staged(messages))
 
 
-def _staged(messages: Messages) -> list[Staged]:
-    return [each.staged for each in messages if isinstance(each, StagedEvents)]
+def _staged(messages: CommitMessages) -> list[StagedFolder]:
+    return [each.staged for each in messages if isinstance(each, StagedMessage)]
 
 
 class LogWriter(DataSourceArrowWriter):
     """Appends a DataFrame as a whole."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        self._append = Append(options.path, schema)
+        self._append = LogAppend(options.path, schema)
         self._options = options
 
     def write(  # type: ignore[override] # Spark's own class does it too
         self, iterator: Iterator[pa.RecordBatch]
-    ) -> StagedEvents:
+    ) -> StagedMessage:
         return self._append.stage(iterator)
 
-    def commit(self, messages: Messages) -> None:
+    def commit(self, messages: CommitMessages) -> None:
         self._append.publish(messages, self._options.producer, self._options.batch)
 
-    def abort(self, messages: Messages) -> None:
+    def abort(self, messages: CommitMessages) -> None:
         self._append.discard(messages)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
-    """Appends each micro-batch as a whole, and once however often it is tried."""
+    """Appends each micro-batch as a whole, and once, however often it is attempted."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         if options.producer is not None or options.batch is not None:
             raise LogError("the options 'producer' and 'batch' are for batch writes")
-        self._append = Append(options.path, schema)
+        self._append = LogAppend(options.path, schema)
 
     def write(  # type: ignore[override] # Spark's own class does it too
         self, iterator: Iterator[pa.RecordBatch]
-    ) -> StagedEvents:
+    ) -> StagedMessage:
         return self._append.stage(iterator)
 
     def commit(
         self,
-        messages: Messages,
+        messages: CommitMessages,
         batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
-        queries = {each.query for each in messages if isinstance(each, StagedEvents)}
+        queries = {each.query for each in messages if isinstance(each, StagedMessage)}
         if not queries:
-            return  # no task had anything to write
+            return  # no task had rows to write
         if len(queries) != 1 or None in queries:
-            raise LogError("Spark does not say which query this is; events could come twice")
+            raise LogError("Spark passes no query id, without which events could be written twice")
         self._append.publish(messages, queries.pop(), batchId)
 
     def abort(
         self,
-        messages: Messages,
+        messages: CommitMessages,
         batchId: int,  # noqa: ARG002, N803 - Spark's name
     ) -> None:
         self._append.discard(messages)

@@ -1,20 +1,20 @@
-"""A log of events in a folder: it only grows, and what it took stays.
+"""The event log: an append-only sequence of events in a folder.
 
-The rules that it lives by:
+The rules that this file lives by:
 
-1. An append is in the log wholly or not at all, whenever a process or the machine dies.
-2. What ``append`` returned from is on the disk.
-3. Offsets are 0, 1, 2, ... without gaps, in the order in which appends were made.
+1. An append is in the log as a whole or not at all, whenever a process or the machine dies.
+2. When ``append`` returns, its events are on disk.
+3. Offsets are 0, 1, 2, ... without gaps, in the order of the appends.
 4. A batch of a producer is in the log at most once.
 
-How: events are first written to files in a folder of their own below ``staging``, and forced to
-disk. Then, holding a lock, that folder gets its place in the log by one rename, which is atomic;
-the new name says its offsets, and its producer and batch (see segments.py). Readers need no lock,
-for what has a place never changes. Whoever dies before the rename leaves a folder in ``staging``,
-which is swept away some days later.
+Theory of operation. Events are first written to files in a folder of their own below ``staging``,
+and forced to disk. Then, under a lock, that folder becomes a segment of the log by one rename,
+which is atomic; the new name holds the offsets of the segment, its producer and its batch (see
+`segments.py`). Readers need no lock, because a segment never changes. A process that dies before
+the rename leaves a folder in ``staging``, which a later append removes after some days.
 
-Arrow files (see part_files.py) rather than lines of JSON, because they keep the kinds of values
-apart as they are, say in their head which attributes they have, and go to Spark as they are.
+The files are in Arrow's format (see `part_files.py`) rather than lines of JSON, because it keeps
+the types of values, lists the attributes in its schema, and goes to Spark without conversion.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import pyarrow as pa
 from tidegate.errors import LogError
 from tidegate.language.events import Event
 from tidegate.matching.batches import wall_clock
-from tidegate.spark.log.event_columns import chunked, columns_of, events_of
+from tidegate.spark.log.event_columns import chunked, columns_to_events, events_to_columns
 from tidegate.spark.log.part_files import (
     PartFile,
     parts_in,
@@ -43,10 +43,10 @@ from tidegate.spark.log.part_files import (
     write_durably,
     write_parts,
 )
-from tidegate.spark.log.segments import OFFSET_MAX, BatchKey, Segment, in_order
+from tidegate.spark.log.segments import OFFSET_MAX, BatchKey, Segment, contiguous_segments
 
 STAGING_AGE_MAX = timedelta(days=7)
-"""What was staged longer ago is taken for left behind, and swept away by the next append."""
+"""Staged folders that are older were left by a process that died; the next append removes them."""
 
 _FORMAT = "tidegate event log 1\n"
 _FORMAT_FILE, _LOCK_FILE, _STAGING = "format", "lock", "staging"
@@ -54,15 +54,15 @@ _FORMAT_FILE, _LOCK_FILE, _STAGING = "format", "lock", "staging"
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """An event of a log, with its offset; ``event.time`` is when it was published."""
+    """An event of a log and its offset; ``event.time`` is its publication time."""
 
     offset: int
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """Events that are on disk, but not yet in the log: the name of their folder."""
+class StagedFolder:
+    """Events that are on disk, but not in the log yet: the name of their folder, their number."""
 
     folder: str
     events: int
@@ -96,34 +96,35 @@ class EventLog:
         producer: str | None = None,
         batch: int | None = None,
     ) -> range:
-        """Put events at the end of the log, all or none, durably; gives their offsets.
+        """Append events, all or none, durably; returns their offsets.
 
-        Events without a time are published now. With ``producer`` and ``batch``, a batch that is
-        in the log already is not taken again, and its earlier offsets are given.
+        Events without a time are published now. A batch of a ``producer`` that is in the log
+        already is not appended again, and its earlier offsets are returned.
         """
         key = BatchKey.of(producer, batch)
         self.create()
         if key is not None:
-            earlier = _find(self._segments(), key)
+            # Saves staging the events. `publish` checks it again, under the lock.
+            earlier = _offsets_of_batch(self._segments(), key)
             if earlier is not None:
                 return earlier
         now = self._clock()
         chunks = chunked(map(Event.of, events))
-        staged = self.stage(columns_of(chunk, now) for chunk in chunks)
+        staged = self.stage(events_to_columns(chunk, now) for chunk in chunks)
         return self.publish([staged], producer=producer, batch=batch)
 
     def read(self, begin: int = 0, end: int | None = None) -> Iterator[LogRecord]:
-        """The events from one offset up to, but without, another, or as many as there are now."""
+        """The events from one offset up to, but not including, another; by default all."""
         for first, columns in self.read_columns(begin, end):
-            for index, event in enumerate(events_of(columns)):
+            for index, event in enumerate(columns_to_events(columns)):
                 yield LogRecord(first + index, event)
 
     def read_columns(
         self, begin: int = 0, end: int | None = None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """As ``read``, in columns (see event_columns.py), each batch with its first offset."""
+        """As ``read``, in columns (see `event_columns.py`), each batch with its first offset."""
         segments = self._segments()
-        log_end = _end(segments)
+        log_end = _end_offset(segments)
         end = log_end if end is None else end
         if not 0 <= begin <= end <= log_end:
             raise LogError(
@@ -132,65 +133,72 @@ class EventLog:
         return self._columns(segments, begin, end)
 
     def end_offset(self) -> int:
-        """The offset that the next event will have, which is how many there are."""
-        return _end(self._segments())
+        """The offset of the next event, which is the number of events in the log."""
+        return _end_offset(self._segments())
 
     def schemas(self, begin: int = 0) -> Iterator[pa.Schema]:
-        """The columns that there are from an offset on, once for each file of them."""
+        """The schema of each file that has events from an offset on."""
         for segment in self._segments():
             if segment.end > begin:
                 for part in parts_in(self.path / segment.name):
                     yield part.schema()
 
     def create(self) -> None:
-        """Make an empty log in the folder, unless there is one."""
+        """Create an empty log in the folder, unless there is one."""
         if (self.path / _FORMAT_FILE).exists():
             self._check_format()
             return
-        with self._reporting("written"):
+        with self._as_log_errors("written"):
             self.path.mkdir(parents=True, exist_ok=True)
             foreign = set(os.listdir(self.path)) - {_LOCK_FILE, _STAGING, _FORMAT_FILE}
-            # Others may just have made it, and appended; they made this file first.
+            # Another process may just have created the log, and appended to it. It has written the
+            # format file first, so look again whether that exists.
             if foreign and not (self.path / _FORMAT_FILE).exists():
-                raise LogError(f"{self.path} is not a log of events, and not empty either")
+                raise LogError(f"{self.path} is neither an event log nor empty")
             (self.path / _STAGING).mkdir(exist_ok=True)
             with self._locked():
                 if not (self.path / _FORMAT_FILE).exists():
                     self._write_format()
 
-    def stage(self, batches: Iterable[pa.RecordBatch]) -> Staged:
-        """Write columns of events to disk, for ``publish``; if that fails, nothing is left."""
+    def stage(self, batches: Iterable[pa.RecordBatch]) -> StagedFolder:
+        """Write columns of events to disk, for ``publish``; a failure leaves nothing behind."""
         folder = self._new_folder()
         try:
-            return Staged(folder.name, write_parts(folder, batches))
+            return StagedFolder(folder.name, write_parts(folder, batches))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def publish(
-        self, staged: Sequence[Staged], *, producer: str | None = None, batch: int | None = None
+        self,
+        staged: Sequence[StagedFolder],
+        *,
+        producer: str | None = None,
+        batch: int | None = None,
     ) -> range:
-        """Append what was staged, in this order, as one; see ``append``."""
+        """Append staged events, in this order, as one segment; see ``append``."""
         key = BatchKey.of(producer, batch)
         whole = self._joined(staged)
-        with self._reporting("written"), self._locked():
-            self._sweep()
-            segments = self._segments_at_rest()
-            earlier = None if key is None else _find(segments, key)
-            first = _end(segments)
+        with self._as_log_errors("written"), self._locked():
+            self._remove_abandoned()
+            segments = self._segments_under_lock()
+            earlier = None if key is None else _offsets_of_batch(segments, key)
+            first = _end_offset(segments)
             if earlier is not None or (key is None and not whole.events):
                 self.discard([whole])
                 return range(first, first) if earlier is None else earlier
             if whole.events > OFFSET_MAX - first:
                 raise LogError(f"{self.path} is full")
-            # A batch without events is noted too, or it could come again with some.
+            # A batch without events gets a segment too; otherwise it could be appended again with
+            # some.
             segment = Segment(first, first + whole.events, key)
+            # The moment of the append. All files below are on disk already.
             os.rename(self.path / _STAGING / whole.folder, self.path / segment.name)
             sync_folder(self.path)
             return range(segment.first, segment.end)
 
-    def discard(self, staged: Iterable[Staged]) -> None:
-        """Remove what was staged and will not be published."""
+    def discard(self, staged: Iterable[StagedFolder]) -> None:
+        """Remove staged events that will not be published."""
         for each in staged:
             shutil.rmtree(self.path / _STAGING / each.folder, ignore_errors=True)
 
@@ -206,48 +214,50 @@ class EventLog:
 
     def _segments(self) -> list[Segment]:
         self._check_format()
-        with self._reporting("read"):
-            found = in_order(os.listdir(self.path))
-            if found is not None:
-                return found
-            # A listing made while others append may have a later segment and not an earlier one.
+        with self._as_log_errors("read"):
+            segments = contiguous_segments(os.listdir(self.path))
+            if segments is not None:
+                return segments
+            # A listing that is made while others append may miss a segment and have a later one.
             with self._locked():
-                return self._segments_at_rest()
+                return self._segments_under_lock()
 
-    def _segments_at_rest(self) -> list[Segment]:
-        """The segments, while nobody else can append."""
-        found = in_order(os.listdir(self.path))
-        if found is None:
+    def _segments_under_lock(self) -> list[Segment]:
+        """The segments, while this process holds the lock and no other can append."""
+        segments = contiguous_segments(os.listdir(self.path))
+        if segments is None:
             raise LogError(f"{self.path} is damaged: there are segments missing, or too many")
-        return found
+        return segments
 
-    def _joined(self, staged: Sequence[Staged]) -> Staged:
-        """The parts of several staged folders in one."""
+    def _joined(self, staged: Sequence[StagedFolder]) -> StagedFolder:
+        """One staged folder with the parts of several."""
         parts = [part for each in staged for part in self._staged_parts(each)]
         if len(staged) == 1:
             return staged[0]
         folder = self._new_folder()
-        with self._reporting("written"):
+        with self._as_log_errors("written"):
             for number, part in enumerate(parts):
-                os.rename(part.path, folder / part.named(number))
+                os.rename(part.path, folder / part.name_as(number))
             sync_folder(folder)
         self.discard(staged)
-        return Staged(folder.name, sum(part.events for part in parts))
+        return StagedFolder(folder.name, sum(part.events for part in parts))
 
-    def _staged_parts(self, staged: Staged) -> list[PartFile]:
+    def _staged_parts(self, staged: StagedFolder) -> list[PartFile]:
         parts = parts_in(self.path / _STAGING / staged.folder)
         if sum(part.events for part in parts) != staged.events:
-            raise LogError(f"{self.path / _STAGING / staged.folder} is not what was staged there")
+            raise LogError(
+                f"{self.path / _STAGING / staged.folder} does not hold the events staged there"
+            )
         return parts
 
     def _new_folder(self) -> Path:
         folder = self.path / _STAGING / uuid.uuid4().hex
-        with self._reporting("written"):
+        with self._as_log_errors("written"):
             folder.mkdir(parents=True)
         return folder
 
-    def _sweep(self) -> None:
-        """Remove what processes that died have left behind."""
+    def _remove_abandoned(self) -> None:
+        """Remove staged folders that processes have left when they died."""
         oldest = (self._clock() - STAGING_AGE_MAX).timestamp()
         for entry in os.scandir(self.path / _STAGING):
             if entry.stat().st_mtime < oldest:
@@ -255,14 +265,14 @@ class EventLog:
 
     def _check_format(self) -> None:
         try:
-            found = (self.path / _FORMAT_FILE).read_text(encoding="utf-8", errors="replace")
+            text = (self.path / _FORMAT_FILE).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
-            raise LogError(f"{self.path} is not a log of events; an append makes one") from None
+            raise LogError(f"{self.path} is not an event log; an append creates one") from None
         except OSError as error:
             raise LogError(f"{self.path} cannot be read: {error.strerror}") from None
-        if found != _FORMAT:
+        if text != _FORMAT:
             raise LogError(
-                f"{self.path / _FORMAT_FILE} is damaged, or of another version of Tidegate"
+                f"{self.path / _FORMAT_FILE} is damaged, or from another version of Tidegate"
             )
 
     def _write_format(self) -> None:
@@ -270,11 +280,11 @@ class EventLog:
         write_durably(temporary, _FORMAT.encode())
         os.rename(temporary, self.path / _FORMAT_FILE)
         sync_folder(self.path)
-        sync_folder(self.path.absolute().parent)
+        sync_folder(self.path.absolute().parent)  # which holds the name of the log's folder
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock of the log; it is given back even by a process that is killed."""
+        """Hold the lock of the log; the system releases it even if the process is killed."""
         descriptor = os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -283,20 +293,20 @@ class EventLog:
             os.close(descriptor)
 
     @contextmanager
-    def _reporting(self, what: str) -> Iterator[None]:
-        """Say of an error of the file system which log it hit."""
+    def _as_log_errors(self, verb: str) -> Iterator[None]:
+        """Turn errors of the file system into a LogError that names the log."""
         try:
             yield
         except OSError as error:
-            raise LogError(f"{self.path} cannot be {what}: {error}") from error
+            raise LogError(f"{self.path} cannot be {verb}: {error}") from error
 
 
-def _end(segments: Sequence[Segment]) -> int:
+def _end_offset(segments: Sequence[Segment]) -> int:
     return segments[-1].end if segments else 0
 
 
-def _find(segments: Iterable[Segment], key: BatchKey) -> range | None:
-    """Where a batch stands, if it is in the log."""
+def _offsets_of_batch(segments: Iterable[Segment], key: BatchKey) -> range | None:
+    """The offsets of a batch; None if it is not in the log."""
     for segment in segments:
         if segment.key == key:
             return range(segment.first, segment.end)

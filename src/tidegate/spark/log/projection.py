@@ -1,11 +1,11 @@
-"""From the columns of a log to those that a DataFrame asks for, and back.
+"""Projecting the columns of a log to the columns of a DataFrame.
 
-A column of a DataFrame is the attribute of that name; a struct holds the attributes whose names
-begin with its own and a dot. Two names are special: ``_offset``, where the event stands in the log,
-and ``_time``, when it was published.
+A column of a DataFrame is the attribute of the same name; a struct holds the attributes whose names
+begin with its own name and a dot. Two names are special: ``_offset`` is the offset of the event in
+the log, ``_time`` its publication time.
 
-A column gets the values that it can hold exactly: an integer may stand in a column of doubles, but
-not one that would have to be rounded. Any other value is a mismatch.
+A column can hold a value if it is exact in the type of the column: an integer fits a column of
+doubles, unless it would have to be rounded. Any other value is a mismatch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tidegate.spark.log.event_columns import TIME_TYPE, VALUE_TYPES, LogColumn, 
 from tidegate.spark.log.part_files import BATCH_EVENTS_MAX
 
 ArrowType = Any
-"""A data type of Arrow's; its stubs cannot make a column of a type that is not known."""
+"""A data type of Arrow; the stubs cannot create a column of a type known only at run time."""
 
 OFFSET, TIME = "_offset", "_time"
 
@@ -72,7 +72,7 @@ def check_columns(schema: StructType) -> None:
     >>> check_columns(StructType().add("price", "double").add("day", "date"))
     Traceback (most recent call last):
         ...
-    tidegate.errors.LogError: column 'day' is of date, which is no value of an event; ...
+    tidegate.errors.LogError: column 'day' is of date, which no value of an event has; ...
     """
     names: set[str] = set()
     if not schema.fields:
@@ -88,12 +88,13 @@ def check_columns(schema: StructType) -> None:
             )
         if not isinstance(field.dataType, _COLUMN_TYPES):
             raise LogError(
-                f"column {name!r} is of {field.dataType.simpleString()}, which is no value of an "
-                "event; take booleans, integers, floats, strings, timestamps or structs of them"
+                f"column {name!r} is of {field.dataType.simpleString()}, which no value of an "
+                "event has; use booleans, integers, floats, strings, timestamps or structs of them"
             )
 
 
 def _leaves(schema: StructType, prefix: str) -> Iterator[tuple[str, StructField]]:
+    """The fields that are not structs, with their dotted names."""
     for field in schema.fields:
         if isinstance(field.dataType, StructType):
             yield from _leaves(field.dataType, f"{prefix}{field.name}.")
@@ -102,27 +103,31 @@ def _leaves(schema: StructType, prefix: str) -> Iterator[tuple[str, StructField]
 
 
 def infer_columns(schemas: Iterable[pa.Schema]) -> StructType:
-    """The columns that hold all events of a log: the special ones, then each attribute.
+    """The columns that can hold all events of a log: the special ones, then each attribute.
 
-    Nested attributes keep their dotted names. Integers and floats make a column of doubles.
+    Nested attributes keep their dotted names. An attribute with integers and floats becomes a
+    column of doubles.
     """
     types: dict[str, DataType] = {}
     for schema in schemas:
         for arrow_field in list(schema)[1:]:
             kind = _SPARK_TYPES[arrow_field.type]
-            types[arrow_field.name] = _common(arrow_field.name, types.get(arrow_field.name), kind)
+            types[arrow_field.name] = _common_type(
+                arrow_field.name, types.get(arrow_field.name), kind
+            )
     if not types:
         raise LogError("the log has no events to infer columns from; give a schema")
     for special in _SPECIAL:
         if special in types:
             raise LogError(f"the name of attribute {special!r} is taken; give a schema")
-    found = StructType([StructField(name, kind) for name, kind in _SPECIAL.items()])
+    columns = StructType([StructField(name, kind) for name, kind in _SPECIAL.items()])
     for name in sorted(types):
-        found.add(StructField(name, types[name]))
-    return found
+        columns.add(StructField(name, types[name]))
+    return columns
 
 
-def _common(name: str, one: DataType | None, other: DataType) -> DataType:
+def _common_type(name: str, one: DataType | None, other: DataType) -> DataType:
+    """The type of a column that can hold values of two types."""
     if one is None or one == other:
         return other
     if {type(one), type(other)} == {LongType, DoubleType}:
@@ -134,7 +139,7 @@ def _common(name: str, one: DataType | None, other: DataType) -> DataType:
 
 
 class Projection:
-    """What turns columns of a log into the columns of a schema."""
+    """Converts columns of a log to the columns of a schema."""
 
     def __init__(self, schema: StructType, *, mismatch_to_null: bool) -> None:
         check_columns(schema)
@@ -143,7 +148,7 @@ class Projection:
         self._mismatch_to_null = mismatch_to_null
 
     def apply(self, batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        """Batches as Spark wants them; small ones are joined, because each costs some time."""
+        """Batches for Spark; small ones are joined, because each batch has a fixed cost."""
         waiting: list[pa.RecordBatch] = []
         rows = 0
         for first, batch in batches:
@@ -156,7 +161,7 @@ class Projection:
             yield _joined(waiting)
 
     def project(self, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """One batch, whose first event has this offset."""
+        """Convert one batch, whose first event has the offset ``first``."""
         source = _ColumnSource(first, batch, self._mismatch_to_null)
         arrays = [
             source.column(field, arrow.type, "")
@@ -171,7 +176,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class _ColumnSource:
-    """The columns of a batch, by name."""
+    """The columns of one batch, by the name of their attribute."""
 
     def __init__(self, first: int, batch: pa.RecordBatch, mismatch_to_null: bool) -> None:
         self._first = first
@@ -183,25 +188,26 @@ class _ColumnSource:
             self._columns.setdefault(name, []).append(column)
 
     def column(self, field: StructField, kind: ArrowType, prefix: str) -> LogColumn:
+        """The column for a field of the schema; ``prefix`` is the name of the struct it is in."""
         name = prefix + field.name
         if isinstance(field.dataType, StructType):
-            found = self._struct(field.dataType, kind, name + ".")
+            column = self._struct(field.dataType, kind, name + ".")
         elif name == OFFSET:
             return pa.array(np.arange(self._first, self._first + self._rows))
         elif name == TIME:
             return self._times
         else:
-            found = self._attribute(name, field.dataType, kind)
-        if not field.nullable and found.null_count:
-            offset = self._first + found.is_null().to_pylist().index(True)
+            column = self._attribute(name, field.dataType, kind)
+        if not field.nullable and column.null_count:
+            offset = self._first + column.is_null().to_pylist().index(True)
             raise EventError(
                 f"column {name!r} must not be null, but the event at offset {offset} has no such "
                 "attribute"
             )
-        return found
+        return column
 
     def _struct(self, inner: StructType, kind: ArrowType, prefix: str) -> LogColumn:
-        """A struct; it is null where none of its attributes is there."""
+        """A struct, which is null where all of its attributes are absent."""
         fields = [kind.field(index) for index in range(kind.num_fields)]
         arrays = [
             self.column(field, arrow.type, prefix)
@@ -212,31 +218,33 @@ class _ColumnSource:
             absent &= array.is_null().to_numpy(zero_copy_only=False)
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(absent))
 
-    def _attribute(self, name: str, asked: DataType, kind: ArrowType) -> LogColumn:
-        found: LogColumn = None
+    def _attribute(self, name: str, wanted: DataType, kind: ArrowType) -> LogColumn:
+        """The values of an attribute as one column."""
+        merged: LogColumn = None
         for column in self._columns.get(name, ()):
-            fitted = _fitted(column, kind)
-            if fitted.null_count > column.null_count and not self._mismatch_to_null:
-                raise self._mismatch(name, asked, column, fitted)
-            # No event has two values of a name, so where one is there the others are null.
-            found = fitted if found is None else pc.coalesce(found, fitted)
-        return pa.nulls(self._rows, kind) if found is None else found
+            cast = _cast_exactly(column, kind)
+            if cast.null_count > column.null_count and not self._mismatch_to_null:
+                raise self._mismatch(name, wanted, column, cast)
+            # An event has one value of an attribute, so at most one of the columns is not null.
+            merged = cast if merged is None else pc.coalesce(merged, cast)
+        return pa.nulls(self._rows, kind) if merged is None else merged
 
     def _mismatch(
-        self, name: str, asked: DataType, column: LogColumn, fitted: LogColumn
+        self, name: str, wanted: DataType, column: LogColumn, cast: LogColumn
     ) -> EventError:
-        lost = pc.and_(fitted.is_null(), column.is_valid())
+        """The error for the first value that the cast has lost."""
+        lost = pc.and_(cast.is_null(), column.is_valid())
         index = lost.to_pylist().index(True)
         value = values_of(column.slice(index, 1))[0]
         return EventError(
-            f"column {name!r} is of {asked.simpleString()}, but the event at offset "
+            f"column {name!r} is of {wanted.simpleString()}, but the event at offset "
             f"{self._first + index} has the {VALUE_TYPES[column.type]} {shortened(value)}; give "
             "the column another type, or set onMismatch=null to read such values as null"
         )
 
 
-def _fitted(column: LogColumn, kind: ArrowType) -> LogColumn:
-    """A column as another type, with nulls for what that cannot hold."""
+def _cast_exactly(column: LogColumn, kind: ArrowType) -> LogColumn:
+    """A column cast to another type, with nulls for values that are not exact in it."""
     if column.type == kind:
         return column
     if column.type == TIME_TYPE and pa.types.is_timestamp(kind):
@@ -259,14 +267,15 @@ def _is_number(kind: pa.DataType) -> bool:
 def _is_exact(
     values: npt.NDArray[Any], cast: npt.NDArray[Any], target: np.dtype[Any]
 ) -> npt.NDArray[np.bool_]:
-    """Which numbers are the same after a cast between integers of 64 bits, floats, and others."""
+    """Which numbers are unchanged by a cast from 64-bit integers or floats to a numeric type."""
     if target.kind == "i":
-        # 2.0**63 is a float, and the largest integer below is none.
+        # The upper bound is exclusive, because 2.0**63 is a float but 2**63 - 1 is not.
         low, above = -(2.0 ** (8 * target.itemsize - 1)), 2.0 ** (8 * target.itemsize - 1)
         if values.dtype.kind == "i":
             return np.asarray(cast == values)
         return np.asarray((values >= low) & (values < above) & (values == np.floor(values)))
     if values.dtype.kind == "i":
+        # Cast back and compared; 2.0**63, to which the largest integers round, cannot be cast back.
         back = np.where(cast < 2.0**63, cast, 0).astype(np.int64)
         return np.asarray((cast < 2.0**63) & (back == values))
     return np.asarray(cast == values)

@@ -1,1 +1,1 @@
-"""Sequence patterns over DataFrames and streams."""
+"""Sequence patterns over tables and streams of events."""

@@ -1,18 +1,19 @@
 """Finding the matches of patterns among candidates: in a stream with state, in batch by sorting.
 
-Both feed the candidates of a pattern, in the order of their times, to the attempt that the
-embedded matcher has too (`language/attempts.py`).
+Both feed the candidates of a pattern, in the order of their times, to the same `Attempt` as the
+embedded matcher (`language/patterns/attempts.py`).
 
 Theory of operation of the stream. A pattern's state is the candidates that wait, in chunks as they
-came, and its attempt, as the candidates that lead to it. Spark's watermark W is the latest time
-that earlier micro-batches saw, of any event, less the lateness; Spark counts it in whole
-milliseconds and rounds down. In each micro-batch,
+arrived, and its attempt, stored as the candidates that lead to it. Spark's watermark W is the
+latest time of any event in earlier micro-batches, less the lateness, rounded down to milliseconds.
+In each micro-batch,
 
-- a candidate from before W is late: it becomes a row of its own and is not used;
-- the others wait, and a timer is set for when the first of them is before the watermark;
-- when it fires, in this micro-batch or in a later one, all that are before W are taken in order.
+- a candidate of a time before W is late: it becomes a row of its own and is not used;
+- the others wait, and a timer is set for the watermark that passes the first of them;
+- when the timer fires, in this micro-batch or a later one, all candidates of a time before W are
+  fed to the attempt, sorted by time.
 
-So whatever is taken in one micro-batch is before whatever can still come in the next.
+So whatever is fed in one micro-batch is earlier than whatever can still arrive in the next.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from tidegate.errors import LateEventsError
 from tidegate.language.patterns.attempts import Attempt
 from tidegate.spark.patterns.candidates import (
     Candidate,
-    in_order,
-    joined,
+    join_candidates,
     read_candidates,
+    sorted_candidates,
     write_candidates,
 )
 
 OUTPUT_ROWS_MAX = 10_000
-"""At most so many matches go to Spark at once, which bounds the memory of a worker."""
+"""The number of matches that go to Spark at once, which bounds the memory of a worker."""
 
 WAITING_SCHEMA = t.StructType(
     [
@@ -52,7 +53,7 @@ WAITING_SCHEMA = t.StructType(
         t.StructField("candidates", t.StringType()),
     ]
 )
-"""A chunk of waiting candidates: the time of the first of them in microseconds, and their JSON."""
+"""A chunk of waiting candidates: the earliest time in microseconds, and their JSON."""
 
 PROGRESS_SCHEMA = t.StructType(
     [
@@ -62,22 +63,22 @@ PROGRESS_SCHEMA = t.StructType(
         t.StructField("attempt", t.StringType()),
     ]
 )
-"""Of which pattern the state is, how many candidates wait, the time of the first of them, and the
-JSON of those that the attempt holds."""
+"""The text of the pattern, the number of waiting candidates, the earliest time among them in
+microseconds, and the JSON of the candidates that the attempt holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
-    """What is needed of a pattern once its steps are evaluated."""
+class StepSequence:
+    """A pattern whose steps are evaluated already, so that only their order and times matter."""
 
     pattern: str
     steps: int
-    within: int | None
+    within_us: int | None
     subscriber: str | None
 
     def attempt(self) -> Attempt[Candidate]:
-        """A fresh attempt at a match."""
-        return Attempt(self.steps, self.within, _satisfies)
+        """An attempt at a match that holds no events yet."""
+        return Attempt(self.steps, self.within_us, _satisfies)
 
 
 def _satisfies(step: int, _: int, candidate: Candidate) -> bool:
@@ -85,9 +86,9 @@ def _satisfies(step: int, _: int, candidate: Candidate) -> bool:
 
 
 def result_row(
-    id: str, sequence: Sequence, candidates: list[Candidate], *, late: bool
+    id: str, sequence: StepSequence, candidates: list[Candidate], *, late: bool
 ) -> dict[str, Any]:
-    """A row of the result, times as microseconds."""
+    """A row of the result, with times in microseconds."""
     return {
         "subscription": id,
         "subscriber": sequence.subscriber,
@@ -103,9 +104,9 @@ def result_row(
 
 @dataclass(frozen=True, slots=True)
 class SortedTask:
-    """Finds the matches among candidates sorted by pattern and time; for `mapInArrow`."""
+    """Yields the matches among candidates that are sorted by pattern and time; for `mapInArrow`."""
 
-    sequences: Mapping[str, Sequence]
+    sequences: Mapping[str, StepSequence]
     schema: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -119,14 +120,17 @@ class SortedTask:
             yield pa.RecordBatch.from_pylist(rows, schema=self.schema)
 
     def _matches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-        for id, of_pattern in groupby(_rows(batches), key=itemgetter(0)):
+        for id, rows in groupby(_rows(batches), key=itemgetter(0)):
             sequence = self.sequences[id]
             attempt = sequence.attempt()
-            for _, tied in groupby(of_pattern, key=itemgetter(1)):
-                for each in in_order(read_candidates(joined(text for _, _, text in tied))):
+            # Spark has sorted by time; candidates of the same time are ordered here.
+            for _, tied in groupby(rows, key=itemgetter(1)):
+                for each in sorted_candidates(
+                    read_candidates(join_candidates(text for _, _, text in tied))
+                ):
                     for match in attempt.take(each.time_us, each):
-                        found = [candidate for _, candidate in match]
-                        yield result_row(id, sequence, found, late=False)
+                        matched = [candidate for _, candidate in match]
+                        yield result_row(id, sequence, matched, late=False)
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, int, str]]:
@@ -139,21 +143,23 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _SequenceState:
-    """The state of a pattern but for the waiting candidates themselves."""
+    """The state of a pattern except for the waiting candidates themselves."""
 
     waiting: int = 0
-    first: int | None = None
+    first_us: int | None = None
+    """The earliest time among the waiting candidates."""
     attempt: str = "[]"
+    """The JSON of the candidates that lead to the attempt; feeding them again restores it."""
 
 
 class SequenceProcessor(StatefulProcessor):
-    """Finds the matches in a stream of candidates, grouped by pattern; for `transformWithState`.
+    """Yields the matches in a stream of candidates, grouped by pattern; for `transformWithState`.
 
-    A pattern keeps at most ``pending_max`` candidates. If its text is another one when a query
-    goes on from a checkpoint, or if it is gone, then its state is dropped.
+    A pattern keeps at most ``pending_max`` candidates. If a query is restarted with a checkpoint
+    and the text of a pattern has changed, or the pattern is gone, then its state is dropped.
     """
 
-    def __init__(self, sequences: Mapping[str, Sequence], pending_max: int) -> None:
+    def __init__(self, sequences: Mapping[str, StepSequence], pending_max: int) -> None:
         self._sequences = sequences
         self._pending_max = pending_max
 
@@ -168,21 +174,21 @@ class SequenceProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
-        """Let candidates wait; those that are late become rows."""
+        """Add candidates to those that wait; late ones become rows of the result."""
         (id,) = key
         sequence = self._sequences[id]
-        border = _border(timerValues)
-        times: list[int] = []
+        watermark_us = _watermark_us(timerValues)
+        times_us: list[int] = []
         texts: list[str] = []
         for row in rows:
-            if border is not None and row.time_us < border:
-                late = read_candidates(joined([row.candidate]))
+            if watermark_us is not None and row.time_us < watermark_us:
+                late = read_candidates(join_candidates([row.candidate]))
                 yield Row(**result_row(id, sequence, late, late=True))
             else:
-                times.append(row.time_us)
+                times_us.append(row.time_us)
                 texts.append(row.candidate)
-        if times:
-            self._wait(id, sequence, min(times), texts, border)
+        if times_us:
+            self._add_waiting(id, sequence, min(times_us), texts, watermark_us)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -190,60 +196,71 @@ class SequenceProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
     ) -> Iterator[Row]:
-        """Take the candidates that are before the watermark."""
+        """Feed the candidates of times before the watermark to the attempt."""
         (id,) = key
         sequence = self._sequences.get(id)
-        border = _border(timerValues)
-        before = self._read(sequence)
-        if sequence is None or border is None or before.first is None or before.first >= border:
-            return  # an earlier candidate came after this timer was set, and took this one along
+        watermark_us = _watermark_us(timerValues)
+        state = self._read(sequence)
+        if sequence is None or watermark_us is None or state.first_us is None:
+            return
+        if state.first_us >= watermark_us:
+            # An earlier candidate arrived after this timer was set. Its own, earlier timer has
+            # taken the candidate of this one along.
+            return
         attempt = sequence.attempt()
-        for each in read_candidates(before.attempt):
+        for each in read_candidates(state.attempt):
             attempt.take(each.time_us, each)
-        ready, rest = self._split(border)
-        for each in in_order(ready):
+        ready, rest = self._split_waiting(watermark_us)
+        for each in sorted_candidates(ready):
             for match in attempt.take(each.time_us, each):
-                found = [candidate for _, candidate in match]
-                yield Row(**result_row(id, sequence, found, late=False))
-        first = min((first for first, _ in rest), default=None)
-        held = [candidate for _, candidate in attempt.held()]
-        waiting = before.waiting - len(ready)
-        self._check(id, waiting + len(held))
-        if waiting or held:
-            self._write(sequence, _SequenceState(waiting, first, write_candidates(held)))
+                matched = [candidate for _, candidate in match]
+                yield Row(**result_row(id, sequence, matched, late=False))
+        first_us = min((each_us for each_us, _ in rest), default=None)
+        replayed = [candidate for _, candidate in attempt.events_to_replay()]
+        waiting = state.waiting - len(ready)
+        self._check_pending(id, waiting + len(replayed))
+        if waiting or replayed:
+            self._write(sequence, _SequenceState(waiting, first_us, write_candidates(replayed)))
         else:
             self._progress.clear()
-        if first is not None:
-            self._handle.registerTimer(_expiry_ms(first))
+        if first_us is not None:
+            self._handle.registerTimer(_expiry_ms(first_us))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the processor holds no resources."""
 
-    def _wait(
-        self, id: str, sequence: Sequence, first: int, texts: list[str], border: int | None
+    def _add_waiting(
+        self,
+        id: str,
+        sequence: StepSequence,
+        first_us: int,
+        texts: list[str],
+        watermark_us: int | None,
     ) -> None:
-        """Let candidates wait, none of which is before the border."""
-        before = self._read(sequence)
-        waiting = before.waiting + len(texts)
-        earliest = first if before.first is None else min(before.first, first)
-        if border is None or earliest >= border:  # else the timer will let some go
-            self._check(id, waiting)
-        self._waiting.appendValue((first, joined(texts)))
-        self._write(sequence, _SequenceState(waiting, earliest, before.attempt))
-        if earliest != before.first:
-            self._handle.registerTimer(_expiry_ms(earliest))
+        """Add candidates, none of which is late, to those that wait."""
+        state = self._read(sequence)
+        waiting = state.waiting + len(texts)
+        earliest_us = first_us if state.first_us is None else min(state.first_us, first_us)
+        # If the earliest is before the watermark, its timer fires in this micro-batch and takes
+        # candidates away; the limit is checked then.
+        if watermark_us is None or earliest_us >= watermark_us:
+            self._check_pending(id, waiting)
+        self._waiting.appendValue((first_us, join_candidates(texts)))
+        self._write(sequence, _SequenceState(waiting, earliest_us, state.attempt))
+        if earliest_us != state.first_us:
+            self._handle.registerTimer(_expiry_ms(earliest_us))
 
-    def _split(self, border: int) -> tuple[list[Candidate], list[tuple[int, str]]]:
-        """Candidates before the border, which wait no more, and chunks of those that go on."""
+    def _split_waiting(self, watermark_us: int) -> tuple[list[Candidate], list[tuple[int, str]]]:
+        """Remove the candidates before the watermark; returns them and the remaining chunks."""
         ready: list[Candidate] = []
         rest: list[tuple[int, str]] = []
         staying: list[Candidate] = []
-        for first, text in self._waiting.get():
-            if first >= border:
-                rest.append((first, text))
+        for first_us, text in self._waiting.get():
+            if first_us >= watermark_us:
+                rest.append((first_us, text))
                 continue
             for each in read_candidates(text):
-                (ready if each.time_us < border else staying).append(each)
+                (ready if each.time_us < watermark_us else staying).append(each)
         if staying:
             rest.append((min(each.time_us for each in staying), write_candidates(staying)))
         if rest:
@@ -252,23 +269,22 @@ class SequenceProcessor(StatefulProcessor):
             self._waiting.clear()
         return ready, rest
 
-    def _read(self, sequence: Sequence | None) -> _SequenceState:
+    def _read(self, sequence: StepSequence | None) -> _SequenceState:
+        """The stored state, which is dropped if it is of another text of the pattern."""
         stored = self._progress.get()
         if stored is None:
             return _SequenceState()
-        pattern, waiting, first, attempt = stored
+        pattern, waiting, first_us, attempt = stored
         if sequence is not None and pattern == sequence.pattern:
-            return _SequenceState(waiting, first, attempt)
+            return _SequenceState(waiting, first_us, attempt)
         self._progress.clear()
         self._waiting.clear()
         return _SequenceState()
 
-    def _write(self, sequence: Sequence, progress: _SequenceState) -> None:
-        self._progress.update(
-            (sequence.pattern, progress.waiting, progress.first, progress.attempt)
-        )
+    def _write(self, sequence: StepSequence, state: _SequenceState) -> None:
+        self._progress.update((sequence.pattern, state.waiting, state.first_us, state.attempt))
 
-    def _check(self, id: str, kept: int) -> None:
+    def _check_pending(self, id: str, kept: int) -> None:
         if kept > self._pending_max:
             raise LateEventsError(
                 f"pattern {id!r} has to keep {kept} events and may keep {self._pending_max}; allow "
@@ -276,12 +292,15 @@ class SequenceProcessor(StatefulProcessor):
             )
 
 
-def _border(timer_values: TimerValues) -> int | None:
-    """The watermark in microseconds; None before there is one, when Spark says 0."""
-    millis = timer_values.getCurrentWatermarkInMs()
-    return None if millis <= 0 else millis * 1000
+def _watermark_us(timer_values: TimerValues) -> int | None:
+    """The watermark in microseconds; None before the first one, which Spark represents by 0."""
+    watermark_ms = timer_values.getCurrentWatermarkInMs()
+    return None if watermark_ms <= 0 else watermark_ms * 1000
 
 
-def _expiry_ms(first: int) -> int:
-    """The first watermark that is behind a time. Spark fires a timer when it reaches its time."""
-    return max(1, first // 1000 + 1)
+def _expiry_ms(first_us: int) -> int:
+    """The first watermark in milliseconds that is later than a time.
+
+    Spark fires a timer when the watermark reaches the timer's time.
+    """
+    return max(1, first_us // 1000 + 1)

@@ -1,1 +1,1 @@
-"""Where a pipeline writes deliveries and rejected rows to."""
+"""Sinks: where a stream writes its deliveries and its rejected rows."""

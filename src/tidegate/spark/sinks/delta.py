@@ -1,10 +1,10 @@
-"""A Delta table as the place where deliveries go.
+"""A Delta table as a sink.
 
 Delta's own connector for Spark needs a jar for exactly this version of Spark, and none was found
-for 4.3 (delta-spark_4.2_2.13:4.4.0 fails with a NoSuchMethodError when it writes). So Spark writes
-the Parquet files, in parallel (in a stream the workers do that find the deliveries), and the Python
-package ``deltalake`` enters them into the table's log. The entry has the batch id as an application
-transaction, in one commit with the files.
+for 4.3 (delta-spark_4.2_2.13:4.4.0 fails with a NoSuchMethodError when it writes). So Parquet files
+are written first, in parallel, by Spark or by the workers that match the events; then the Python
+package ``deltalake`` adds them to the table's transaction log. The log entry holds the batch id as
+an application transaction, in the same commit as the files, so both are there or neither is.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from tidegate.errors import ConnectorError
-from tidegate.spark.sinks.parquet_writing import PendingDeliveries, write_batch
-from tidegate.spark.sinks.sink import query_id
+from tidegate.spark.sinks.parquet_writing import write_batch
+from tidegate.spark.sinks.sink import PendingDeliveries, query_id
 
 if TYPE_CHECKING:
     from deltalake import Schema
     from deltalake.transaction import AddAction
 
-_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
+_TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 class DeltaSink:
-    """Appends the deliveries of each batch to a Delta table, which is made if it is not there.
+    """Appends the deliveries of each batch to a Delta table, which is created if necessary.
 
-    A batch whose id is in the table's log was committed and is left alone. One that was killed
-    before that has left files in its own folder at most, which no reader sees, and which are
-    overwritten. Ids count for the query that runs the batch, or for ``application`` if it is
-    given; a query that starts anew, with another checkpoint, appends again. The path is a folder
-    of a local or mounted disk.
+    A batch whose id is in the table's log was committed and is not written again. A batch that was
+    killed before its commit has at most left files in its own folder; no reader sees them, and the
+    next attempt overwrites them. Batch ids are compared per query, or per ``application`` if that
+    is given; a query with a new checkpoint is another query, and appends its batches again. The
+    path is a folder of a local or mounted disk.
     """
 
     def __init__(self, path: str, application: str | None = None) -> None:
@@ -56,29 +56,34 @@ class DeltaSink:
         self._application = application
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
-        def written(folder: Path) -> int:
+        def write_files(folder: Path) -> int:
             _write_parquet(deliveries, folder)
-            return 0
+            return 0  # nobody asks for the count of this method
 
-        self._commit(deliveries, deliveries.schema, batch_id, written)
+        self._commit(deliveries, deliveries.schema, batch_id, write_files)
 
-    def write_in_workers(self, found: Sequence[PendingDeliveries], batch_id: int) -> int | None:
-        def written(folder: Path) -> int:
-            return write_batch(found, folder.parent, folder)
+    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int | None:
+        def write_files(folder: Path) -> int:
+            return write_batch(pending, folder.parent, folder)
 
-        return self._commit(found[0].events, found[0].schema, batch_id, written)
+        return self._commit(pending[0].events, pending[0].schema, batch_id, write_files)
 
     def _commit(
-        self, rows: DataFrame, columns: StructType, batch_id: int, write: Callable[[Path], int]
+        self,
+        rows: DataFrame,
+        columns: StructType,
+        batch_id: int,
+        write_files: Callable[[Path], int],
     ) -> int:
-        """Have files written and enter them into the log, unless that was done before.
+        """Write the files of a batch and commit them, unless the batch was committed before.
 
-        Gives how many deliveries they have, as ``write`` says; none if nothing was to be done.
+        Returns the number of deliveries that ``write_files`` counted; 0 if nothing was written.
         """
         from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 
+        # Batch numbers start at 0 for each query, so they are compared per query.
         application = self._application or query_id(rows) or "tidegate"
-        # The log of a Delta table writes a schema as Spark does.
+        # Delta's log stores a schema in the JSON format that Spark uses.
         schema = Schema.from_json(columns.toNullable().json())
         table = DeltaTable.create(self._root, schema, mode="ignore")
         self._check_columns(table.schema(), schema)
@@ -86,8 +91,8 @@ class DeltaSink:
         if last is not None and last >= batch_id:
             return 0
         folder = self._root / application / str(batch_id)
-        matches = write(folder)
-        added = [action for file in folder.glob("*.parquet") if (action := self._entry(file))]
+        matches = write_files(folder)
+        added = [action for file in folder.glob("*.parquet") if (action := self._add_action(file))]
         if not added:
             shutil.rmtree(folder, ignore_errors=True)
             return 0
@@ -100,21 +105,24 @@ class DeltaSink:
         )
         return matches
 
-    def _check_columns(self, there: Schema, schema: Schema) -> None:
-        """Refuse deliveries that are unlike the table, which the log would take all the same."""
-        old = {field.name: str(field.type) for field in there.fields}
+    def _check_columns(self, existing: Schema, schema: Schema) -> None:
+        """Refuse deliveries whose columns differ from the table's.
+
+        The low-level transaction does not check that, and readers would fail later.
+        """
+        old = {field.name: str(field.type) for field in existing.fields}
         new = {field.name: str(field.type) for field in schema.fields}
-        unlike = sorted(name for name in old | new if old.get(name) != new.get(name))
-        if unlike:
-            name = unlike[0]
+        differing = sorted(name for name in old | new if old.get(name) != new.get(name))
+        if differing:
+            name = differing[0]
             raise ConnectorError(
                 f"column {name!r} is {new.get(name, 'absent')} in the deliveries and "
                 f"{old.get(name, 'absent')} in the Delta table {self._root}; "
                 "write to another table, or change this one"
             )
 
-    def _entry(self, file: Path) -> AddAction | None:
-        """A file as the log has it; None if it has no rows, and then it is removed."""
+    def _add_action(self, file: Path) -> AddAction | None:
+        """The log entry that adds a file; None for a file without rows, which is removed."""
         from deltalake.transaction import AddAction
 
         rows = pq.read_metadata(file).num_rows
@@ -125,18 +133,18 @@ class DeltaSink:
             path=str(file.relative_to(self._root)),
             size=file.stat().st_size,
             partition_values={},
-            modification_time=file.stat().st_mtime_ns // 1_000_000,
+            modification_time=file.stat().st_mtime_ns // 1_000_000,  # milliseconds
             data_change=True,
             stats=json.dumps({"numRecords": rows}),
         )
 
 
 def _write_parquet(deliveries: DataFrame, folder: Path) -> None:
-    """Write files as Delta wants them: with timestamps in microseconds."""
+    """Write Parquet files through Spark, with timestamps in microseconds as Delta requires."""
     settings = deliveries.sparkSession.conf
-    before = settings.get(_TIMESTAMPS)
-    settings.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
+    before = settings.get(_TIMESTAMP_TYPE)
+    settings.set(_TIMESTAMP_TYPE, "TIMESTAMP_MICROS")
     try:
         deliveries.write.mode("overwrite").parquet(str(folder))
     finally:
-        settings.set(_TIMESTAMPS, str(before))
+        settings.set(_TIMESTAMP_TYPE, str(before))

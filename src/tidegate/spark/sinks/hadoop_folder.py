@@ -1,4 +1,4 @@
-"""Folders as Spark sees them: on the local disk or on any file system that Hadoop knows."""
+"""A folder on the local disk or on any other file system that Hadoop, and so Spark, can reach."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 
-class Folder:
-    """A folder, which need not exist, seen through the session that writes to it."""
+class HadoopFolder:
+    """A folder, which need not exist, accessed through the Spark session that writes to it."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        # Spark has no Python interface to file systems; this is the one of its Java side.
+        # PySpark has no interface to file systems, so this calls Hadoop's Java classes.
         java: Any = spark.sparkContext._jvm
         self._hadoop = java.org.apache.hadoop
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
         self._path = self._hadoop.fs.Path(path)
-        self._files = self._path.getFileSystem(configuration)
+        self._file_system = self._path.getFileSystem(configuration)
 
     def remove(self, name: str) -> None:
-        """Remove a file or folder in this one, if it is there."""
-        self._files.delete(self._child(name), True)
+        """Remove a file or a subfolder, if it exists."""
+        self._file_system.delete(self._child(name), True)
 
     def read(self, name: str) -> str | None:
-        """The text of a small file, or None if it is not there."""
-        if not self._files.exists(self._child(name)):
+        """The text of a small file; None if it does not exist."""
+        if not self._file_system.exists(self._child(name)):
             return None
-        stream = self._files.open(self._child(name))
+        stream = self._file_system.open(self._child(name))
         try:
             return bytes(stream.readAllBytes()).decode()
         finally:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        """Write a small file, over the one that may be there."""
-        stream = self._files.create(self._child(name), True)
+        """Write a small file, replacing an existing one."""
+        stream = self._file_system.create(self._child(name), True)
         try:
             stream.write(bytearray(text.encode()))
         finally:

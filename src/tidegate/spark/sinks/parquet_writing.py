@@ -1,8 +1,9 @@
-"""Deliveries written to Parquet by the workers that find them.
+"""Parquet files written by the workers that match the events.
 
-What goes through Spark's own writer is first made rows of Java and then columns again, which takes
-several times as long as the matching. A worker has the columns already. The files get their place
-in one step when all are written.
+Rows that go through Spark's own writer are first converted from Arrow columns to Java rows and then
+to columns again, which takes several times as long as the matching. A worker already has the
+columns, so it writes the file itself. The files of all workers are moved to their final folder by
+one rename after the last of them is complete, so a reader sees all files of a batch or none.
 """
 
 from __future__ import annotations
@@ -15,42 +16,47 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from tidegate.spark.delivery_rows import matches_in
-from tidegate.spark.worker import PlainTask, Task
+from tidegate.spark.sinks.sink import PendingDeliveries
+from tidegate.spark.worker_tasks import Task
 
 FILES_SCHEMA = "name string, matches long"
 STAGING = "_staging"
-GROUP_MATCHES = 2_000_000
-"""A row group has so many matches, and those of the last event."""
+"""The folder of files that are not complete; Spark's readers skip names with an underscore."""
+ROW_GROUP_MATCHES = 2_000_000
+"""A row group is written once it has this many matches; its last event may add some more."""
 DICTIONARY_BYTES_MAX = 64 * 2**20
-"""Columns with larger dictionaries are written as they are. By default that begins at 1 MB, which
-is where a hundred thousand ids are."""
+"""A column whose dictionary is larger is written without one. Parquet's default of 1 MB is reached
+by about a hundred thousand ids."""
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is one of a local or mounted folder."""
+    """Whether a path is in a local or mounted folder, where workers can write without Spark."""
     return "://" not in path and not path.startswith("file:")
 
 
 @dataclass(frozen=True, slots=True)
-class WritingTask:
-    """Runs a task and writes what it gives; for `mapInArrow`. Gives a row for each file."""
+class WriteParquetTask:
+    """Runs a task and writes its output to one file; yields a row for the file.
+
+    For `mapInArrow`.
+    """
 
     task: Task
     folder: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A retried task writes a second file, because the name is random; `write_batch` knows by
+        # the rows of the successful attempts which files count.
         name = f"part-{uuid.uuid4().hex}.parquet"
         matches = 0
-        file: _File | None = None
+        file: _ParquetFile | None = None
         try:
             for rows in self.task(batches):
                 if file is None:
                     Path(self.folder).mkdir(parents=True, exist_ok=True)
-                    file = _File(Path(self.folder) / name, rows.schema)
+                    file = _ParquetFile(Path(self.folder) / name, rows.schema)
                 count = matches_in(rows)
                 file.add(rows, count)
                 matches += count
@@ -61,76 +67,65 @@ class WritingTask:
             yield pa.RecordBatch.from_pydict({"name": [name], "matches": [matches]})
 
 
-class _File:
-    """A file of Parquet whose row groups have about as many matches each.
+class _ParquetFile:
+    """A Parquet file whose row groups have about the same number of matches each.
 
-    Rows wait until there are enough of them: each row group has a dictionary of its own, and where
-    there are many small ones, writing these takes as long as all the rest. The file does not say
-    that columns were coded, or Arrow would give them back as codes. It has no minimum and maximum
-    of what is in lists, which nobody can use.
+    Rows are buffered until there are enough for a row group: each row group has a dictionary of its
+    own, and writing the dictionaries of many small groups takes as long as everything else. The
+    Arrow schema is not stored in the file, or Arrow would read dictionary columns instead of
+    strings. Nested columns have no minimum and maximum, because no reader can use those.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        plain = [field.name for field in schema if not pa.types.is_nested(field.type)]
+        flat = [field.name for field in schema if not pa.types.is_nested(field.type)]
         self._writer = pq.ParquetWriter(
             path,
             schema,
-            write_statistics=plain,
+            write_statistics=flat,
             store_schema=False,
             dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
         )
-        self._waiting: list[pa.RecordBatch] = []
+        self._buffered: list[pa.RecordBatch] = []
         self._matches = 0
 
     def add(self, rows: pa.RecordBatch, matches: int) -> None:
-        """Write rows that have so many matches."""
-        self._waiting.append(rows)
+        """Add rows; ``matches`` is the number of matches in them."""
+        self._buffered.append(rows)
         self._matches += matches
-        if self._matches >= GROUP_MATCHES:
+        if self._matches >= ROW_GROUP_MATCHES:
             self._flush()
 
     def _flush(self) -> None:
-        if self._waiting:
-            table = pa.Table.from_batches(self._waiting)
+        if self._buffered:
+            table = pa.Table.from_batches(self._buffered)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-        self._waiting, self._matches = [], 0
+        self._buffered, self._matches = [], 0
 
     def close(self) -> None:
-        """Write what waits, and the end of the file."""
+        """Write the buffered rows and the footer of the file."""
         self._flush()
         self._writer.close()
 
 
-@dataclass(frozen=True, slots=True)
-class PendingDeliveries:
-    """Deliveries that are still to be made: events, and the task that makes them."""
+def write_batch(pending: Sequence[PendingDeliveries], root: Path, target: Path) -> int:
+    """Compute deliveries and write them to the folder ``target``; returns the number of matches.
 
-    events: DataFrame
-    task: Task
-    schema: StructType
-
-    def deliveries(self) -> DataFrame:
-        """The deliveries."""
-        return self.events.mapInArrow(PlainTask(self.task), self.schema)
-
-
-def write_batch(found: Sequence[PendingDeliveries], root: Path, target: Path) -> int:
-    """Make deliveries and have them in a folder; gives how many there are.
-
-    What was in the folder goes. If there are no matches, there is no folder.
+    An existing folder is replaced. Without matches there is no folder. Files are staged below
+    ``root``, which must be on the same file system as the target.
     """
     staging = root / STAGING / uuid.uuid4().hex
     matches = 0
     written: set[str] = set()
-    for each in found:
-        task = WritingTask(each.task, str(staging))
+    for each in pending:
+        task = WriteParquetTask(each.task, str(staging))
         files = each.events.mapInArrow(task, FILES_SCHEMA).collect()
         written.update(file["name"] for file in files)
         matches += sum(file["matches"] for file in files)
+    # The old folder is removed only now: if a task fails, the result of an earlier attempt stays.
     shutil.rmtree(target, ignore_errors=True)
     if written:
         for file in staging.iterdir():
-            if file.name not in written:  # of a task that failed and was tried again
+            if file.name not in written:  # left by a task that failed and was retried
                 file.unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
         staging.rename(target)

@@ -1,1 +1,1 @@
-"""Where a pipeline reads events from."""
+"""Sources: streams and tables of events, read from files and Kafka and checked by a schema."""

@@ -1,4 +1,4 @@
-"""Schemas of events: which Spark types hold Tidegate values, and their types in Arrow."""
+"""Schemas of events: which Spark types can hold values of attributes, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from pyspark.sql import types as t
 from tidegate.errors import ConnectorError
 
 BAD = "_bad"
+"""The reason why a record cannot be read."""
 RECORD = "_record"
+"""The text of that record."""
 SOURCE = "_source"
+"""The file or the position in a topic of that record."""
 
-# What a source adds to the columns of an event; null in a good one.
 VERDICT_FIELDS = tuple(t.StructField(name, t.StringType()) for name in (BAD, RECORD, SOURCE))
+"""The columns that a source adds to those of the event; all are null for a good record."""
 
+# Without timestamp_ntz: a time without a zone is read as UTC.
 _ARROW_TYPES: dict[type[t.DataType], pa.DataType] = {
     t.BooleanType: pa.bool_(),
     t.ByteType: pa.int8(),
@@ -29,9 +33,9 @@ _ARROW_TYPES: dict[type[t.DataType], pa.DataType] = {
 
 
 def event_schema(schema: str | t.StructType, taken: frozenset[str] = frozenset()) -> t.StructType:
-    """Check a schema of events, given as Spark's DDL or as a StructType.
+    """Check a schema of events, given in Spark's DDL or as a StructType.
 
-    ``taken`` are names that columns of the source have. All columns of the result may be null,
+    ``taken`` are the names of columns that the source adds. All columns of the result are nullable,
     because any attribute may be absent from an event.
     """
     if isinstance(schema, str):
@@ -60,17 +64,18 @@ def arrow_schema(schema: t.StructType) -> pa.Schema:
 
 
 def arrow_type(kind: t.DataType) -> pa.DataType:
-    """The Arrow type of values that are of a Spark type in an event."""
+    """The Arrow type of an attribute with a Spark type."""
     if isinstance(kind, t.StructType):
         return pa.struct(list(arrow_schema(kind)))
     return _ARROW_TYPES[type(kind)]
 
 
 def _check(schema: t.StructType, prefix: str) -> None:
+    """Check the columns of a schema, or of a struct in it; ``prefix`` is the name of the struct."""
     names = schema.names
     twice = [name for index, name in enumerate(names) if name in names[:index]]
     if twice:
-        raise ConnectorError(f"column {prefix + twice[0]!r} stands in the schema twice")
+        raise ConnectorError(f"column {prefix + twice[0]!r} is in the schema twice")
     for field in schema.fields:
         kind, name = field.dataType, prefix + field.name
         if isinstance(kind, t.StructType):

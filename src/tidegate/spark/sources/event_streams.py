@@ -1,12 +1,13 @@
-"""Streams of events, as DataFrames.
+"""Events from files and Kafka topics, as DataFrames, streaming or batch.
 
-Every source gives the columns of the schema, and in each row a verdict: `_bad` is null, or says why
-the record cannot be taken. Then the other columns are null, `_record` has the record and `_source`
-the place that it came from, so that nothing is lost: `split_bad` tells the two kinds apart.
+Every source has the columns of the schema, and in each row a verdict: `_bad` is null, or the reason
+why the record cannot be read. In that case the columns of the schema are null, `_record` has the
+text of the record and `_source` its location, so that nothing is lost: `split_bad` separates good
+and bad rows.
 
-A column whose type is another than the schema says is drift. By ``drift="bad"`` such records are
-bad ones; by ``drift="error"`` the batch fails with a message that names the column. A column that
-the schema does not name is not read.
+Schema drift is a value whose type differs from that of the schema. With ``drift="bad"`` such a
+record is bad; with ``drift="error"`` the batch fails with a message that names the column. Columns
+that are not in the schema are not read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Drift = Literal["bad", "error"]
 FileFormat = Literal["json", "parquet"]
 KafkaField = Literal["topic", "partition", "offset", "timestamp"]
 
-_FILES = "path string, modificationTime timestamp, length bigint, content binary"
+_FILE_SCHEMA = "path string, modificationTime timestamp, length bigint, content binary"
 _WHITESPACE = " \t\r\n"
 
 
@@ -49,11 +50,12 @@ def kafka_events(
 ) -> DataFrame:
     """Events from a Kafka topic whose values are JSON objects.
 
-    The record's key becomes the column ``key``, a string, unless that is None. The ``headers`` that
-    are named become one column ``header``, a struct: Tidegate's attribute is ``header.<name>``, and
-    if a name stands twice the last one counts, as in Kafka. ``keep`` adds fields of the record
-    under their own names. ``options`` go to Spark's Kafka connector, as ``maxOffsetsPerTrigger`` or
-    ``kafka.security.protocol``. A record without a value, a tombstone, is a bad one.
+    The record's key becomes the column ``key``, a string, unless that is None. The named
+    ``headers`` become one column ``header``, a struct: the attribute is ``header.<name>``, and of
+    several headers with the same name the last one counts, as in Kafka. ``keep`` adds fields of the
+    record under their own names. ``options`` are those of Spark's Kafka connector, such as
+    ``maxOffsetsPerTrigger`` or ``kafka.security.protocol``. A record without a value, a tombstone,
+    is bad.
     """
     _choose("drift", drift, get_args(Drift))
     for name in keep:
@@ -62,19 +64,19 @@ def kafka_events(
     if len(set(extra)) < len(extra):
         raise ConnectorError(f"two columns of the source have one name: {', '.join(extra)}")
     checked = event_schema(schema, frozenset(extra))
-    given = {
+    all_options = {
         "kafka.bootstrap.servers": servers,
         "subscribe": topic,
         "startingOffsets": starting,
         "includeHeaders": str(bool(headers)).lower(),
         **(options or {}),
     }
-    reader = _reader(spark, streaming).format("kafka").options(**given)
+    reader = _reader(spark, streaming).format("kafka").options(**all_options)
     records = _load(reader, None, f"topic {topic!r}")
     source = f.concat_ws("/", "topic", "partition", "offset").alias(SOURCE)
     columns = [f.col("value").alias(VALUE), source]
     if key is not None:
-        columns.append(_text(f.col("key")).alias(key))
+        columns.append(_to_string(f.col("key")).alias(key))
     if headers:
         columns.append(f.struct(*map(_header, headers)).alias(header))
     columns += [f.col(name) for name in keep]
@@ -91,12 +93,13 @@ def file_events(
     options: Mapping[str, str] | None = None,
     streaming: bool = True,
 ) -> DataFrame:
-    """Events from the files of a folder, JSON Lines or Parquet.
+    """Events from the JSON Lines or Parquet files of a folder.
 
-    ``options`` go to Spark's file source, as ``maxFilesPerTrigger`` or ``pathGlobFilter``. Blank
-    lines are no records. A Parquet file is good or bad as a whole, and its bad record has no text.
-    With ``drift="bad"`` Parquet is read by Arrow in Spark's workers, a file at a time, from where
-    Arrow can read: local and mounted folders, and the stores that Arrow has a name for.
+    ``options`` are those of Spark's file source, such as ``maxFilesPerTrigger`` or
+    ``pathGlobFilter``. Blank lines are skipped. A Parquet file is good or bad as a whole; the row
+    for a bad one has no text in `_record`. With ``drift="bad"`` Parquet files are read by Arrow in
+    Spark's workers, one file at a time; they must be on a file system that Arrow supports: local
+    and mounted folders, and some object stores.
     """
     _choose("format", format, get_args(FileFormat))
     _choose("drift", drift, get_args(Drift))
@@ -113,16 +116,16 @@ def file_events(
         return rows.select("*", *_no_verdict())
     if "pathGlobFilter" not in (options or {}):
         reader = reader.option("pathGlobFilter", "*.parquet")
-    # Only the path is asked for, so the content is not loaded.
-    files = _load(reader.schema(_FILES).format("binaryFile"), path, path).select("path")
+    # Spark only lists the files: it loads no content, because the column is not selected.
+    files = _load(reader.schema(_FILE_SCHEMA).format("binaryFile"), path, path).select("path")
     output = t.StructType([*checked.fields, *VERDICT_FIELDS])
     return files.mapInArrow(ParquetReader(checked), output)
 
 
 def split_bad(events: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The good events without their verdict, and the bad ones as `record`, `reason`, `source`.
+    """The good events without their verdict, and the bad records as `record`, `reason`, `source`.
 
-    In a micro-batch, persist the events first; else they are read twice.
+    In a micro-batch, persist the events first; otherwise they are read twice.
     """
     missing = [name for name in (BAD, RECORD, SOURCE) if name not in events.columns]
     if missing:
@@ -144,12 +147,12 @@ def _read_json(records: DataFrame, schema: t.StructType, drift: Drift) -> DataFr
 
 
 def _header(name: str) -> Column:
-    named = f.filter("headers", lambda each: each["key"] == f.lit(name))
-    return _text(f.try_element_at(named, f.lit(-1))["value"]).alias(name)
+    same_name = f.filter("headers", lambda each: each["key"] == f.lit(name))
+    return _to_string(f.try_element_at(same_name, f.lit(-1))["value"]).alias(name)
 
 
-def _text(raw: Column) -> Column:
-    """Bytes as a string; what is not UTF-8 is replaced, because no string can hold it."""
+def _to_string(raw: Column) -> Column:
+    """Bytes as a string; bytes that are not UTF-8 are replaced, because no string can hold them."""
     return f.make_valid_utf8(raw.cast("string"))
 
 
@@ -158,7 +161,7 @@ def _no_verdict() -> list[Column]:
 
 
 def _reader(spark: SparkSession, streaming: bool) -> DataFrameReader:
-    # The two readers share all that is used here, but no class.
+    # The two readers have the methods used here in common, but no base class.
     return cast(DataFrameReader, spark.readStream) if streaming else spark.read
 
 
@@ -169,7 +172,7 @@ def _load(reader: DataFrameReader, path: str | None, name: str) -> DataFrame:
         if "kafka" in str(error).lower() and "find data source" in str(error).lower():
             raise ConnectorError(
                 "this Spark session has no Kafka connector; "
-                "put what tidegate.spark.connectors.kafka_jars() gives into its spark.jars"
+                "add the jars of tidegate.spark.connectors.kafka_jars() to its spark.jars"
             ) from error
         raise ConnectorError(f"{name} cannot be read: {error}") from error
 

@@ -1,9 +1,9 @@
-"""Records of JSON to columns of a schema, and what is wrong with those that do not fit.
+"""JSON records read into the columns of a schema, with the reasons why some cannot be read.
 
-Spark's own ``from_json`` makes a mistyped field null, and a number in a string column a string,
-without a word. Arrow's reader refuses both and was no slower in a trial, but it refuses a whole
-batch. So a batch that it refuses is halved until the bad records stand alone, and Python's reader
-then says what is wrong with each.
+Spark's own ``from_json`` silently reads a field of another type as null, and a number in a string
+column as a string. Arrow's reader refuses both and was no slower in a trial, but it refuses a whole
+batch. So a refused batch is halved until the bad records are isolated, and each of them is parsed
+by Python to find the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHOWN_CHARS_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class RecordFault:
-    """Why a record cannot be taken; ``drift`` says that a column has another type."""
+    """Why a record cannot be read; ``drift`` is true if a column has another type."""
 
     reason: str
     drift: bool = False
@@ -44,8 +44,8 @@ class RecordFault:
 class JsonReader:
     """Turns batches with the columns `VALUE` (bytes), `SOURCE` and others into batches of events.
 
-    The columns are those of the schema, then the others, then the verdict: `BAD` with the reason,
-    `RECORD` and `SOURCE`, all null for a good record. It is run by ``mapInArrow``.
+    The output has the columns of the schema, then the others, then the verdict: `BAD` with the
+    reason, `RECORD` and `SOURCE`, all null for a good record. For `mapInArrow`.
     """
 
     schema: t.StructType
@@ -58,32 +58,32 @@ class JsonReader:
 
     def _read(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
         values, sources = batch.column(VALUE), batch.column(SOURCE)
-        table = parse(values, schema)
+        table = parse_records(values, schema)
         reasons: dict[int, str] = {}
         if table is None:
-            pieces = []
+            chunks = []
             row = 0
-            for piece in _split(values, schema):
-                if piece is None:
+            for chunk in _isolate_bad(values, schema):
+                if chunk is None:
                     reasons[row] = self._reason(values[row].as_py(), sources[row].as_py(), schema)
-                    piece = _absent(schema)
-                pieces.append(piece)
-                row += len(piece)
-            table = pa.concat_tables(pieces)
+                    chunk = _null_row(schema)
+                chunks.append(chunk)
+                row += len(chunk)
+            table = pa.concat_tables(chunks)
         for name in batch.schema.names:
             if name not in (VALUE, SOURCE):
                 table = table.append_column(name, batch.column(name))
         return _with_verdict(table, reasons, values, sources)
 
     def _reason(self, value: bytes | None, source: str, schema: pa.Schema) -> str:
-        fault = find_fault(value, self.schema) or RecordFault(_complaint(value, schema))
+        fault = find_fault(value, self.schema) or RecordFault(_arrow_error(value, schema))
         if fault.drift and self.drift_is_error:
             raise EventError(f"{source}: {fault.reason}")
         return fault.reason
 
 
-def parse(values: pa.Array[Any], schema: pa.Schema) -> pa.Table | None:
-    """The records as a table, or None if one of them is bad."""
+def parse_records(values: pa.Array[Any], schema: pa.Schema) -> pa.Table | None:
+    """The records as a table; None if one of them is bad."""
     if not len(values):
         return schema.empty_table()
     if values.null_count:
@@ -92,6 +92,7 @@ def parse(values: pa.Array[Any], schema: pa.Schema) -> pa.Table | None:
         texts = values.cast(pa.string())  # refuses what is not UTF-8
     except pa.ArrowInvalid:
         return None
+    # Whitespace is trimmed only if necessary, because that copies all texts.
     if not _are_framed(texts):
         texts = pc.utf8_trim_whitespace(texts)
         if not _are_framed(texts):
@@ -100,77 +101,83 @@ def parse(values: pa.Array[Any], schema: pa.Schema) -> pa.Table | None:
         table = _parse_framed(texts, schema)
     except pa.ArrowInvalid:
         return None
+    # Two objects in one text, as in {} {}, are framed too.
     return table if len(table) == len(values) else None
 
 
 def _are_framed(texts: pa.Array[Any]) -> bool:
     """Whether each text begins and ends with a brace.
 
-    If so, no record can go on in the next one, hence if there are as many objects as texts then
-    each text is one object. It also keeps a lone ``null`` away from Arrow's reader, which crashes.
+    All texts are parsed at once, one per line. If each is framed by braces, no object can extend
+    over two texts, so if there are as many objects as texts, each text is one object. The check
+    also keeps a lone ``null`` from Arrow's reader, which crashes at it.
     """
     begin, end = pc.starts_with(texts, "{"), pc.ends_with(texts, "}")
     return bool(pc.all(pc.and_(begin, end)).as_py())
 
 
 def _parse_framed(texts: pa.Array[Any], schema: pa.Schema) -> pa.Table:
-    every = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    joined: Any = pc.binary_join(every, "\n")
+    one_list = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    joined: Any = pc.binary_join(one_list, "\n")
     buffer = joined[0].as_buffer()
     return pj.read_json(
         cast(IO[bytes], pa.BufferReader(buffer)),
-        # One block, because a record that crosses blocks is read a second time.
+        # One block for all, because a record that crosses two blocks is parsed twice.
         read_options=pj.ReadOptions(use_threads=False, block_size=buffer.size + 1),
         parse_options=pj.ParseOptions(
             explicit_schema=schema,
-            newlines_in_values=True,
+            newlines_in_values=True,  # records of Kafka may be pretty-printed
             unexpected_field_behavior="ignore",
         ),
     )
 
 
-def _split(values: pa.Array[Any], schema: pa.Schema) -> Iterator[pa.Table | None]:
-    """Tables of good records, and None for a bad one, in order; not all records are good."""
+def _isolate_bad(values: pa.Array[Any], schema: pa.Schema) -> Iterator[pa.Table | None]:
+    """Tables of good records, and None for each bad record, in order.
+
+    At least one of the records must be bad.
+    """
     if len(values) == 1:
         yield None
         return
     middle = len(values) // 2
     for half in (values[:middle], values[middle:]):
-        table = parse(half, schema)
+        table = parse_records(half, schema)
         if table is None:
-            yield from _split(half, schema)
+            yield from _isolate_bad(half, schema)
         else:
             yield table
 
 
-def _absent(schema: pa.Schema) -> pa.Table:
-    """One row without any attribute."""
+def _null_row(schema: pa.Schema) -> pa.Table:
+    """One row of nulls, in the place of a bad record."""
     return pa.table([pa.nulls(1, field.type) for field in schema], schema=schema)
 
 
 def _with_verdict(
     table: pa.Table, reasons: dict[int, str], values: pa.Array[Any], sources: pa.Array[Any]
 ) -> pa.Table:
+    """The table with the verdict on each row; ``reasons`` has the reason of each bad row."""
     verdict: dict[str, pa.Array[Any]] = dict.fromkeys(
         (BAD, RECORD, SOURCE), pa.nulls(len(table), pa.string())
     )
     if reasons:
         rows = range(len(table))
-        shown = {row: _shown(values[row].as_py()) for row in reasons}
-        places = {row: sources[row].as_py() for row in reasons}
-        for name, cells in ((BAD, reasons), (RECORD, shown), (SOURCE, places)):
-            verdict[name] = pa.array([cells.get(row) for row in rows], pa.string())
+        records = {row: _decoded(values[row].as_py()) for row in reasons}
+        locations = {row: sources[row].as_py() for row in reasons}
+        for name, by_row in ((BAD, reasons), (RECORD, records), (SOURCE, locations)):
+            verdict[name] = pa.array([by_row.get(row) for row in rows], pa.string())
     for name, column in verdict.items():
         table = table.append_column(name, column)
     return table
 
 
-def _shown(value: bytes | None) -> str | None:
+def _decoded(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
 def find_fault(value: bytes | None, schema: t.StructType) -> RecordFault | None:
-    """What is wrong with a record, or None if nothing is found.
+    """The first fault of a record; None if Python finds none.
 
     >>> find_fault(b'{"price": "9.5"}', t.StructType().add("price", "double")).reason
     "column 'price' is a string, the schema says double"
@@ -178,31 +185,31 @@ def find_fault(value: bytes | None, schema: t.StructType) -> RecordFault | None:
     if value is None:
         return RecordFault("the record has no value")
     try:
-        record = json.loads(value.decode(), object_pairs_hook=_object)
+        record = json.loads(value.decode(), object_pairs_hook=_to_object)
     except UnicodeDecodeError as error:
         return RecordFault(f"not UTF-8 at byte {error.start}")
     except json.JSONDecodeError as error:
         return RecordFault(f"not JSON: {error.msg} at character {error.pos}")
     except RecursionError:
         return RecordFault("the record nests too deeply")
-    except _TwiceError as error:
-        return RecordFault(f"column {error.args[0]!r} stands in the record twice")
+    except _DuplicateNameError as error:
+        return RecordFault(f"column {error.args[0]!r} is in the record twice")
     except ValueError as error:  # an integer of thousands of digits
         return RecordFault(f"not JSON: {error}")
     if not isinstance(record, dict):
-        return RecordFault(f"{_word(record)}, not an object")
+        return RecordFault(f"{_type_name(record)}, not an object")
     return _fault_in(record, schema, "")
 
 
-class _TwiceError(Exception):
-    """A name stands twice in an object."""
+class _DuplicateNameError(Exception):
+    """A name occurs twice in an object."""
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _to_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     record = dict(pairs)
     if len(record) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+        raise _DuplicateNameError(next(name for name in names if names.count(name) > 1))
     return record
 
 
@@ -223,10 +230,13 @@ def _fault_of(value: object, kind: t.DataType, name: str) -> RecordFault | None:
         return _fault_in(value, kind, name + ".")
     if not _has_type(value, kind):
         return RecordFault(
-            f"column {name!r} is {_word(value)}, the schema says {kind.simpleString()}", drift=True
+            f"column {name!r} is {_type_name(value)}, the schema says {kind.simpleString()}",
+            drift=True,
         )
     if isinstance(value, str) and isinstance(kind, t.TimestampType) and not _is_time(value):
-        return RecordFault(f"column {name!r} is {_cut(value)}, not a time as 2026-01-02T03:04:05Z")
+        return RecordFault(
+            f"column {name!r} is {_shortened(value)}, not a time such as 2026-01-02T03:04:05Z"
+        )
     bits = _INTEGER_BITS.get(type(kind))
     if (
         bits is not None
@@ -234,7 +244,7 @@ def _fault_of(value: object, kind: t.DataType, name: str) -> RecordFault | None:
         and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
     ):
         return RecordFault(
-            f"column {name!r} is {_cut(str(value))}, too large for {kind.simpleString()}"
+            f"column {name!r} is {_shortened(str(value))}, too large for {kind.simpleString()}"
         )
     return None
 
@@ -257,19 +267,19 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _word(value: object) -> str:
-    """The kind of a JSON value, for a message."""
-    words = {bool: "a boolean", int: "an integer", float: "a number with a fraction"}
-    more = {str: "a string", list: "a list", dict: "an object", type(None): "null"}
-    return (words | more)[type(value)]
+def _type_name(value: object) -> str:
+    """The type of a JSON value, for a message."""
+    numbers = {bool: "a boolean", int: "an integer", float: "a number with a fraction"}
+    others = {str: "a string", list: "a list", dict: "an object", type(None): "null"}
+    return (numbers | others)[type(value)]
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARS_MAX else text[:_SHOWN_CHARS_MAX] + "...")
 
 
-def _complaint(value: bytes | None, schema: pa.Schema) -> str:
-    """What Arrow says about a record that Python finds nothing wrong with."""
+def _arrow_error(value: bytes | None, schema: pa.Schema) -> str:
+    """Arrow's message about a record in which Python finds no fault."""
     try:
         _parse_framed(pa.array([value], pa.string()), schema)
     except pa.ArrowInvalid as error:

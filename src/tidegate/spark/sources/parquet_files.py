@@ -1,8 +1,11 @@
-"""Files of Parquet to columns of a schema, and what is wrong with those that do not fit.
+"""Parquet files read into the columns of a schema, with the reasons why some cannot be read.
 
 Spark's own reader fails at a file whose column has another type, and the stream fails with it.
-This one, for streams that are to go on, takes the paths of files, looks at the schema of each, and
-reads the good ones with Arrow. A bad file is one bad record.
+This reader, for streams that should continue, takes the paths of files, checks the schema of each,
+and reads the good files with Arrow. A bad file becomes one bad record.
+
+The rule for drift: a column of the file is accepted if every value of its type is a value of the
+type in the schema, as for int32 and bigint. It is cast then. Anything else is drift.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ ROWS_PER_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ParquetReader:
-    """Turns batches of paths into batches of events with their verdict; run by ``mapInArrow``."""
+    """Turns batches of paths into batches of events with their verdict; for `mapInArrow`."""
 
     schema: t.StructType
 
@@ -45,6 +48,7 @@ def _read(path: str, schema: pa.Schema, declared: t.StructType) -> Iterator[pa.R
                 return
     except (pa.ArrowInvalid, OSError) as error:
         reason = f"cannot be read: {error}"
+    # One row for the whole file: its rows cannot be read, but its path is kept.
     nulls = [pa.nulls(1, field.type) for field in schema]
     verdict = {BAD: reason, RECORD: None, SOURCE: path}
     cells = [pa.array([verdict[field.name]], pa.string()) for field in VERDICT_FIELDS]
@@ -52,27 +56,33 @@ def _read(path: str, schema: pa.Schema, declared: t.StructType) -> Iterator[pa.R
 
 
 def _opened(path: str) -> pq.ParquetFile:
-    if path.startswith("file:"):  # Spark writes one slash, Arrow wants none or three
+    if path.startswith("file:"):  # Spark writes file:/path, which is not a URI to Arrow
         return pq.ParquetFile(path.removeprefix("file:"))
-    system, place = pafs.FileSystem.from_uri(path)
-    return pq.ParquetFile(place, filesystem=system)
+    file_system, file_path = pafs.FileSystem.from_uri(path)
+    return pq.ParquetFile(file_path, filesystem=file_system)
 
 
 def find_fault(found: pa.Schema, schema: pa.Schema, declared: t.StructType) -> str | None:
-    """The first column of a file that has another type than the schema says, or None."""
-    for field, told in zip(schema, declared.fields, strict=True):
+    """The message for the first column of a file that does not fit the schema; None if all fit.
+
+    ``declared`` is the same schema in Spark's types, for the message.
+    """
+    for field, declared_field in zip(schema, declared.fields, strict=True):
         index = found.get_field_index(field.name)
         if index >= 0:
-            fault = _fault_of(found.field(index).type, field.type, told.dataType, field.name)
+            found_type = found.field(index).type
+            fault = _fault_of(found_type, field.type, declared_field.dataType, field.name)
             if fault is not None:
                 return fault
     return None
 
 
-def _fault_of(found: pa.DataType, wanted: pa.DataType, told: t.DataType, name: str) -> str | None:
+def _fault_of(
+    found: pa.DataType, wanted: pa.DataType, declared: t.DataType, name: str
+) -> str | None:
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        assert isinstance(told, t.StructType)
-        for field, inner in zip(wanted, told.fields, strict=True):
+        assert isinstance(declared, t.StructType)
+        for field, inner in zip(wanted, declared.fields, strict=True):
             index = found.get_field_index(field.name)
             if index >= 0:
                 fault = _fault_of(
@@ -85,11 +95,11 @@ def _fault_of(found: pa.DataType, wanted: pa.DataType, told: t.DataType, name: s
         return None
     if pa.types.is_nested(found) and not pa.types.is_struct(found):
         return f"column {name!r} is a list, and a list is not a value"
-    return f"column {name!r} is {found}, the schema says {told.simpleString()}"
+    return f"column {name!r} is {found}, the schema says {declared.simpleString()}"
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether every value of one type is a value of the other."""
+    """Whether every value of the found type is a value of the wanted one."""
     types = pa.types
     if types.is_dictionary(found):
         found = found.value_type
@@ -98,9 +108,9 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     if types.is_integer(wanted):
         return types.is_signed_integer(found) and found.bit_width <= wanted.bit_width
     if types.is_floating(wanted):
-        exact = 24 if wanted.bit_width == 32 else 53  # bits that hold integers exactly
-        number = types.is_floating(found) and found.bit_width <= wanted.bit_width
-        return number or (types.is_signed_integer(found) and found.bit_width <= exact)
+        exact = 24 if wanted.bit_width == 32 else 53  # bits of the mantissa
+        narrower = types.is_floating(found) and found.bit_width <= wanted.bit_width
+        return narrower or (types.is_signed_integer(found) and found.bit_width <= exact)
     if types.is_timestamp(wanted):
         return bool(types.is_timestamp(found))
     return bool(types.is_string(wanted) and types.is_large_string(found))
@@ -127,13 +137,13 @@ def _cast(column: pa.Array[Any], wanted: pa.DataType) -> pa.Array[Any]:
     if not pa.types.is_struct(wanted):
         return column.cast(wanted)
     found = column.type
-    parts = [
+    arrays = [
         _cast(pc.struct_field(column, field.name), field.type)
         if found.get_field_index(field.name) >= 0
         else pa.nulls(len(column), field.type)
         for field in wanted
     ]
-    return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=column.is_null())
+    return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=column.is_null())
 
 
 def _with_verdict(schema: pa.Schema) -> pa.Schema:

@@ -1,1 +1,1 @@
-"""Micro-batches: spool, state of the subscriptions, matching and corrections."""
+"""Streams: setting up the query, running a micro-batch, and the state between micro-batches."""

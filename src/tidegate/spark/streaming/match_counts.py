@@ -1,7 +1,7 @@
-"""How many matches a sink takes, counted where they are made.
+"""Counting the matches of a micro-batch in the workers, while a sink takes them.
 
-Spark's `Observation` waits for an action on the deliveries, and would wait for ever for that of a
-sink that runs none. This counts what was taken, and waits for nothing.
+Spark's `Observation` waits for an action on the deliveries, and would wait for ever if a sink runs
+none. These counts include only the rows that were computed, and nothing waits for them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from pyspark import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
 from tidegate.spark.delivery_rows import matches_in
-from tidegate.spark.sinks.parquet_writing import PendingDeliveries
-from tidegate.spark.worker import Task
+from tidegate.spark.sinks.sink import PendingDeliveries
+from tidegate.spark.worker_tasks import Task
 
 BatchCounts = dict[tuple[Any, ...], int]
-"""Matches by what they were made of: the batch, which of its parts, and the first piece of a
-partition. So one that is made again, by a second action or another try, counts once."""
+"""Numbers of matches. The key is the batch, which of its `PendingDeliveries` they belong to, and
+the location of the first chunk of the partition. Counts of the same key replace each other, so a
+partition that is computed again, by a second action or a retried task, counts once."""
 
 
-class _Joining(AccumulatorParam[BatchCounts]):
-    """Counts of several tasks together."""
+class _BatchCountsParam(AccumulatorParam[BatchCounts]):
+    """How Spark merges the counts of several tasks."""
 
     def zero(self, value: BatchCounts) -> BatchCounts:  # noqa: ARG002 - Spark's signature
         return {}
@@ -39,38 +40,47 @@ class MatchCounts:
     """Counts the matches of the micro-batches of a stream, one batch after the other."""
 
     def __init__(self, spark: SparkSession) -> None:
-        # one for all batches: Spark keeps each for ever
-        self._counts: Accumulator[BatchCounts] = spark.sparkContext.accumulator({}, _Joining())
+        # One accumulator for all batches, because Spark never frees one.
+        self._counts: Accumulator[BatchCounts] = spark.sparkContext.accumulator(
+            {}, _BatchCountsParam()
+        )
 
-    def counted(self, found: list[PendingDeliveries], batch: int) -> list[PendingDeliveries]:
-        """The same deliveries, which are counted when they are made."""
+    def with_counting(
+        self, pending: list[PendingDeliveries], batch: int
+    ) -> list[PendingDeliveries]:
+        """The same deliveries, which are counted when they are computed."""
+        # The counts of earlier batches have been reported; without this they would pile up.
         self._counts.value = {}
         return [
-            replace(each, task=CountedTask(each.task, self._counts, (batch, part)))
-            for part, each in enumerate(found)
+            replace(each, task=CountingTask(each.task, self._counts, (batch, index)))
+            for index, each in enumerate(pending)
         ]
 
-    def of(self, batch: int) -> int:
-        """How many matches of a batch were made since."""
+    def total(self, batch: int) -> int:
+        """The number of matches of a batch that were computed so far."""
+        # A task of an earlier batch may still run and add counts; they have another batch.
         return sum(count for key, count in self._counts.value.items() if key[0] == batch)
 
 
 @dataclass(frozen=True, slots=True)
-class CountedTask:
-    """Runs a task on pieces of a spool and counts the matches; for `mapInArrow` on `places`."""
+class CountingTask:
+    """Runs a task on chunks of a spool and counts its matches.
+
+    For `mapInArrow` on `chunk_locations`.
+    """
 
     task: Task
     counts: Accumulator[BatchCounts]
     key: tuple[int, int]
 
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pieces = (each for each in given if each.num_rows)
-        first = next(pieces, None)
+    def __call__(self, locations: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonempty = (each for each in locations if each.num_rows)
+        first = next(nonempty, None)
         if first is None:
             return
         matches = 0
-        for rows in self.task(chain([first], pieces)):
+        for rows in self.task(chain([first], nonempty)):
             matches += matches_in(rows)
             yield rows
-        place = tuple(column[0].as_py() for column in first.columns)
-        self.counts.add({(*self.key, *place): matches})
+        location = tuple(column[0].as_py() for column in first.columns)
+        self.counts.add({(*self.key, *location): matches})

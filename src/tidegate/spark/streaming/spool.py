@@ -1,9 +1,13 @@
-"""The rows of a micro-batch, kept in Arrow files as long as they may be needed.
+"""The spool: the rows of a micro-batch, kept in Arrow files as long as they may be needed.
 
-Workers write what comes to them, and map the files when they match: nothing is made rows of Java
-and columns again in between. A file has some record batches, the pieces, which are dealt to the
-tasks evenly however uneven the partitions of the source were. Files are in the folder of the batch,
-beside `pieces.json`, which says what is in them and is written last.
+Workers write the rows they receive, and map the files into memory when they match. So rows are not
+converted to Java and back in between, and the events of earlier batches can be matched again when a
+late change corrects them. A file holds several record batches, here called chunks, which are dealt
+evenly to the tasks, however uneven the partitions of the source were.
+
+The files of a micro-batch are in one folder, beside `chunks.json`, which lists the chunks and is
+written last: without it, the folder is not a complete spool. A batch that is run again starts with
+an empty folder.
 """
 
 from __future__ import annotations
@@ -23,182 +27,199 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.spark.streaming.version_files import read_json, write_json
-from tidegate.spark.worker import Task
+from tidegate.spark.streaming.state_files import read_json, write_json
+from tidegate.spark.worker_tasks import Task
+
+_CHUNK_LIST = "chunks.json"
 
 
 class RowKind(IntEnum):
-    """What a row of a stream is."""
+    """The kinds of rows in a stream. The values index the counts of `SpooledChunk`."""
 
     EVENT = 0
     LATE = 1
-    """An event of a time before the border of lateness."""
+    """An event whose time is before the border of lateness."""
     TIMELESS = 2
     """An event without a time."""
     BAD = 3
-    """A record that is no good event."""
+    """A record that cannot be read as an event."""
     CHANGE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Sorter:
-    """Tells the rows of a stream apart, which have a column for each of event, bad and change."""
+class RowClassifier:
+    """Finds the kind of rows, which have one of the structs `event`, `bad` and `change`."""
 
     event_time: str | None
-    """The attribute that has the time of events; None if they have none, and then all are good."""
-    border: int | None
-    """Events of a time before this, in microseconds, are late; None if none are."""
+    """The attribute with the time of events; None if they have none, and then all are on time."""
+    border_us: int | None
+    """Events of an earlier time, in microseconds, are late; None if none are."""
 
     def kinds(self, rows: pa.RecordBatch) -> npt.NDArray[np.int8]:
         """The `RowKind` of each row."""
+        # A row has one of the three structs; what is neither bad nor an event is a change.
         kinds = np.full(rows.num_rows, RowKind.CHANGE, np.int8)
-        kinds[_there(rows, "bad")] = RowKind.BAD
+        kinds[_is_valid(rows, "bad")] = RowKind.BAD
         if self.event_time is None:
-            kinds[_there(rows, "event")] = RowKind.EVENT
+            kinds[_is_valid(rows, "event")] = RowKind.EVENT
             return kinds
-        time_us, timed = self._times(rows)
-        kinds[_there(rows, "event")] = RowKind.TIMELESS
+        times_us, timed = self._times_us(rows)
+        kinds[_is_valid(rows, "event")] = RowKind.TIMELESS
         kinds[timed] = RowKind.EVENT
-        if self.border is not None:
-            kinds[timed & (time_us < self.border)] = RowKind.LATE
+        if self.border_us is not None:
+            kinds[timed & (times_us < self.border_us)] = RowKind.LATE
         return kinds
 
-    def latest(self, rows: pa.RecordBatch) -> int | None:
+    def latest_us(self, rows: pa.RecordBatch) -> int | None:
         """The time of the latest event, in microseconds."""
         if self.event_time is None:
             return None
-        time_us, timed = self._times(rows)
-        return int(time_us[timed].max()) if timed.any() else None
+        times_us, timed = self._times_us(rows)
+        return int(times_us[timed].max()) if timed.any() else None
 
-    def chosen(self, rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
+    def filtered(self, rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
         """The rows of one kind."""
         return rows.filter(pa.array(self.kinds(rows) == kind))
 
-    def _times(self, rows: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """The time of each event, and where there is one."""
+    def _times_us(
+        self, rows: pa.RecordBatch
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The time of each event in microseconds, and whether it has one."""
         times = pc.struct_field(rows.column("event"), [str(self.event_time)])
-        time_us = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()).fill_null(0)
-        return _numpy(time_us), _numpy(times.is_valid())
+        # A timestamp without a zone is taken as UTC, as the matcher does.
+        times_us = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()).fill_null(0)
+        return _to_numpy(times_us), _to_numpy(times.is_valid())
 
 
-def _inside(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """What is in a column of structures, all of which are there."""
-    structures: Any = rows.column(name)
-    return pa.RecordBatch.from_struct_array(structures)
+def _unpacked(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """The fields of a struct column without nulls, as columns."""
+    structs: Any = rows.column(name)
+    return pa.RecordBatch.from_struct_array(structs)
 
 
-def _there(rows: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
-    return _numpy(rows.column(name).is_valid())
+def _is_valid(rows: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
+    return _to_numpy(rows.column(name).is_valid())
 
 
-def _numpy(array: Any) -> npt.NDArray[Any]:
+def _to_numpy(array: Any) -> npt.NDArray[Any]:
     result: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class SpooledBatch:
-    """A record batch of a file."""
+class SpooledChunk:
+    """One record batch of a spool file, and what is known of it without reading it."""
 
     file: str
     index: int
+    """The position of the record batch in the file."""
     counts: tuple[int, ...]
-    """How many rows there are of each `RowKind`."""
-    latest: int | None
+    """The number of rows of each `RowKind`, by the border that held when they were written."""
+    latest_us: int | None
     """The time of the latest event, in microseconds."""
 
 
-_PIECES_SCHEMA = "file string, index int, counts array<long>, latest long"
+_CHUNK_SCHEMA = "file string, index int, counts array<long>, latest_us long"
 
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """The rows of a micro-batch."""
+    """The rows of one or more micro-batches."""
 
-    pieces: list[SpooledBatch]
+    chunks: list[SpooledChunk]
 
     @classmethod
-    def write(cls, rows: DataFrame, folder: Path, sorter: Sorter) -> Spool:
-        """Write rows of Spark to a folder; what was in it goes."""
+    def write(cls, rows: DataFrame, folder: Path, classifier: RowClassifier) -> Spool:
+        """Write the rows of a DataFrame to a folder, whose earlier content is removed."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        task = partial(_write_pieces, str(folder), sorter)
-        written = rows.mapInArrow(task, _PIECES_SCHEMA).collect()
-        pieces = [
-            SpooledBatch(file, index, tuple(counts), last) for file, index, counts, last in written
+        task = partial(_write_chunks, str(folder), classifier)
+        written = rows.mapInArrow(task, _CHUNK_SCHEMA).collect()
+        chunks = [
+            SpooledChunk(file, index, tuple(counts), latest_us)
+            for file, index, counts, latest_us in written
         ]
-        noted = [[Path(each.file).name, each.index, each.counts, each.latest] for each in pieces]
-        write_json(folder / "pieces.json", noted)
-        return cls(pieces)
+        listed = [[Path(e.file).name, e.index, e.counts, e.latest_us] for e in chunks]
+        write_json(folder / _CHUNK_LIST, listed)
+        return cls(chunks)
 
     @classmethod
     def read(cls, folders: Iterable[Path]) -> Spool:
-        """What was written to some folders."""
+        """The spool of several folders together."""
         return cls(
             [
-                SpooledBatch(str(folder / name), index, tuple(counts), latest)
+                SpooledChunk(str(folder / name), index, tuple(counts), latest_us)
                 for folder in folders
-                for name, index, counts, latest in read_json(folder / "pieces.json")
+                for name, index, counts, latest_us in read_json(folder / _CHUNK_LIST)
             ]
         )
 
     def count(self, kind: RowKind) -> int:
-        """How many rows there are of a kind, by the border they were written with."""
-        return sum(each.counts[kind] for each in self.pieces)
+        """The number of rows of a kind, by the border that held when they were written."""
+        return sum(each.counts[kind] for each in self.chunks)
 
-    def latest(self) -> int | None:
+    def latest_us(self) -> int | None:
         """The time of the latest event, in microseconds."""
-        return max((each.latest for each in self.pieces if each.latest is not None), default=None)
+        times = (each.latest_us for each in self.chunks if each.latest_us is not None)
+        return max(times, default=None)
 
     def changes(self) -> pa.Table | None:
-        """All changes, read here; None if there are none."""
-        found = [
-            _inside(rows.filter(rows.column("change").is_valid()), "change")
-            for piece in self.pieces
-            if piece.counts[RowKind.CHANGE]
-            for rows in _read_pieces([(piece.file, piece.index)])
+        """All changes, read into this process; None if there are none."""
+        batches = [
+            _unpacked(rows.filter(rows.column("change").is_valid()), "change")
+            for chunk in self.chunks
+            if chunk.counts[RowKind.CHANGE]
+            for rows in _read_chunks([(chunk.file, chunk.index)])
         ]
-        return pa.Table.from_batches(found) if found else None
+        return pa.Table.from_batches(batches) if batches else None
 
-    def events_since(self, time_us: int | None) -> list[SpooledBatch]:
-        """The pieces that may have good events; of a time or later, if one is given."""
+    def events_since(self, time_us: int | None) -> list[SpooledChunk]:
+        """The chunks that may have events, of this time or later if one is given.
+
+        Events that were late when they were written are excluded by the border of the reader.
+        """
         if time_us is None:
-            return [each for each in self.pieces if each.counts[RowKind.EVENT]]
-        return [each for each in self.pieces if each.latest is not None and each.latest >= time_us]
+            return [each for each in self.chunks if each.counts[RowKind.EVENT]]
+        return [e for e in self.chunks if e.latest_us is not None and e.latest_us >= time_us]
 
-    def rows(self, kind: RowKind, sorter: Sorter, like: DataFrame) -> DataFrame:
-        """The rows of a kind, as they came."""
-        pieces = [each for each in self.pieces if each.counts[kind]]
-        task = partial(_chosen_rows, sorter, kind)
-        return places(like.sparkSession, pieces).mapInArrow(task, like.schema)
+    def rows(self, kind: RowKind, classifier: RowClassifier, like: DataFrame) -> DataFrame:
+        """The rows of a kind, with the columns of the DataFrame ``like``, as they were written."""
+        chunks = [each for each in self.chunks if each.counts[kind]]
+        task = partial(_rows_of_kind, classifier, kind)
+        return chunk_locations(like.sparkSession, chunks).mapInArrow(task, like.schema)
 
 
-def places(spark: SparkSession, pieces: Sequence[SpooledBatch]) -> DataFrame:
-    """Where pieces are, dealt to as many partitions as there are cores."""
-    files = pa.array([each.file for each in pieces], pa.string())
-    indexes = pa.array([each.index for each in pieces], pa.int32())
+def chunk_locations(spark: SparkSession, chunks: Sequence[SpooledChunk]) -> DataFrame:
+    """The files and positions of chunks, spread over as many partitions as there are cores."""
+    files = pa.array([each.file for each in chunks], pa.string())
+    indexes = pa.array([each.index for each in chunks], pa.int32())
     return spark.createDataFrame(pa.Table.from_arrays([files, indexes], names=["file", "index"]))
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledTask:
-    """Runs a task on the events, of a time or later, of pieces; for `mapInArrow` on `places`."""
+    """Runs a task on the spooled events that are not late.
+
+    For `mapInArrow` on `chunk_locations`.
+    """
 
     task: Task
-    sorter: Sorter
+    classifier: RowClassifier
 
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, locations: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return self.task(
-            _inside(rows, "event") for rows in _chosen_rows(self.sorter, RowKind.EVENT, given)
+            _unpacked(rows, "event")
+            for rows in _rows_of_kind(self.classifier, RowKind.EVENT, locations)
         )
 
 
-def _write_pieces(
-    folder: str, sorter: Sorter, batches: Iterator[pa.RecordBatch]
+def _write_chunks(
+    folder: str, classifier: RowClassifier, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write what comes to a file; gives a row for each piece."""
+    """Write the rows of a partition to a file; yields a row for each chunk."""
+    # A retried task writes another file; only the chunks that the successful one yields are listed.
     path = f"{folder}/{uuid.uuid4().hex}.arrow"
-    pieces: list[SpooledBatch] = []
+    chunks: list[SpooledChunk] = []
     writer: pa.ipc.RecordBatchFileWriter | None = None
     try:
         for rows in batches:
@@ -206,32 +227,34 @@ def _write_pieces(
                 continue
             writer = writer or pa.ipc.new_file(path, rows.schema)
             writer.write_batch(rows)
-            counts = np.bincount(sorter.kinds(rows), minlength=len(RowKind)).tolist()
-            pieces.append(SpooledBatch(path, len(pieces), tuple(counts), sorter.latest(rows)))
+            counts = np.bincount(classifier.kinds(rows), minlength=len(RowKind)).tolist()
+            latest_us = classifier.latest_us(rows)
+            chunks.append(SpooledChunk(path, len(chunks), tuple(counts), latest_us))
     finally:
         if writer is not None:
             writer.close()
     columns: list[Any] = [
-        pa.array([each.file for each in pieces], pa.string()),
-        pa.array([each.index for each in pieces], pa.int32()),
-        pa.array([each.counts for each in pieces], pa.list_(pa.int64())),
-        pa.array([each.latest for each in pieces], pa.int64()),
+        pa.array([each.file for each in chunks], pa.string()),
+        pa.array([each.index for each in chunks], pa.int32()),
+        pa.array([each.counts for each in chunks], pa.list_(pa.int64())),
+        pa.array([each.latest_us for each in chunks], pa.int64()),
     ]
-    yield pa.RecordBatch.from_arrays(columns, names=["file", "index", "counts", "latest"])
+    yield pa.RecordBatch.from_arrays(columns, names=["file", "index", "counts", "latest_us"])
 
 
-def _chosen_rows(
-    sorter: Sorter, kind: RowKind, given: Iterator[pa.RecordBatch]
+def _rows_of_kind(
+    classifier: RowClassifier, kind: RowKind, locations: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for some in given:
-        wanted: Any = zip(*(each.to_pylist() for each in some.columns), strict=True)
-        for rows in _read_pieces(wanted):
-            chosen = sorter.chosen(rows, kind)
-            if chosen.num_rows:
-                yield chosen
+    for batch in locations:
+        pairs: Any = zip(*(each.to_pylist() for each in batch.columns), strict=True)
+        for rows in _read_chunks(pairs):
+            filtered = classifier.filtered(rows, kind)
+            if filtered.num_rows:
+                yield filtered
 
 
-def _read_pieces(wanted: Iterable[tuple[str, int]]) -> Iterator[pa.RecordBatch]:
-    for file, index in wanted:
+def _read_chunks(locations: Iterable[tuple[str, int]]) -> Iterator[pa.RecordBatch]:
+    for file, index in locations:
+        # Nothing is copied: the record batch keeps the mapping alive after the file is closed.
         with pa.memory_map(file) as source:
             yield pa.ipc.open_file(source).get_batch(index)

@@ -1,6 +1,7 @@
-"""Changes, versions and timelines as JSON, for the files of a stream's state.
+"""The JSON files of a stream's state, and the JSON forms of changes, versions and timelines.
 
-Values keep their kinds.
+Records are arrays without field names, because there are many of them. The values of parameters
+keep their types.
 """
 
 from __future__ import annotations
@@ -14,30 +15,32 @@ from typing import Any
 
 from tidegate.errors import StateError
 from tidegate.language.evolve import Evolve, parse_evolve
-from tidegate.language.values import from_us, to_us, to_value
+from tidegate.language.json_values import values_from_json, values_to_json
+from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.timelines import TimelineRecord
 from tidegate.matching.history.versions import Succession, Version, VersionDifference
 
 Json = Any
 
 
 def change_as_json(change: Change) -> Json:
-    """A change."""
+    """The JSON form of a change."""
     return [
         to_us(change.time), change.op.value, change.id, change.filter,
         _params_as_json(change.params), change.subscriber, _evolve_as_json(change.evolve),
     ]  # fmt: skip
 
 
-def change_of_json(noted: Json) -> Change:
-    """The change that was noted."""
-    time_us, op, id, filter, params, subscriber, evolve = noted
-    time, known = _time_of_json(time_us), _params_of_json(params)
-    return Change(time, Op(op), id, filter, known, subscriber, _evolve_of_json(evolve))
+def change_of_json(fields: Json) -> Change:
+    """The change of a JSON form."""
+    time_us, op, id, filter, params, subscriber, evolve = fields
+    time, values = _time_of_json(time_us), _params_of_json(params)
+    return Change(time, Op(op), id, filter, values, subscriber, _evolve_of_json(evolve))
 
 
 def version_as_json(version: Version) -> Json:
-    """A version."""
+    """The JSON form of a version."""
     times = [version.since, version.until, version.origin]
     return [
         version.id, version.filter, _params_as_json(version.params), version.subscriber,
@@ -46,25 +49,25 @@ def version_as_json(version: Version) -> Json:
     ]  # fmt: skip
 
 
-def version_of_json(noted: Json) -> Version:
-    """The version that was noted."""
-    id, filter, params, subscriber, *times, evolve = noted
+def version_of_json(fields: Json) -> Version:
+    """The version of a JSON form."""
+    id, filter, params, subscriber, *times, evolve = fields
     since, until, origin = (None if each is None else from_us(each) for each in times)
-    known = _params_of_json(params) or {}
-    how = _evolve_of_json(evolve)
-    return Version(id, filter, known, subscriber, since, until, origin, how)
+    values = _params_of_json(params) or {}
+    mode = _evolve_of_json(evolve)
+    return Version(id, filter, values, subscriber, since, until, origin, mode)
 
 
 def difference_as_json(difference: VersionDifference) -> Json:
-    """A difference."""
+    """The JSON form of a difference."""
     return [
-        [version_as_json(each) for each in some] for some in (difference.before, difference.after)
+        [version_as_json(each) for each in side] for side in (difference.before, difference.after)
     ]
 
 
-def difference_of_json(noted: Json) -> VersionDifference:
-    """The difference that was noted."""
-    before, after = (tuple(version_of_json(each) for each in some) for some in noted)
+def difference_of_json(fields: Json) -> VersionDifference:
+    """The difference of a JSON form."""
+    before, after = (tuple(version_of_json(each) for each in side) for side in fields)
     return VersionDifference(before, after)
 
 
@@ -72,27 +75,23 @@ def _evolve_as_json(evolve: Evolve | None) -> Json:
     return None if evolve is None else str(evolve)
 
 
-def _evolve_of_json(noted: Json) -> Evolve | None:
-    return None if noted is None else parse_evolve(noted)
+def _evolve_of_json(text: Json) -> Evolve | None:
+    return None if text is None else parse_evolve(text)
 
 
 def succession_as_json(succession: Succession) -> Json:
-    """A succession."""
+    """The JSON form of a succession."""
     return [succession.id, to_us(succession.since), _params_as_json(succession.params)]
 
 
-def succession_of_json(noted: Json) -> Succession:
-    """The succession that was noted."""
-    id, time_us, params = noted
+def succession_of_json(fields: Json) -> Succession:
+    """The succession of a JSON form."""
+    id, time_us, params = fields
     return Succession(id, _time_of_json(time_us), _params_of_json(params) or {})
 
 
-TimelineRecord = tuple[str, Version | None, Mapping[str, object], list[Change]]
-"""What `Timelines.dump` gives for each subscription."""
-
-
 def timeline_as_json(timeline: TimelineRecord) -> Json:
-    """A timeline."""
+    """The JSON form of a timeline."""
     id, base, params, changes = timeline
     return [
         id,
@@ -102,9 +101,9 @@ def timeline_as_json(timeline: TimelineRecord) -> Json:
     ]
 
 
-def timeline_of_json(noted: Json) -> TimelineRecord:
-    """The timeline that was noted."""
-    id, base, params, changes = noted
+def timeline_of_json(fields: Json) -> TimelineRecord:
+    """The timeline of a JSON form."""
+    id, base, params, changes = fields
     return (
         id,
         None if base is None else version_of_json(base),
@@ -121,30 +120,20 @@ def _time_of_json(time_us: int) -> datetime:
 
 
 def _params_as_json(params: Mapping[str, object] | None) -> Json:
-    if params is None:
-        return None
-    noted: dict[str, Json] = {}
-    for name, raw in params.items():
-        value = to_value(raw)
-        noted[name] = [to_us(value)] if isinstance(value, datetime) else value
-    return noted
+    return None if params is None else values_to_json(params)
 
 
-def _params_of_json(noted: Json) -> dict[str, object] | None:
-    if noted is None:
-        return None
-    return {
-        name: from_us(value[0]) if isinstance(value, list) else value
-        for name, value in noted.items()
-    }
+def _params_of_json(values: Json) -> Mapping[str, object] | None:
+    return None if values is None else values_from_json(values)
 
 
-def write_json(path: Path, noted: Json) -> None:
-    """Write a file that is there as a whole or not at all, also after a crash."""
+def write_json(path: Path, document: Json) -> None:
+    """Write a file durably; after a crash it exists as a whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".part")
     with open(temporary, "w", encoding="utf-8") as file:
-        file.write(json.dumps(noted, separators=(",", ":")))  # json.dump takes many times as long
+        # Not json.dump, which takes many times as long: it has no fast path in C.
+        file.write(json.dumps(document, separators=(",", ":")))
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)

@@ -1,18 +1,24 @@
-"""The state of a stream, micro-batch by micro-batch, in a folder.
+"""The state of a stream between micro-batches, in a folder of the checkpoint.
 
-Theory of operation. The state before a batch follows from the files of all batches before it, and
-nothing is written that a second try of a batch would not write again, or that its first try would
-miss. So a batch may be killed anywhere and run again.
+Theory of operation. The state before batch N is a function of the files of batches 0 to N - 1. The
+rules:
 
-- `changes/`, `timelines/`: the subscriptions for the driver (slices.py).
-- `delta/`, `snapshot/`: the subscriptions for the workers (state_index.py). A snapshot is written
-  when the deltas since the last are twice as long as the table.
-- `done/N.json`: the time of the latest event that was seen up to batch N, the last snapshot, and
-  how long the deltas since then are.
-- `spool/N/`: the rows of batch N, as long as changes may come that concern them.
+1. A batch changes no file of an earlier batch; it only adds files that bear its own number.
+2. A second attempt of a batch writes the same files with the same content as the first. So an
+   attempt may be killed anywhere: what it left is overwritten.
+3. Each file is written under another name and then renamed, so it exists as a whole or not at all.
+4. A file that batch N made superfluous is removed when batch N + 1 begins. By then Spark has noted
+   in its own checkpoint that N is done, and will not run it again.
 
-What a batch no longer needs is removed when the next but one begins: by then Spark has noted that
-the batch is done.
+The files:
+
+- `changes/`, `timelines/`: the subscriptions for the driver (`timeline_slices.py`).
+- `delta/`, `snapshot/`: the subscriptions for the workers (`worker_index.py`). A snapshot is
+  written when the deltas since the last one are twice as long as the table.
+- `done/N.json`: the time of the latest event up to batch N and of the latest in batch N, the number
+  of the last snapshot, and the length of the deltas since then.
+- `spool/N/`: the rows of batch N, as long as changes of their times may come.
+- `id.json`: the token of the state.
 """
 
 from __future__ import annotations
@@ -27,65 +33,74 @@ from pathlib import Path
 from tidegate.errors import StateError
 from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change
-from tidegate.matching.history.versions import Refusal, VersionDifference
-from tidegate.spark.streaming.state_index import NO_SNAPSHOT, UNFINISHED, StateIndex, write_delta
-from tidegate.spark.streaming.timeline_slices import Slices
-from tidegate.spark.streaming.version_files import read_json, write_json
+from tidegate.matching.history.timelines import Refusal
+from tidegate.matching.history.versions import VersionDelta, VersionDifference
+from tidegate.spark.streaming.state_files import read_json, write_json
+from tidegate.spark.streaming.timeline_slices import TimelineSlices
+from tidegate.spark.streaming.worker_index import NO_SNAPSHOT, UNFINISHED, WorkerIndex, write_delta
 
 DELTA_MIN = 2_000
-"""Deltas of so many versions are always cheaper than a snapshot."""
+"""Deltas of fewer versions are always cheaper to apply than a snapshot is to write."""
 DELTA_SHARE_MAX = 2
-"""Deltas grow to so many times the length of the table before a snapshot is written."""
+"""A snapshot is written when the deltas have this many times as many versions as the table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of the changes of a batch."""
+class AppliedChanges:
+    """The effect of the changes of a batch."""
 
     differences: list[VersionDifference]
     late: list[Change]
-    """Those that are of a time before the border of lateness."""
+    """Changes of a time before the border of lateness, which were not applied."""
     refused: list[Refusal]
-    """Those of earlier batches that can no longer be made."""
+    """Changes of earlier batches that can no longer be applied, because their time is final."""
 
 
 class StreamState:
-    """The subscriptions of a stream, and how far it has come."""
+    """The subscriptions of a stream, and the progress of its event time.
+
+    The calls for a batch are ``begin``, ``apply`` and ``end``, in this order.
+    """
 
     def __init__(self, folder: Path, lateness: timedelta) -> None:
         self._folder = folder
         self._lateness = lateness
         self._token = self._read_token()
         self._batch: int | None = None
-        """The last batch that is done; None if nothing was read yet."""
-        self._slices = Slices(folder)
+        """The batch after which the attributes below are; None if they are not that of any."""
+        self._slices = TimelineSlices(folder)
         self._snapshot = NO_SNAPSHOT
         self._delta_length = 0
-        self._latest: int | None = None
+        """The number of versions in the deltas since the snapshot."""
+        self._latest_us: int | None = None
 
     def __len__(self) -> int:
-        """How many subscriptions there are or were of late."""
+        """The number of subscriptions that exist or existed within the lateness."""
         return len(self._slices)
 
     @property
     def subscriptions(self) -> int:
-        """How many subscriptions there are now."""
+        """The number of subscriptions that exist after all changes."""
         return self._slices.current
 
     @property
-    def latest(self) -> int | None:
+    def latest_us(self) -> int | None:
         """The time of the latest event of all batches that are done, in microseconds."""
-        return self._latest
+        return self._latest_us
 
     @property
     def border(self) -> datetime | None:
-        """What is of a time before this comes too late; None if nothing does."""
-        if self._latest is None:
+        """Events and changes of an earlier time are late; None if none are."""
+        if self._latest_us is None:
             return None
-        return from_us(self._latest - self._lateness // timedelta(microseconds=1))
+        return from_us(self._latest_us - self._lateness // timedelta(microseconds=1))
 
     def _read_token(self) -> str:
-        """What tells this state from any other, also from one that was in this folder before."""
+        """The token of this state, created on first use.
+
+        It tells this state from one that was in the same folder before it was deleted: a worker
+        may still keep the index of that one.
+        """
         path = self._folder / "id.json"
         if not path.exists():
             write_json(path, uuid.uuid4().hex)
@@ -94,95 +109,100 @@ class StreamState:
     # -- a batch ------------------------------------------------------------------------------
 
     def begin(self, batch: int) -> None:
-        """Be as before a batch, whether it comes next or is tried again."""
+        """Go to the state before a batch, whether it is the next one or is run again."""
         if self._batch != batch - 1:
             self._recover(batch - 1)
         self._remove_outdated()
 
-    def take(self, batch: int, changes: Sequence[Change]) -> Taken:
-        """Take the changes of a batch."""
-        self._batch = None  # until the batch is done, what is in memory is of no use to another try
+    def apply(self, batch: int, changes: Sequence[Change]) -> AppliedChanges:
+        """Apply the changes of a batch."""
+        # From here to `end` the memory is in the middle of a batch. If the batch is run again, then
+        # `begin` must not continue from that, but read the files.
+        self._batch = None
         border = self.border
         late = [each for each in changes if border is not None and each.time < border]
-        good = [each for each in changes if border is None or each.time >= border]
-        played = self._slices.take(batch, border, good)
-        delta = self._folder / "delta" / f"{batch}.json"
-        self._delta_length += write_delta(delta, played.ended, played.differences)
-        return Taken(played.differences, late, played.refused)
+        on_time = [each for each in changes if border is None or each.time >= border]
+        folded = self._slices.fold(batch, border, on_time)
+        delta = VersionDelta.of(folded.differences, folded.ended)
+        write_delta(self._folder / "delta" / f"{batch}.json", delta)
+        self._delta_length += delta.version_count
+        return AppliedChanges(folded.differences, late, folded.refused)
 
     @property
-    def wants_snapshot(self) -> bool:
+    def needs_snapshot(self) -> bool:
         """Whether the deltas since the last snapshot have grown too long.
 
-        The first snapshot is due with the first table.
+        The first snapshot is due as soon as the deltas are as long as the table, because without
+        one each new worker would have to build the whole index.
         """
         share = 1 if self._snapshot == NO_SNAPSHOT else DELTA_SHARE_MAX
         return self._delta_length >= max(DELTA_MIN, share * len(self))
 
-    def has_snapshot(self, batch: int) -> None:
-        """Let workers begin with the snapshot of a batch, which is there now."""
+    def use_snapshot(self, batch: int) -> None:
+        """Let workers start from the snapshot of this batch, which exists now."""
         self._snapshot, self._delta_length = batch, 0
 
-    def index(self, batch: int) -> StateIndex:
-        """Where workers find the subscriptions as of a batch that has taken its changes."""
-        return StateIndex(str(self._folder), self._token, self._snapshot, batch)
+    def index(self, batch: int) -> WorkerIndex:
+        """The subscriptions as of a batch whose changes were applied, for the workers."""
+        return WorkerIndex(str(self._folder), self._token, self._snapshot, batch)
 
-    def spool(self, batch: int) -> Path:
-        """Where the rows of a batch are."""
+    def spool_folder(self, batch: int) -> Path:
+        """The folder for the rows of a batch."""
         return self._folder / "spool" / str(batch)
 
-    def spools_since(self, batch: int, time_us: int) -> list[Path]:
-        """The spools of batches before this one that may have events of a time or later."""
-        found: list[Path] = []
-        for path in self._numbered("spool"):
-            number = int(path.name)
-            if number < batch and self._latest_in(number) >= time_us:
-                found.append(path)
-        return found
+    def spool_folders_since(self, batch: int, time_us: int) -> list[Path]:
+        """The spools of earlier batches that may have events of this time or later."""
+        return [
+            path
+            for path in self._numbered("spool")
+            if int(path.name) < batch and self._latest_us_in(int(path.name)) >= time_us
+        ]
 
-    def _latest_in(self, batch: int) -> int:
-        latest = read_json(self._done(batch))["latest_in_batch"]
-        return -(2**63) if latest is None else int(latest)
+    def _latest_us_in(self, batch: int) -> int:
+        latest_us = read_json(self._done_file(batch))["latest_in_batch"]
+        return -(2**63) if latest_us is None else int(latest_us)
 
-    def end(self, batch: int, latest_in_batch: int | None) -> None:
-        """Note that a batch is done, and the time of the latest event in it."""
-        known = [each for each in (self._latest, latest_in_batch) if each is not None]
-        self._latest = max(known, default=None)
-        noted = {
-            "latest": self._latest,
-            "latest_in_batch": latest_in_batch,
+    def end(self, batch: int, latest_us_in_batch: int | None) -> None:
+        """Note that a batch is done, and the time of its latest event."""
+        known = [each for each in (self._latest_us, latest_us_in_batch) if each is not None]
+        self._latest_us = max(known, default=None)
+        document = {
+            "latest": self._latest_us,
+            "latest_in_batch": latest_us_in_batch,
             "snapshot": self._snapshot,
             "delta_length": self._delta_length,
         }
-        write_json(self._done(batch), noted)
+        write_json(self._done_file(batch), document)
         self._batch = batch
 
     # -- files --------------------------------------------------------------------------------
 
     def _recover(self, batch: int) -> None:
-        """Be as after a batch, by its files."""
-        self._slices, self._snapshot, self._delta_length = Slices(self._folder), NO_SNAPSHOT, 0
-        self._latest, self._batch = None, batch
+        """Go to the state after a batch, from its files; -1 is the state before the first."""
+        self._slices = TimelineSlices(self._folder)
+        self._snapshot, self._delta_length = NO_SNAPSHOT, 0
+        self._latest_us, self._batch = None, batch
         if batch < 0:
             return
-        if not self._done(batch).exists():
+        if not self._done_file(batch).exists():
             raise StateError(
                 f"{self._folder} does not know of batch {batch}; it must be kept together with "
                 "Spark's own files in the checkpoint"
             )
-        done = read_json(self._done(batch))
-        self._latest = done["latest"]
+        done = read_json(self._done_file(batch))
+        self._latest_us = done["latest"]
         self._snapshot, self._delta_length = done["snapshot"], done["delta_length"]
-        self._slices = Slices.recover(self._folder, batch)
+        self._slices = TimelineSlices.recover(self._folder, batch)
 
     def _remove_outdated(self) -> None:
-        """Remove what neither the batch that begins nor a later one can need."""
+        """Remove files that neither the batch that begins nor a later one can need."""
         border = self.border
         for path in self._numbered("spool"):
             number = int(path.name)
             if self._batch is None or number > self._batch:
-                continue  # of a first try of this batch; it will be written over
-            if border is not None and self._latest_in(number) < to_us(border):
+                continue  # of an earlier attempt of this batch, which will overwrite it
+            # No change can concern its events any more: such a change would be late.
+            if border is not None and self._latest_us_in(number) < to_us(border):
                 shutil.rmtree(path)
         self._slices.remove_outdated()
         for path in self._numbered("snapshot"):
@@ -193,14 +213,15 @@ class StreamState:
         for path in self._numbered("delta"):
             if int(path.stem) <= self._snapshot:
                 path.unlink()
+        # Besides the last one, those of spooled batches stay: they hold the latest time in a spool.
         spooled = {int(path.name) for path in self._numbered("spool")}
         for path in self._numbered("done"):
             if int(path.stem) < (self._batch or 0) and int(path.stem) not in spooled:
                 path.unlink()
 
-    def _done(self, batch: int) -> Path:
+    def _done_file(self, batch: int) -> Path:
         return self._folder / "done" / f"{batch}.json"
 
     def _numbered(self, kind: str) -> list[Path]:
-        """The files or folders of one kind that have the numbers of batches."""
+        """The files or folders of one kind whose names are the numbers of batches."""
         return [path for path in (self._folder / kind).glob("*") if path.stem.isdigit()]

@@ -1,13 +1,19 @@
-"""All subscriptions of a stream through time, as the driver holds them and has them in files.
+"""All subscriptions of a stream through time, as the driver holds them in memory and in files.
 
-Theory of operation. Subscriptions are dealt to slices by a hash of their ids. Changes are noted as
-they come, and now and then a slice is written as a whole, the one whose file is the oldest. How
-often goes by the number of changes: all slices have been written by the time when there were twice
-as many changes as there are subscriptions. So a batch costs what it has of changes, whatever the
-size of the table, and what has to be played to be as after a batch stays bounded.
+Theory of operation. The driver folds changes into timelines (`matching/history/timelines.py`). To
+find them again after a crash, it could write all timelines after each batch, which costs the size
+of the table each time, or only the changes, which would have to be folded from the beginning. So it
+does both, a little at a time: timelines are divided into slices by a hash of the subscription id.
+Each batch writes its changes; now and then one slice is written as a whole, the one whose file is
+the oldest. All slices have been written once by the time that there were twice as many changes as
+there are subscriptions. So the cost of a batch grows with its changes, not with the size of the
+table, and the number of changes to fold after a crash stays bounded.
 
-- `changes/N.json`: the changes that batch N took, and the border of lateness it began with.
+- `changes/N.json`: the changes that batch N applied, and the border of lateness it began with.
 - `timelines/K-N.json`: slice K as of batch N.
+
+The state after a batch is the newest file of each slice up to that batch, with the changes of later
+batches folded in. A retried batch finds the same files, whatever its first attempt wrote.
 """
 
 from __future__ import annotations
@@ -20,8 +26,9 @@ from zlib import crc32
 
 from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change
-from tidegate.matching.history.versions import Refusal, Timelines, Version, VersionDifference
-from tidegate.spark.streaming.version_files import (
+from tidegate.matching.history.timelines import Refusal, Timelines
+from tidegate.matching.history.versions import Version, VersionDifference
+from tidegate.spark.streaming.state_files import (
     change_as_json,
     change_of_json,
     read_json,
@@ -32,107 +39,115 @@ from tidegate.spark.streaming.version_files import (
 
 SLICES = 16
 CHANGES_MIN = 2_000
-"""So many changes are always cheaper to play than subscriptions to write."""
+"""Fewer changes than this are always cheaper to fold again than subscriptions are to write."""
 CHANGES_SHARE_MAX = 2
-"""Changes grow to so many times the number of subscriptions before all slices are written anew."""
+"""All slices are written once per this many times as many changes as there are subscriptions."""
 NOT_WRITTEN = -1
 
 
 @dataclass(slots=True)
-class Played:
-    """What the changes of a batch did."""
+class FoldedChanges:
+    """The effect of folding the changes of a batch."""
 
     differences: list[VersionDifference] = field(default_factory=list)
     ended: list[Version] = field(default_factory=list)
-    """Versions that are forgotten, because no event of their time can come."""
+    """Versions that are forgotten, because an event of their time would be late."""
     refused: list[Refusal] = field(default_factory=list)
-    """Changes that can no longer be made."""
+    """Changes that can no longer be applied, because their time is final."""
 
 
-class Slices:
-    """Timelines in slices, and their files in a folder."""
+class TimelineSlices:
+    """Timelines divided into slices, and their files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._slices = [Timelines() for _ in range(SLICES)]
         self._written = [NOT_WRITTEN] * SLICES
-        """The batch as of which each slice was written last."""
-        self._unwritten = 0
-        """How many changes have come, less those for which a slice was written."""
+        """For each slice the batch of its newest file."""
+        self._unwritten_changes = 0
+        """The number of changes so far, less those for which slices have been written."""
 
     def __len__(self) -> int:
-        """How many subscriptions there are or were of late."""
+        """The number of subscriptions that exist or existed within the lateness."""
         return sum(map(len, self._slices))
 
     @property
     def current(self) -> int:
-        """How many subscriptions there are now."""
+        """The number of subscriptions that exist after all changes."""
         return sum(each.current for each in self._slices)
 
-    def take(self, batch: int, border: datetime | None, changes: Sequence[Change]) -> Played:
-        """Take the changes of a batch, none of which is of a time before the border."""
-        noted = {
+    def fold(self, batch: int, border: datetime | None, changes: Sequence[Change]) -> FoldedChanges:
+        """Fold the changes of a batch, none of which is of a time before the border."""
+        document = {
             "border": None if border is None else to_us(border),
             "changes": [change_as_json(each) for each in changes],
         }
-        write_json(self._changes_file(batch), noted)
-        played = self._play(border, changes, range(SLICES))
-        self._unwritten += len(changes)
-        due = self._unwritten * SLICES // max(CHANGES_MIN, CHANGES_SHARE_MAX * len(self))
+        write_json(self._changes_file(batch), document)
+        folded = self._fold_into(range(SLICES), border, changes)
+        self._unwritten_changes += len(changes)
+        due = self._unwritten_changes * SLICES // self._changes_per_round()
         for _ in range(min(due, SLICES)):
             self._write_oldest(batch, border)
-        return played
+        return folded
 
-    def _play(
-        self, border: datetime | None, changes: Iterable[Change], slices: Collection[int]
-    ) -> Played:
-        """Let changes happen to some slices."""
+    def _changes_per_round(self) -> int:
+        """The number of changes after which all slices should have been written once."""
+        return max(CHANGES_MIN, CHANGES_SHARE_MAX * len(self))
+
+    def _fold_into(
+        self, slices: Collection[int], border: datetime | None, changes: Iterable[Change]
+    ) -> FoldedChanges:
+        """Fold changes into some slices; those of the other slices are skipped."""
         dealt: dict[int, list[Change]] = {number: [] for number in slices}
         for change in changes:
             number = crc32(change.id.encode()) % SLICES
             if number in dealt:
                 dealt[number].append(change)
-        played = Played()
-        for number, mine in dealt.items():
+        folded = FoldedChanges()
+        for number, own in dealt.items():
             timelines = self._slices[number]
             if border is not None:
                 ended, refused = timelines.make_final(border)
-                played.ended += ended
-                played.refused += refused
-            played.differences += timelines.take(mine)
-        return played
+                folded.ended += ended
+                folded.refused += refused
+            folded.differences += timelines.take(own)
+        return folded
 
     def _write_oldest(self, batch: int, border: datetime | None) -> None:
+        """Write the slice whose file is the oldest."""
         number = min(range(SLICES), key=self._written.__getitem__)
-        noted = {
+        document = {
             "border": None if border is None else to_us(border),
             "timelines": [timeline_as_json(each) for each in self._slices[number].dump()],
         }
-        write_json(self._folder / "timelines" / f"{number}-{batch}.json", noted)
+        write_json(self._folder / "timelines" / f"{number}-{batch}.json", document)
         self._written[number] = batch
-        share = max(CHANGES_MIN, CHANGES_SHARE_MAX * len(self)) // SLICES
-        self._unwritten = max(0, self._unwritten - share)
+        share = self._changes_per_round() // SLICES
+        self._unwritten_changes = max(0, self._unwritten_changes - share)
 
     @classmethod
-    def recover(cls, folder: Path, batch: int) -> Slices:
-        """What was there after a batch, by its files."""
-        made = cls(folder)
-        for number, written, path in made._files():
-            if made._written[number] < written <= batch:
-                made._written[number] = written
-                made._slices[number] = _read_slice(path)
-        last = max(made._written)
-        for played in range(min(made._written) + 1, batch + 1):
-            noted = read_json(made._changes_file(played))
-            border = None if noted["border"] is None else from_us(noted["border"])
-            changes = [change_of_json(each) for each in noted["changes"]]
-            behind = [each for each in range(SLICES) if made._written[each] < played]
-            made._play(border, changes, behind)
-            made._unwritten += len(changes) if played > last else 0
-        return made
+    def recover(cls, folder: Path, batch: int) -> TimelineSlices:
+        """The state after a batch, from its files."""
+        recovered = cls(folder)
+        for number, written, path in recovered._files():
+            # Files of later batches are left by an attempt of a batch that is run again.
+            if recovered._written[number] < written <= batch:
+                recovered._written[number] = written
+                recovered._slices[number] = _read_slice(path)
+        newest = max(recovered._written)
+        for later in range(min(recovered._written) + 1, batch + 1):
+            document = read_json(recovered._changes_file(later))
+            border = None if document["border"] is None else from_us(document["border"])
+            changes = [change_of_json(each) for each in document["changes"]]
+            behind = [each for each in range(SLICES) if recovered._written[each] < later]
+            recovered._fold_into(behind, border, changes)
+            # An estimate: the exact number before the crash is not stored. It only decides when the
+            # next slice is written.
+            recovered._unwritten_changes += len(changes) if later > newest else 0
+        return recovered
 
     def remove_outdated(self) -> None:
-        """Remove files that are not needed to be as after the last batch or a later one."""
+        """Remove files that are not needed to recover the last batch or a later one."""
         for number, written, path in self._files():
             if written < self._written[number]:
                 path.unlink()
@@ -141,7 +156,7 @@ class Slices:
                 path.unlink()
 
     def _files(self) -> Iterator[tuple[int, int, Path]]:
-        """The files of slices: of which slice, as of which batch."""
+        """The files of slices, each with the number of its slice and its batch."""
         for path in (self._folder / "timelines").glob("*.json"):
             number, written = path.stem.split("-")
             yield int(number), int(written), path
@@ -151,6 +166,6 @@ class Slices:
 
 
 def _read_slice(path: Path) -> Timelines:
-    noted = read_json(path)
-    border = None if noted["border"] is None else from_us(noted["border"])
-    return Timelines.restore(map(timeline_of_json, noted["timelines"]), border)
+    document = read_json(path)
+    border = None if document["border"] is None else from_us(document["border"])
+    return Timelines.restore(map(timeline_of_json, document["timelines"]), border)

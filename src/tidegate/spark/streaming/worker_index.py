@@ -1,10 +1,14 @@
-"""The subscriptions of a stream as its workers hold them, from one micro-batch to the next.
+"""The index of a stream's subscriptions as its workers hold it, from one micro-batch to the next.
 
-- `delta/N.json`: what the changes of batch N did to the versions. A worker that holds the versions
-  as of batch N - 1 takes in no more than that.
-- `snapshot/N.arrow`: an index of all versions as of batch N, for workers that hold none or those of
-  a batch too long ago. A worker writes it, for it has them; then it maps the file itself, so that
-  all workers of a machine have one copy again.
+The driver holds the same subscriptions as timelines, without an index; see `timeline_slices.py`. It
+hands them to the workers in files:
+
+- `delta/N.json`: what the changes of batch N did to the versions. A worker whose index is as of
+  batch N - 1 applies no more than that, so the cost of a batch grows with its changes, not with the
+  size of the table.
+- `snapshot/N.arrow`: the whole index as of batch N, for workers that have no index or one that is
+  too old. A worker writes the snapshot, because the driver has no index. Then it maps the file
+  itself, so all workers of a machine share one copy again.
 """
 
 from __future__ import annotations
@@ -13,16 +17,16 @@ import gc
 import os
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.matching.history.as_of import AsOfMatcher, key_of
-from tidegate.matching.history.versions import Succession, Version, VersionDifference
-from tidegate.spark.streaming.version_files import (
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.versions import VersionDelta
+from tidegate.spark.streaming.state_files import (
     difference_as_json,
     difference_of_json,
     read_json,
@@ -33,69 +37,68 @@ from tidegate.spark.streaming.version_files import (
 
 NO_SNAPSHOT = -1
 UNFINISHED = ".unfinished"
-"""How the name of a snapshot ends that is being written."""
-HELD_MAX = 2
-"""Of so many streams a worker holds the subscriptions."""
+"""The end of the name of a snapshot that is being written."""
+HELD_STREAMS_MAX = 2
+"""The number of streams whose indexes a worker keeps."""
 
 
-def write_delta(
-    path: Path, ended: Iterable[Version], differences: Iterable[VersionDifference]
-) -> int:
-    """Write down what is to be done to the versions; gives how many of them that concerns."""
-    successions: list[Succession] = []
-    others: list[VersionDifference] = []
-    for each in differences:
-        found = each.successions()
-        if found is None:
-            others.append(each)
-        else:
-            successions += found
-    noted = {
-        "ended": [key_of(each) for each in ended],
-        "successions": [succession_as_json(each) for each in successions],
-        "differences": [difference_as_json(each) for each in others],
+def write_delta(path: Path, delta: VersionDelta) -> None:
+    """Write a delta of versions to a file, for the workers."""
+    document = {
+        "ended": delta.ended,
+        "successions": [succession_as_json(each) for each in delta.successions],
+        "differences": [difference_as_json(each) for each in delta.exchanges],
     }
-    write_json(path, noted)
-    return 3 * len(successions) + sum(len(each.before) + len(each.after) for each in others)
+    write_json(path, document)
 
 
-def apply_delta(path: Path, matcher: AsOfMatcher) -> None:
-    """Do to the versions what was written down."""
-    noted = read_json(path)
-    matcher.forget_keys((id, since) for id, since in noted["ended"])
-    matcher.succeed(succession_of_json(each) for each in noted["successions"])
-    matcher.exchange(difference_of_json(each) for each in noted["differences"])
+def read_delta(path: Path) -> VersionDelta:
+    """Read a delta of versions that ``write_delta`` wrote."""
+    document = read_json(path)
+    return VersionDelta(
+        [(id, since_us) for id, since_us in document["ended"]],
+        [succession_of_json(each) for each in document["successions"]],
+        [difference_of_json(each) for each in document["differences"]],
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class StateIndex:
-    """Where workers find the subscriptions of a stream as of a batch."""
+class WorkerIndex:
+    """The index of a stream as of a batch: what a task is shipped with to open it in a worker."""
 
     folder: str
     token: str
+    """Identifies the state of the stream; see `StreamState`."""
     snapshot: int
+    """The batch of the last snapshot, or ``NO_SNAPSHOT``."""
     batch: int
 
     def open(self) -> AsOfMatcher:
-        """The subscriptions; this process holds them, and takes in only what has changed since."""
+        """The index. This process keeps it, and the next call applies only later deltas."""
         held = _HELD.pop(self.token, None)
-        if held is None or not self._can_go_on_from(held.batch):
-            held = _Held(self._read_snapshot(), self.snapshot)
-            gc.freeze()  # this process is Spark's, and holds on to what it has read
+        # A batch that is run again may be older than the index that was held for it.
+        if held is None or not self._can_continue_from(held.batch):
+            held = _HeldIndex(self._read_snapshot(), self.snapshot)
+            # The index stays until the process ends; the garbage collector need not visit it.
+            gc.freeze()
         while held.batch < self.batch:
-            apply_delta(Path(self.folder) / "delta" / f"{held.batch + 1}.json", held.matcher)
+            delta = read_delta(Path(self.folder) / "delta" / f"{held.batch + 1}.json")
+            held.matcher.apply(delta)
             held.batch += 1
         self._hold(held)
         return held.matcher
 
-    def _hold(self, held: _Held) -> None:
+    def _hold(self, held: _HeldIndex) -> None:
         _HELD[self.token] = held
-        while len(_HELD) > HELD_MAX:
+        while len(_HELD) > HELD_STREAMS_MAX:
             _HELD.popitem(last=False)
 
-    def _can_go_on_from(self, batch: int) -> bool:
-        """Whether all deltas since a batch are there; older ones than the snapshot go with the next
-        batch."""
+    def _can_continue_from(self, batch: int) -> bool:
+        """Whether all deltas since a batch exist.
+
+        Deltas up to a snapshot are removed when the next batch begins. So in the batch that writes
+        the snapshot, its own delta still exists, and an index as of the batch before will do.
+        """
         first = self.snapshot - 1 if self.batch == self.snapshot else self.snapshot
         return first <= batch <= self.batch
 
@@ -105,21 +108,22 @@ class StateIndex:
         return AsOfMatcher.load(snapshot_file(Path(self.folder), self.snapshot))
 
     def save(self) -> None:
-        """Write the subscriptions to a snapshot as of the batch, and go on from that."""
+        """Write the index to a snapshot as of the batch, and continue from the snapshot."""
         path = snapshot_file(Path(self.folder), self.batch)
         path.parent.mkdir(parents=True, exist_ok=True)
+        # The rename makes the file appear as a whole, also if several attempts write it.
         temporary = path.with_name(f"{uuid.uuid4().hex}{UNFINISHED}")
         self.open().save(temporary)
         os.replace(temporary, path)
-        self._hold(_Held(AsOfMatcher.load(path), self.batch))
+        self._hold(_HeldIndex(AsOfMatcher.load(path), self.batch))
 
     def save_in_worker(self, spark: SparkSession) -> None:
-        """Have one of the workers write the snapshot."""
+        """Let one of the workers write the snapshot."""
         spark.range(0, 1, 1, 1).mapInArrow(_SaveTask(self), "batch int").collect()
 
 
 def snapshot_file(folder: Path, batch: int) -> Path:
-    """Where the snapshot as of a batch is."""
+    """The path of the snapshot as of a batch."""
     return folder / "snapshot" / f"{batch}.arrow"
 
 
@@ -127,7 +131,7 @@ def snapshot_file(folder: Path, batch: int) -> Path:
 class _SaveTask:
     """Writes a snapshot; for `mapInArrow`."""
 
-    index: StateIndex
+    index: WorkerIndex
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -136,11 +140,12 @@ class _SaveTask:
 
 
 @dataclass(slots=True)
-class _Held:
-    """Subscriptions as of a batch."""
+class _HeldIndex:
+    """An index that this process keeps, and the batch that it is as of."""
 
     matcher: AsOfMatcher
     batch: int
 
 
-_HELD: OrderedDict[str, _Held] = OrderedDict()
+_HELD: OrderedDict[str, _HeldIndex] = OrderedDict()
+"""The indexes of this process by the token of their stream, the least recently used first."""

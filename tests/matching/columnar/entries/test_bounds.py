@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from support.strategies import EDGE_NUMBERS
 from tidegate.language.semantics import satisfies
 from tidegate.language.syntax import Operator
-from tidegate.matching.columnar.entries.bounds import bounds, pattern_bounds, widened
+from tidegate.matching.columnar.entries.bounds import as_floats, bounds, pattern_bounds, widened
 from tidegate.matching.columnar.entries.channels import PATTERNS, Channels
 from tidegate.matching.columnar.entries.operands import COMPARISONS
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
 from tidegate.matching.columnar.kernels.check import in_set, satisfied
 from tidegate.matching.columnar.store.cells import StringPool
 
@@ -64,7 +65,7 @@ def test_bounds_of_patterns_ask_for_their_number(operator: Operator) -> None:
     texts = ["a", "b", "a", "ab"]
     cells = np.array([pool.number(text) for text in texts])
     low, high, never = pattern_bounds("name", operator, cells, channels, pool)
-    channels.settle()
+    channels.flush()
     assert not never.any()
     for value in ("abc", "b", ""):
         numbers = channels.satisfied("name", value).astype(np.float64)
@@ -80,3 +81,11 @@ def test_bad_patterns_never_hold() -> None:
     cells = np.array([pool.number(text) for text in ("a%", "bad \\")])
     *_, never = pattern_bounds("name", Operator.LIKE, cells, channels, pool)
     assert never.tolist() == [False, True]
+
+
+def test_cells_as_floats() -> None:
+    numbers = np.array([-0.0, 2.5, math.inf])
+    found = as_floats(FLOAT, numbers.view(np.int64))
+    assert found.tolist() == [0.0, 2.5, math.inf]
+    assert math.copysign(1, found[0]) == 1  # there is one zero
+    assert as_floats(INTEGER, np.array([-3, 2**53 + 1])).tolist() == [-3.0, float(2**53 + 1)]

@@ -1,14 +1,17 @@
-"""Channels: their numbers, what else constraints refer to, and snapshots of it."""
+"""Channels, variables, programs and patterns: their numbers, and snapshots of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tidegate.language.syntax import Operator
-from tidegate.matching.columnar.entries import channels as channels_module
-from tidegate.matching.columnar.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.columnar.entries.channels import (
+    NUMBER,
+    PATTERNS,
+    PRESENT,
+    SATISFIED_MAX,
+    Channels,
+)
 from tidegate.matching.columnar.kernels.cell_kinds import STRING
 from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
@@ -16,13 +19,13 @@ from tidegate.matching.columnar.store.snapshot_file import SectionReader, Sectio
 STARTS, LIKE = Operator.STARTS_WITH, Operator.LIKE
 
 
-def with_patterns(*texts: str) -> Channels:
-    """Channels that know patterns which the name starts with."""
-    channels = Channels()
+def with_patterns(*texts: str, satisfied_max: int = SATISFIED_MAX) -> Channels:
+    """Channels with patterns on how the name starts."""
+    channels = Channels(satisfied_max=satisfied_max)
     channels.channel("name", PATTERNS)
     for text in texts:
         channels.pattern("name", STARTS, text)
-    channels.settle()
+    channels.flush()
     return channels
 
 
@@ -66,13 +69,12 @@ def test_what_a_string_satisfies() -> None:
     assert channels.satisfied("name", "abc").tolist() == [0, 1]
     assert channels.satisfied("name", "abc").tolist() == [0, 1]
     channels.pattern("name", STARTS, "abc")
-    channels.settle()  # which forgets what was satisfied before
+    channels.flush()  # which forgets what was satisfied before
     assert channels.satisfied("name", "abc").tolist() == [0, 1, 3]
 
 
-def test_only_so_many_strings_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels_module, "SATISFIED_MAX", 1)
-    channels = with_patterns("a", "b")
+def test_only_so_many_strings_are_cached() -> None:
+    channels = with_patterns("a", "b", satisfied_max=1)
     for _ in range(2):
         found = [channels.satisfied("name", text).tolist() for text in ("a", "b", "c")]
         assert found == [[0], [1], []]
@@ -90,7 +92,7 @@ def test_snapshots_keep_all_numbers(tmp_path: Path) -> None:
     channels.channel("price", NUMBER)
     channels.lifetime()
     channels.pattern("name", LIKE, "%c%")
-    channels.settle()
+    channels.flush()
     channels.variable("load")
     channels.add_program((1, 2, 0))
     channels.add_program((3, 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +16,9 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import I32
 from tidegate.matching.columnar.encoding import encode_event
 from tidegate.matching.columnar.entries.channels import Channels
-from tidegate.matching.columnar.entries.comparisons import as_floats, is_plain, plain_entries
-from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
+from tidegate.matching.columnar.entries.comparisons import is_plain, plain_entries
 from tidegate.matching.columnar.kernels.check import satisfied
-from tidegate.matching.columnar.kernels.layout import Entries
+from tidegate.matching.columnar.kernels.entry_lists import Entries
 from tidegate.matching.columnar.kernels.part import DEAD, SET, VERIFY
 from tidegate.matching.columnar.store.table import SubscriptionTable
 from tidegate.matching.subscription import Moment, Subscription
@@ -54,7 +52,7 @@ def test_what_is_plain(text: str, wanted: bool) -> None:
     assert is_plain(shape) is wanted
 
 
-def held(subscriptions: list[Subscription]) -> tuple[SubscriptionTable, Channels, Entries]:
+def compiled(subscriptions: list[Subscription]) -> tuple[SubscriptionTable, Channels, Entries]:
     table, channels = SubscriptionTable(), Channels()
     numbers = table.stage(subscriptions)
     table.publish(numbers)
@@ -78,7 +76,7 @@ def test_entries_hold_when_filters_do(texts: list[str], data: st.DataObject) -> 
         Subscription(str(n), Filter(parse_filter(text)), {"p": 2.5} if ":p" in text else {})
         for n, text in enumerate(texts)
     ]
-    table, channels, entries = held(subscriptions)
+    table, channels, entries = compiled(subscriptions)
     (row,) = encode_event(event, channels, table.pool).matrix
     for index, number in enumerate(entries.subscription.tolist()):
         part = slice(int(entries.first[index]), int(entries.first[index + 1]))
@@ -95,23 +93,15 @@ def test_entries_hold_when_filters_do(texts: list[str], data: st.DataObject) -> 
 
 
 def test_each_channel_of_an_entry_has_one_range() -> None:
-    _, _, entries = held([Subscription("s", parse("x > 1 and x < 9 and x >= 3 and y = 2"))])
+    _, _, entries = compiled([Subscription("s", parse("x > 1 and x < 9 and x >= 3 and y = 2"))])
     assert entries.channel.tolist() == sorted(set(entries.channel.tolist()))
     assert entries.low.tolist()[0] == 3.0
     assert entries.high.tolist()[0] == math.nextafter(9.0, 0.0)
 
 
 def test_patterns_are_constraints_on_sets() -> None:
-    _, channels, entries = held(
+    _, channels, entries = compiled(
         [Subscription("s", parse("y like 'a%'")), Subscription("u", parse("y not like 'a%'"))]
     )
     assert all(channel & SET for channel in entries.channel.tolist())
     assert len(channels.patterns["y"].patterns()) == 1
-
-
-def test_cells_as_floats() -> None:
-    numbers = np.array([-0.0, 2.5, math.inf])
-    found = as_floats(FLOAT, numbers.view(np.int64))
-    assert found.tolist() == [0.0, 2.5, math.inf]
-    assert math.copysign(1, found[0]) == 1  # there is one zero
-    assert as_floats(INTEGER, np.array([-3, BIG])).tolist() == [-3.0, float(BIG)]

@@ -111,7 +111,7 @@ def test_patterns() -> None:
     assert never.tolist() == [False, False, False, True]
     outside_low, outside_high, _ = pattern_bounds("s", Operator.NOT_LIKE, cells[:1], channels, pool)
     assert outside_low[0] - 1 == low[0] == outside_high[0] + 1
-    channels.settle()
+    channels.flush()
     numbers = {int(each) for each in channels.satisfied("s", "ab")}
     assert numbers == {int(low[0])}
 

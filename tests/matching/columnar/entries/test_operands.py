@@ -18,8 +18,8 @@ from tidegate.matching.columnar.entries.operands import (
     write_program,
 )
 from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER, STRING, TIME
+from tidegate.matching.columnar.kernels.motion import LINEAR, SHIFTED
 from tidegate.matching.columnar.kernels.programs import (
-    LINEAR,
     P_ADD,
     P_CONSTANT,
     P_ELAPSED,
@@ -29,7 +29,6 @@ from tidegate.matching.columnar.kernels.programs import (
     P_NEGATE,
     P_SIN,
     P_VARIABLE,
-    SHIFTED,
     STACK_MAX,
     run_program,
 )
@@ -121,7 +120,7 @@ def test_what_is_added_is_no_part_of_the_program(text: str) -> None:
     assert place ^ SHIFTED == write_program(operand("7 * sin(t)"), channels)
 
 
-def test_what_is_added_stands_first() -> None:
+def test_what_is_added_comes_first() -> None:
     found = program_slots(operand("2 * sin(t / 5) + 3"))
     assert found == [2, 0, 1]
 

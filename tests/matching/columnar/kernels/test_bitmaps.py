@@ -1,4 +1,4 @@
-"""Bitmaps leave no entry out that a value of their cell could satisfy."""
+"""Bitmaps leave no entry out that a value of their bin could satisfy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidegate.matching.columnar.kernels.bitmaps import MAP_SHARE_MIN, Bitmaps
 from tidegate.matching.columnar.kernels.check import satisfied
 from tidegate.matching.columnar.kernels.part import SET
-from tidegate.matching.columnar.kernels.scan import cell_of
+from tidegate.matching.columnar.kernels.scan import bin_of
 
 Bounds = tuple[float, float]
 ends = st.integers(-5, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])
@@ -20,7 +20,7 @@ columns = st.lists(st.none() | st.tuples(ends, ends), min_size=1, max_size=90)
 
 
 def built(*channels: list[Bounds | None]) -> tuple[list[int], dict[str, Any]]:
-    """A segment whose entries have these bounds on channels 0, 1 and so on; gives their order."""
+    """A cluster whose entries have these bounds on channels 0, 1 and so on; returns their order."""
     rows = [
         (owner, channel, *bounds)
         for channel, column in enumerate(channels)
@@ -29,22 +29,22 @@ def built(*channels: list[Bounds | None]) -> tuple[list[int], dict[str, Any]]:
     ]
     owner, channel, low, high = np.array(rows, np.float64).reshape(-1, 4).T
     maps = Bitmaps()
-    order = maps.add_segment(
+    order = maps.add_cluster(
         len(channels[0]), owner.astype(np.int64), channel.astype(np.int32), low, high
     )
     return order.tolist(), maps.arrays()
 
 
 def has(arrays: dict[str, Any], which: int, count: int, place: int, x: float) -> bool:
-    """Whether the bit of an entry is set in the cell of a value."""
-    cells, words = int(arrays["map_cells"][which]), (count + 63) // 64
-    cell = int(cell_of(arrays["edge"], int(arrays["map_edge"][which]), cells, x))
-    word = arrays["word"][int(arrays["map_word"][which]) + cell * words + (place >> 6)]
+    """Whether the bit of an entry is set in the bin of a value."""
+    bins, words = int(arrays["map_bins"][which]), (count + 63) // 64
+    bin_index = int(bin_of(arrays["edge"], int(arrays["map_edge"][which]), bins, x))
+    word = arrays["word"][int(arrays["map_word"][which]) + bin_index * words + (place >> 6)]
     return bool(int(word) >> (place & 63) & 1)
 
 
 @given(columns)
-def test_who_could_be_satisfied_has_a_bit(column: list[Bounds | None]) -> None:
+def test_an_entry_that_could_be_satisfied_has_a_bit(column: list[Bounds | None]) -> None:
     order, arrays = built(column)
     assert sorted(order) == list(range(len(column)))
     for which in range(len(arrays["map_channel"])):
@@ -74,13 +74,13 @@ def test_the_most_selective_channel_is_first() -> None:
 def test_spans_say_where_bits_are() -> None:
     count = 640
     _, arrays = built([(float(n), n + 1.0) for n in range(count)])
-    cells, words = int(arrays["map_cells"][0]), count // 64
-    for cell in range(cells + 1):
-        row = arrays["word"][cell * words : (cell + 1) * words]
-        there = np.flatnonzero(row)
-        span = range(int(arrays["span_first"][cell]), int(arrays["span_last"][cell]))
-        assert set(there.tolist()) <= set(span)
-    assert arrays["span_last"][cells] == 0  # all entries need a value, so none has the last bitmap
+    bins, words = int(arrays["map_bins"][0]), count // 64
+    for bin_index in range(bins + 1):
+        row = arrays["word"][bin_index * words : (bin_index + 1) * words]
+        with_bits = np.flatnonzero(row)
+        span = range(int(arrays["span_first"][bin_index]), int(arrays["span_last"][bin_index]))
+        assert set(with_bits.tolist()) <= set(span)
+    assert arrays["span_last"][bins] == 0  # all entries need a value, so none has the last bitmap
 
 
 def test_what_few_entries_ask_for_has_no_bitmaps() -> None:
@@ -96,7 +96,7 @@ def test_what_few_entries_ask_for_has_no_bitmaps() -> None:
 def test_sets_have_no_bitmaps() -> None:
     maps = Bitmaps()
     one = np.zeros(1, np.int64)
-    maps.add_segment(1, one, np.array([SET], np.int32), np.zeros(1), np.zeros(1))
+    maps.add_cluster(1, one, np.array([SET], np.int32), np.zeros(1), np.zeros(1))
     maps.add_empty()
     arrays = maps.arrays()
     assert arrays["map_first"].tolist() == [0, 0, 0]

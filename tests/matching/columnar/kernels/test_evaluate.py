@@ -19,6 +19,7 @@ from tidegate.matching.columnar.entries.constraints import Compiler, entries_of
 from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.columnar.kernels.layout import flat
 from tidegate.matching.columnar.kernels.match import match_events
+from tidegate.matching.columnar.kernels.motion import EVERY
 from tidegate.matching.columnar.kernels.part import (
     EXACT_MAX,
     MOVING,
@@ -27,8 +28,8 @@ from tidegate.matching.columnar.kernels.part import (
     PackedPart,
     pack,
 )
-from tidegate.matching.columnar.kernels.programs import EVERY, STACK_MAX
-from tidegate.matching.columnar.kernels.rewrite import ROOM, enclose_part
+from tidegate.matching.columnar.kernels.programs import STACK_MAX
+from tidegate.matching.columnar.kernels.rewrite import SCRATCH_FLOATS, enclose_part
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.store.cells import StringPool, encode
 from tidegate.matching.columnar.time_window import EventTimes, TimeWindow
@@ -40,7 +41,7 @@ NO_SETS, NO_MEMBERS = np.zeros(1, np.int32), np.zeros(0)
 NO_VARIABLES = np.zeros((1, 1))
 
 
-def enclosed(text: str, begin: int, end: int, hold: int = EVERY) -> PackedPart:
+def enclosed(text: str, begin: int, end: int, pin: int = EVERY) -> PackedPart:
     """A part of one entry that began at 0, with the number 7, enclosed for some seconds."""
     channels, pool = Channels(), StringPool()
     channels.channel("x", NUMBER)
@@ -49,11 +50,10 @@ def enclosed(text: str, begin: int, end: int, hold: int = EVERY) -> PackedPart:
     cells = np.array([[cell for _, cell in encoded]], np.int64)
     (block,) = Compiler(channels, pool).blocks(shape, tuple(kind for kind, _ in encoded), cells)
     number, origin = np.array([7], np.int32), np.zeros(1, np.int64)
-    entries = entries_of(block, number, origin, np.array([hold]))
+    entries = entries_of(block, number, origin, np.array([pin]))
     packed = pack(flat(entries, np.array([*channels.program, 0], np.int32)))
-    at, i32, i64, f32, f64, u64, _ = packed
-    stretch = TimeWindow.of(EventTimes(begin * SECOND, end * SECOND, False), NO_VARIABLES)
-    enclose_part(at, i32, i64, f32, f64, u64, stretch.times, stretch.variables, np.empty(ROOM))
+    window = TimeWindow.of(EventTimes(begin * SECOND, end * SECOND, False), NO_VARIABLES)
+    enclose_part(*packed, window.times, window.variables, np.empty(SCRATCH_FLOATS))
     return packed
 
 
@@ -119,7 +119,7 @@ def test_each_event_is_judged_at_its_own_time() -> None:
     assert 0 < len(matching) < len(times)
 
 
-def test_a_function_that_is_held_is_evaluated_for_the_time_that_it_is_held_for() -> None:
+def test_a_function_that_is_pinned_is_evaluated_for_the_time_of_its_pin() -> None:
     pairs = [(1.5, 0.9), (1.5, 1.9), (1.5, 2.9)]
     assert judged(enclosed("x < t", 0, 3), pairs)[1] == [1, 2]
     assert judged(enclosed("x < t", 0, 3, EVERY + SECOND), pairs)[1] == [2]

@@ -1,4 +1,4 @@
-"""Throwing away what was compiled from older sources."""
+"""Code compiled from older sources is deleted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_kernels_stand_in_folders_that_are_looked_into() -> None:
         path
         for path in matching.rglob("*.py")
         if path.parent.name != "kernels"
-        and re.search(r"^@(kernel|lean|inlined)$", path.read_text(), re.M)
+        and re.search(r"^@(kernel|lean|lean_inlined|inlined)$", path.read_text(), re.M)
     ]
     assert elsewhere == []
 

@@ -6,13 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.matching.columnar.kernels.layout import Entries, flat, lay_out, offsets
+from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
+from tidegate.matching.columnar.kernels.layout import flat, lay_out
 from tidegate.matching.columnar.kernels.part import (
+    B_CHANNEL,
+    BEGIN,
+    BOUND_WORDS,
     DEAD,
+    END,
     VERIFY,
     PackedPart,
     Part,
-    entry_numbers,
+    PartFields,
+    entry_words,
+    margin_at,
     pack,
     unpack,
 )
@@ -21,7 +28,7 @@ NO_PROGRAM = np.zeros(1, np.int32)
 
 
 def entries(count: int) -> Entries:
-    """Entries that ask for a value of channel 0 and bound channel 1."""
+    """Entries that require a value of channel 0 and bound channel 1."""
     numbers = np.arange(count, dtype=np.float64)
     return Entries(
         subscription=np.arange(100, 100 + count, dtype=np.int32),
@@ -81,6 +88,28 @@ def test_what_is_known_of_entries() -> None:
 def test_the_last_entry_only_says_where_the_others_end() -> None:
     one = np.ones(1, np.int32)
     ends = np.array([0, 3], np.int32)
-    assert entry_numbers(one * 7, one.astype(np.uint8), ends, ends).tolist() == [
+    assert entry_words(one * 7, one.astype(np.uint8), ends, ends).tolist() == [
         7, 1, 0, 0, 0, 0, 3, 3,
     ]  # fmt: skip
+
+
+def test_what_is_known_of_constraints() -> None:
+    part = flat(entries(2), NO_PROGRAM)
+    assert part.low.tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert part.high.tolist() == [0.0, 5.0, 1.0, 6.0]
+    assert part.channel.tolist() == [0, 1, 0, 1]
+
+
+def test_the_margin_of_a_constraint_is_beside_its_channel() -> None:
+    part = flat(entries(2), NO_PROGRAM)
+    part.bound.view(np.float32)[margin_at(BOUND_WORDS)] = 2.5
+    assert part.channel.tolist() == [0, 1, 0, 1]
+    third_words = part.bound.view(np.int64).reshape(-1, BOUND_WORDS)[:, B_CHANNEL]
+    assert [int(each) >> 32 for each in third_words] == [0, 0x40200000, 0, 0]
+
+
+def test_each_field_has_two_positions() -> None:
+    assert sorted([*BEGIN, *END]) == list(range(2 * len(PartFields._fields)))
+    packed = pack(flat(entries(3), NO_PROGRAM))
+    begin, end = packed.at[BEGIN.probe], packed.at[END.probe]
+    assert packed.f32[begin:end].tolist() == unpack(packed).probe.tolist()

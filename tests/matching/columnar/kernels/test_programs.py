@@ -12,27 +12,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from support.strategies import VARIABLES, numbers
+from support.time_functions import block_of, function, functions
 from tidegate.language.expressions import (
-    CHOICES,
-    FUNCTIONS,
-    Arithmetic,
-    Call,
-    Constant,
     Elapsed,
     Environment,
     Expression,
-    Negated,
-    Variable,
     as_float,
     evaluate,
 )
-from tidegate.language.parsing.parser import parse_filter
-from tidegate.language.shapes import split
 from tidegate.language.syntax import Operator, Predicate, all_of
 from tidegate.language.values import Value
 from tidegate.matching.columnar.encoding import encode_variables
 from tidegate.matching.columnar.entries.channels import Channels
-from tidegate.matching.columnar.entries.constraints import Compiler, MovingConstraint
+from tidegate.matching.columnar.kernels.motion import (
+    LINEAR,
+    SHIFTED,
+    MovingConstraint,
+)
 from tidegate.matching.columnar.kernels.programs import (
     C_EQUAL,
     C_GREATER,
@@ -40,61 +36,20 @@ from tidegate.matching.columnar.kernels.programs import (
     C_LESS,
     C_LESS_EQUAL,
     C_NOT_EQUAL,
-    HEAD_WORDS,
-    LINEAR,
-    SHIFTED,
     STACK_MAX,
-    channel_of,
     compare,
-    comparison_of,
-    head,
-    length_of,
     run_program,
 )
-from tidegate.matching.columnar.store.cells import StringPool, encode
-
-
-def functions() -> st.SearchStrategy[Expression]:
-    """Numeric expressions of constants, `t` and variables."""
-    leaves = st.one_of(
-        st.just(Elapsed()),
-        st.sampled_from(VARIABLES).map(Variable),
-        numbers.map(Constant),
-        st.floats(-10, 10).map(Constant),
-    )
-
-    def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-        several = st.lists(inner, min_size=2, max_size=4).map(tuple)
-        return st.one_of(
-            st.builds(Arithmetic, st.sampled_from("+-*/%"), inner, inner),
-            st.builds(Negated, inner),
-            st.builds(Call, st.sampled_from(sorted(FUNCTIONS)), st.tuples(inner)),
-            st.builds(Call, st.sampled_from(sorted(CHOICES)), several),
-        )
-
-    found = st.recursive(leaves, extend, max_leaves=6)
-    return found.filter(lambda each: not isinstance(each, Variable))  # which may be of any kind
-
 
 times = st.sampled_from([0.0, -0.0, 1e-6, 59.9, -3.5, 2.0**53, 1e308]) | st.floats(-1e12, 1e12)
 variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, numbers))
 
 
-def function(text: str) -> Expression:
-    node = parse_filter(f"x < {text}")
-    assert isinstance(node, Predicate)
-    return node.operands[0]
-
-
 def compiled(expression: Expression, channels: Channels) -> MovingConstraint:
-    """What `x < expression` becomes, on an attribute that moves."""
+    """What `x < expression` is compiled to, on an attribute that moves."""
     moves = Predicate("x", Operator.GREATER, (Elapsed(),))
-    shape, filled = split(all_of([Predicate("x", Operator.LESS, (expression,)), moves]))
-    pool = StringPool()
-    row = [encode(leaf.value, pool) for leaf in filled if isinstance(leaf, Constant)]
-    cells = np.array([[cell for _, cell in row]], np.int64)
-    (block,) = Compiler(channels, pool).blocks(shape, tuple(kind for kind, _ in row), cells)
-    return next(each for each in block.moving if each.comparison == C_LESS)
+    node = all_of([Predicate("x", Operator.LESS, (expression,)), moves])
+    return next(each for each in block_of(node, channels).moving if each.comparison == C_LESS)
 
 
 def run(expression: Expression, t: float = 0.0, known: Mapping[str, Value] | None = None) -> float:
@@ -196,18 +151,6 @@ def test_what_is_undefined_is_nan(text: str) -> None:
 )
 def test_edges_have_values(text: str, value: float) -> None:
     assert run(function(text)) == value == evaluate(function(text), Environment())
-
-
-@given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([C_EQUAL, C_NOT_EQUAL, C_LESS, C_LESS_EQUAL, C_GREATER, C_GREATER_EQUAL]),
-    st.integers(0, 20_000),
-)
-def test_a_head_gives_back_what_was_put_in(channel: int, comparison: int, constants: int) -> None:
-    word = np.int64(head(channel, comparison, constants))
-    assert channel_of(word) == channel
-    assert comparison_of(word) == comparison
-    assert length_of(word) == HEAD_WORDS + constants
 
 
 @pytest.mark.parametrize(

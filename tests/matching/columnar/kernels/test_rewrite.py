@@ -1,4 +1,4 @@
-"""Bounds are written where they stand, and only those; what cannot be written is left alone."""
+"""Bounds are written in place, and no others; what cannot be written is left as it is."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.matching.columnar.entries.channels import NUMBER, Channels
 from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER, STRING
-from tidegate.matching.columnar.kernels.layout import BITMAP_ENTRIES_MIN, Entries, lay_out, offsets
+from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
+from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, lay_out
 from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
     DONE,
     NOT_IN_PLACE,
     OTHER_KINDS,
-    ROOM,
+    SCRATCH_FLOATS,
     rewrite_entries,
     rewrite_entry,
 )
@@ -27,13 +28,13 @@ from tidegate.matching.columnar.update_plans import plan_rewrite
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
-COUNT = BITMAP_ENTRIES_MIN + 40
+COUNT = DEFAULT_SIZES.bitmap_entries_min + 40
 NO_TIMES = np.zeros(0, np.int64)
 NO_VARIABLES = np.zeros((2, 1))
 
 
 def packed(*, flags: int = 0) -> PackedPart:
-    """Entries that say `x < 0`, `x < 1` and so on."""
+    """Entries of the filters `x < 0`, `x < 1` and so on."""
     entries = Entries(
         subscription=np.arange(COUNT, dtype=np.int32),
         flags=np.full(COUNT, flags, np.uint8),
@@ -48,25 +49,23 @@ def packed(*, flags: int = 0) -> PackedPart:
 
 
 def rewritten(part: PackedPart, entry: int, kind: int, value: float, text: str = "x < :a") -> int:
-    """Have the entry compare with another value; gives what came of it."""
+    """Let the entry compare with another value; returns the outcome."""
     channels = Channels()
     channels.channel("x", NUMBER)
     shape, row = parse(text).shape_and_row
     plan = plan_rewrite(shape, [FLOAT] * len(row), [0], channels)
     cell = np.array([value]).view(np.int64) if kind == FLOAT else np.array([int(value)])
     kinds, cells = np.full(len(row), kind, np.uint8), np.repeat(cell, len(row))
-    at, i32, i64, f32, f64, u64, _ = part
     done = rewrite_entry(
-        plan, kinds, cells, 0, at, i32, i64, f32, f64, u64, entry, NO_TIMES, NO_VARIABLES,
-        np.empty(ROOM),
-    )  # fmt: skip
+        plan, kinds, cells, 0, *part, entry, NO_TIMES, NO_VARIABLES, np.empty(SCRATCH_FLOATS)
+    )
     return int(done)
 
 
 def highs(part: PackedPart) -> list[float]:
     """The high bounds, by subscription."""
     fields = unpack(part)
-    bound = fields.bound.reshape(-1, 3)[fields.first[:-1], 1]
+    bound = fields.high[fields.first[:-1]]
     return [float(bound[place]) for place in np.argsort(fields.subscription)]
 
 
@@ -110,11 +109,9 @@ def test_many_bounds_are_written_each_by_its_plan() -> None:
     kinds = np.array([FLOAT, FLOAT, FLOAT, STRING], np.uint8)
     cells = np.array([70.5, 71.5, 72.5, 73.5]).view(np.int64)
     done = np.full(4, 9, np.uint8)
-    at, i32, i64, f32, f64, u64, _ = part
     rewrite_entries(
-        np.concatenate(plans), first, np.array([0, 2, 1, 0]), kinds, cells, np.arange(4), at, i32,
-        i64, f32, f64, u64, np.array(places, np.int32), NO_TIMES, NO_VARIABLES,
-        np.empty(ROOM), done,
+        np.concatenate(plans), first, np.array([0, 2, 1, 0]), kinds, cells, np.arange(4), *part,
+        np.array(places, np.int32), NO_TIMES, NO_VARIABLES, np.empty(SCRATCH_FLOATS), done,
     )  # fmt: skip
     assert done.tolist() == [DONE, DONE, OTHER_KINDS, OTHER_KINDS]
     after = highs(part)
@@ -126,7 +123,8 @@ def test_bounds_that_leave_nothing() -> None:
     part = packed()
     assert rewritten(part, 0, FLOAT, 3.0, "x < :a and x > :a") == DONE
     first = int(unpack(part).first[0])
-    assert np.isnan(unpack(part).bound.reshape(-1, 3)[first, :2]).all()
+    assert np.isnan(unpack(part).low[first])
+    assert np.isnan(unpack(part).high[first])
 
 
 def test_after_many_writes_the_bits_still_fit() -> None:

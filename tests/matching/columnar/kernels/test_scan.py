@@ -1,4 +1,4 @@
-"""Cells and bits; what a segment matches is tested with its layout, in test_layout.py."""
+"""Bins and bits; what a cluster matches is tested with its layout, in test_layout.py."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.matching.columnar.kernels.jit import inlined
-from tidegate.matching.columnar.kernels.scan import cell_of, trailing_zeros
+from tidegate.matching.columnar.kernels.scan import bin_of, trailing_zeros
 
 floats = st.floats(allow_nan=False)
 
 
 @given(st.lists(floats, unique=True).map(sorted), floats)
-def test_the_cell_of_a_value(edges: list[float], x: float) -> None:
-    stored = np.array([-1.0, *edges])  # those of another channel stand before them
-    assert cell_of(stored, 1, len(edges) + 1, x) == np.searchsorted(edges, x, side="right")
-    assert cell_of(stored, 1, len(edges) + 1, math.nan) == len(edges) + 1
+def test_the_bin_of_a_value(edges: list[float], x: float) -> None:
+    stored = np.array([-1.0, *edges])  # those of another channel come before them
+    assert bin_of(stored, 1, len(edges) + 1, x) == np.searchsorted(edges, x, side="right")
+    assert bin_of(stored, 1, len(edges) + 1, math.nan) == len(edges) + 1
 
 
 @inlined

@@ -59,7 +59,7 @@ def test_an_array_of_each_type(path: Path, dtype: str) -> None:
 
 
 def test_many_arrays_of_odd_lengths(path: Path) -> None:
-    """Each begins where its type may begin, whatever stands in front of it."""
+    """Each is aligned for its type, whatever comes before it."""
     arrays = {f"{kind}.{n}": np.arange(n).astype(kind) for n in range(9) for kind in TYPES}
     write(path, **arrays)
     source = SectionReader(path)
@@ -69,7 +69,7 @@ def test_many_arrays_of_odd_lengths(path: Path) -> None:
         assert found.flags.aligned
 
 
-def test_an_array_that_is_not_in_one_piece(path: Path) -> None:
+def test_an_array_that_is_not_contiguous(path: Path) -> None:
     grid = np.arange(12).reshape(3, 4)
     write(path, grid=grid, turned=grid.T, some=np.arange(10)[::3])
     source = SectionReader(path)

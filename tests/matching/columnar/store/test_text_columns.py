@@ -1,21 +1,18 @@
 from __future__ import annotations
 
-from unittest import mock
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.matching.columnar.store import text_columns
 from tidegate.matching.columnar.store.text_columns import BLOCK_TEXTS, TextColumn
 
 Texts = list[str | None]
 
 
 class Source:
-    """Texts by number that notes which were asked for."""
+    """Texts by number, and which of them were read."""
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
@@ -25,8 +22,8 @@ class Source:
         self.asked.append((begin, end))
         return self.texts[begin:end]
 
-    def column(self, known: object = None) -> TextColumn:
-        return TextColumn(self.between, known)
+    def column(self, known: object = None, block_texts: int = BLOCK_TEXTS) -> TextColumn:
+        return TextColumn(self.between, known, block_texts=block_texts)
 
 
 def test_an_empty_column() -> None:
@@ -51,7 +48,7 @@ def test_an_array_that_was_given_out_stays_as_it_was() -> None:
     assert before.to_pylist() == ["a", "b"]
 
 
-def test_what_was_known_before_is_not_asked_for() -> None:
+def test_texts_that_were_known_before_are_not_read() -> None:
     source = Source(["x", "y"])
     column = source.column(pa.array(["a", "b"]))
     assert column.array(2).to_pylist() == ["a", "b"]
@@ -60,7 +57,7 @@ def test_what_was_known_before_is_not_asked_for() -> None:
     assert column.array(2).to_pylist() == ["x", "y"]
 
 
-def test_only_blocks_that_changed_are_made_anew() -> None:
+def test_only_blocks_that_changed_are_rebuilt() -> None:
     count = 3 * BLOCK_TEXTS + 5
     source = Source([str(number) for number in range(count)])
     column = source.column()
@@ -89,14 +86,13 @@ steps = st.lists(
 def test_any_changes_are_followed(texts: Texts, steps: list[tuple[list[int], int, bool]]) -> None:
     """Texts are changed and added, and not always looked at in between."""
     source = Source(list(texts))
-    with mock.patch.object(text_columns, "BLOCK_TEXTS", 4):
-        column = source.column(pa.array(texts, pa.string()))
-        for step, (numbers, added, looked_at) in enumerate(steps):
-            source.texts += [f"added in {step}"] * added
-            changed = [number for number in numbers if number < len(source.texts)]
-            for number in changed:
-                source.texts[number] = f"changed in {step}"
-            column.has_changed(np.array(changed, np.int32))
-            if looked_at:
-                assert column.array(len(source.texts)).to_pylist() == source.texts
-        assert column.array(len(source.texts)).to_pylist() == source.texts
+    column = source.column(pa.array(texts, pa.string()), block_texts=4)
+    for step, (numbers, added, looked_at) in enumerate(steps):
+        source.texts += [f"added in {step}"] * added
+        changed = [number for number in numbers if number < len(source.texts)]
+        for number in changed:
+            source.texts[number] = f"changed in {step}"
+        column.has_changed(np.array(changed, np.int32))
+        if looked_at:
+            assert column.array(len(source.texts)).to_pylist() == source.texts
+    assert column.array(len(source.texts)).to_pylist() == source.texts

@@ -1,1 +1,1 @@
-"""From the rows of subscriptions to index entries: conjunctions of bounds on channels."""
+"""From rows of subscriptions to entries of the index: conjunctions of bounds on channels."""

@@ -1,7 +1,9 @@
-"""Bounds of comparisons: which values of a channel satisfy `x < 5`, for many at once.
+"""Bounds of comparisons: which values of a channel satisfy `x < 5`, for many rows at once.
 
-A constraint holds if `low <= x <= high`, and where low is greater than high for the outside of
-them. Strict bounds step to the next value.
+A constraint with `low <= high` holds if `low <= x <= high`. One with `low > high` holds for the
+outside of its bounds, `x >= low or x <= high`, which is how `!=` is written. So a constraint that
+never holds cannot be written as an empty interval; it is flagged instead. Strict bounds step to the
+next value of the channel.
 """
 
 from __future__ import annotations
@@ -11,13 +13,22 @@ import numpy as np
 from tidegate.language.syntax import Operator
 from tidegate.matching.arrays import F64, I64, Bools
 from tidegate.matching.columnar.entries.channels import POSITIVE, Channels
-from tidegate.matching.columnar.store.cells import StringPool
+from tidegate.matching.columnar.kernels.cell_kinds import FLOAT
+from tidegate.matching.columnar.store.cells import Cells, StringPool
+
+
+def as_floats(kind: int, cells: Cells) -> F64:
+    """Cells of one kind as the floats of a channel; -0.0 becomes 0.0, because keys are hashed."""
+    if kind == FLOAT:
+        return cells.view(np.float64) + 0.0
+    return cells.astype(np.float64)
 
 
 def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, Bools]:
-    """The bounds of a comparison, and where it never holds.
+    """The bounds of a comparison, low and high, and for which values it never holds.
 
-    ``whole`` values are integers, and the next one is one more; others step to the next float.
+    If the values of the channel are ``whole`` numbers, the next one is one more, else it is the
+    next float.
     """
     infinite = np.full(len(values), np.inf)
     with np.errstate(over="ignore", under="ignore"):
@@ -36,6 +47,7 @@ def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, B
         case Operator.GREATER_EQUAL:
             return values, infinite, never
         case _:
+            # x != inf is all that is below it, and no outside: nothing lies after inf
             top, bottom = values == np.inf, values == -np.inf
             low = np.where(top, -np.inf, after)
             high = np.where(bottom, np.inf, before)
@@ -45,11 +57,12 @@ def bounds(operator: Operator, values: F64, *, whole: bool) -> tuple[F64, F64, B
 def pattern_bounds(
     attribute: str, operator: Operator, cells: I64, channels: Channels, pool: StringPool
 ) -> tuple[F64, F64, Bools]:
-    """The bounds of patterns, given as cells of strings, and which of them never hold."""
-    different, which = np.unique(cells, return_inverse=True)
-    numbers = [
-        channels.pattern(attribute, operator, pool.text(cell)) for cell in different.tolist()
-    ]
+    """The bounds of patterns, given as cells of strings, and which of the patterns are malformed.
+
+    A malformed pattern is satisfied by no string, and neither is its complement.
+    """
+    distinct, which = np.unique(cells, return_inverse=True)
+    numbers = [channels.pattern(attribute, operator, pool.text(cell)) for cell in distinct.tolist()]
     values = np.array([np.nan if each is None else each for each in numbers])[which]
     as_comparison = Operator.EQUAL if operator in POSITIVE else Operator.NOT_EQUAL
     bad = np.isnan(values)
@@ -58,7 +71,11 @@ def pattern_bounds(
 
 
 def widened(operator: Operator, values: F64) -> tuple[F64, F64]:
-    """Bounds that hold whenever the comparison does, where floats stand for several integers."""
+    """Bounds that hold whenever the comparison does, for values of 2**53 or more.
+
+    There a float stands for several integers, and two that differ may be the same float. So every
+    bound includes the value and a neighbour, and `!=` lets all pass; the entry has to be verified.
+    """
     infinite = np.full(len(values), np.inf)
     with np.errstate(over="ignore"):
         after, before = np.nextafter(values, np.inf), np.nextafter(values, -np.inf)

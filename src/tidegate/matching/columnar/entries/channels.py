@@ -1,9 +1,11 @@
 """Channels: the attributes of events, each seen as one kind of value.
 
-A channel is (`price`, number), and its number is the column in which an event has that value. A
-channel of PATTERNS has instead the set of all patterns that the event's string satisfies (see
-texts.py). Beside the channels stand the variables of the broker and the programs, which constraints
-refer to by number too.
+A channel is an attribute and a kind, such as (`price`, NUMBER). Its number is the column of the
+matrix of events in which they have that value. In a channel of PATTERNS an event has the set of all
+patterns that its string satisfies (see string_patterns.py). Constraints also refer by number to
+variables of the broker and to programs, which are numbered here too.
+
+Numbers are given out once and never taken back, because entries in all parts contain them.
 """
 
 from __future__ import annotations
@@ -19,30 +21,36 @@ from tidegate.matching.string_patterns import StringPatterns
 PRESENT = 0
 NUMBER = 6
 PATTERNS = 7
-"""Kinds of channels: these three, BOOLEAN, STRING and TIME. In a channel of PATTERNS an event has
-the set of all patterns that its string satisfies (see texts.py)."""
+"""Kinds of channels: BOOLEAN, STRING and TIME as those of cells, and these three, which are other
+numbers than those. Integers and floats share the channels of NUMBER."""
 
 _LIFETIME = ("", TIME)
-"""The channel of lifetimes; no attribute has an empty name."""
+"""The channel of event time, in which entries of past versions have their lifetimes. No attribute
+has an empty name."""
 
 SATISFIED_MAX = 65_536
-"""So many strings are remembered with the patterns that they satisfy."""
+"""Default number of strings that are cached with the patterns that they satisfy."""
 
 CHANNEL_KIND = {
     BOOLEAN: BOOLEAN, INTEGER: NUMBER, FLOAT: NUMBER, STRING: STRING, TIME: TIME,
 }  # fmt: skip
+"""The kind of the channel in which a cell of a kind is looked for."""
+
 POSITIVE = (Operator.LIKE, Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS)
+"""Operators of patterns that are not complements. A complement, such as `not like`, has the number
+of its pattern and asks that it is not in the set."""
 
 
 class Channels:
     """The channels, variables and programs that the constraints of an index refer to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, satisfied_max: int = SATISFIED_MAX) -> None:
         self.numbers: dict[tuple[str, int], int] = {}
         self.of_attribute: dict[str, list[tuple[int, int]]] = {}
         self.variables: dict[str, int] = {}
         self.program: list[int] = []
         self.patterns: dict[str, StringPatterns] = {}
+        self._satisfied_max = satisfied_max
         self._satisfied: dict[tuple[str, str], I32] = {}
         self._programs: dict[tuple[int, ...], int] = {}
 
@@ -50,7 +58,7 @@ class Channels:
         return len(self.numbers)
 
     def channel(self, attribute: str, kind: int) -> int:
-        """The number of a channel, which is taken in if it is new."""
+        """The number of a channel, which is added if it is new; with the bit SET for patterns."""
         key = (attribute, kind)
         number = self.numbers.get(key)
         if number is None:
@@ -63,16 +71,16 @@ class Channels:
         return number
 
     def lifetime(self) -> int:
-        """The number of the channel in which an event has the time at which it is judged."""
+        """The number of the channel of event time, which is added if it is new."""
         return self.channel(*_LIFETIME)
 
     @property
     def known_lifetime(self) -> int | None:
-        """That number, if some constraint refers to it."""
+        """The number of the channel of event time; None if no entry has a lifetime."""
         return self.numbers.get(_LIFETIME)
 
     def pattern(self, attribute: str, operator: Operator, text: str) -> int | None:
-        """The number of a pattern, or of the complement of one; None for a bad one.
+        """The number of a pattern or of what it is the complement of; None if it is malformed.
 
         The attribute must have a channel of patterns.
         """
@@ -87,27 +95,28 @@ class Channels:
         found = self._satisfied.get((attribute, text))
         if found is None:
             found = self.patterns[attribute].satisfied(text)
-            if len(self._satisfied) < SATISFIED_MAX:
+            # Matches write to this cache while they share the lock: they all write the same.
+            if len(self._satisfied) < self._satisfied_max:
                 self._satisfied[attribute, text] = found
         return found
 
-    def settle(self) -> None:
-        """Make what was added since easy to find; nobody else may be reading."""
+    def flush(self) -> None:
+        """Make patterns that were added fast to find, and forget what strings satisfied before."""
         for patterns in self.patterns.values():
-            patterns.settle()
+            patterns.flush()
         self._satisfied = {}
 
     def variable(self, name: str) -> int:
-        """The number of a variable of the broker."""
+        """The number of a variable of the broker, which is added if it is new."""
         return self.variables.setdefault(name, len(self.variables))
 
     def add_program(self, code: tuple[int, ...]) -> int:
-        """Where a program stands."""
-        place = self._programs.get(code)
-        if place is None:
-            place = self._programs[code] = len(self.program)
+        """Where a program begins in the code of all programs; it is added if it is new."""
+        start = self._programs.get(code)
+        if start is None:
+            start = self._programs[code] = len(self.program)
             self.program.extend(code)
-        return place
+        return start
 
     def save(self, into: SectionWriter) -> None:
         """Add the channels to a snapshot."""
@@ -122,7 +131,7 @@ class Channels:
 
     @classmethod
     def load(cls, source: SectionReader) -> Channels:
-        """The channels of a snapshot."""
+        """The channels of a snapshot; added in the same order, all numbers are the same."""
         channels = cls()
         for attribute, kind in source.note("channels"):
             channels.channel(attribute, kind)
@@ -135,5 +144,5 @@ class Channels:
             texts = source.texts(f"patterns{number}.texts").to_pylist()
             for operator, text in zip(operators, texts, strict=True):
                 channels.pattern(attribute, Operator(operator), text)
-        channels.settle()
+        channels.flush()
         return channels

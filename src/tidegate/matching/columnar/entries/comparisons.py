@@ -1,8 +1,9 @@
-"""The entries of filters that are plain conjunctions, for rows of any number of shapes at once.
+"""Entries of plain conjunctions, for rows of any number of shapes at once.
 
 Most filters are comparisons of attributes with values, joined by `and`. Their predicates are taken
-out of their shapes and sorted by what they compare, `price <` with `price <`, so that the work is
-done in a few large steps even if no two subscriptions have one shape.
+out of their shapes and collected by what they compare, `price <` with `price <`, so that the work
+is done in a few steps on long arrays even if no two subscriptions have the same shape. All other
+shapes are compiled one at a time (see constraints.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
 from tidegate.matching.arrays import F64, I32, I64, U8, Bools
-from tidegate.matching.columnar.entries.bounds import bounds, pattern_bounds, widened
+from tidegate.matching.columnar.entries.bounds import as_floats, bounds, pattern_bounds, widened
 from tidegate.matching.columnar.entries.channels import (
     CHANNEL_KIND,
     NUMBER,
@@ -23,8 +24,8 @@ from tidegate.matching.columnar.entries.channels import (
     PRESENT,
     Channels,
 )
-from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, STRING, UNDEFINED
-from tidegate.matching.columnar.kernels.layout import Entries, offsets
+from tidegate.matching.columnar.kernels.cell_kinds import STRING, UNDEFINED
+from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, SET, VERIFY
 from tidegate.matching.columnar.store.cells import Cells, Kinds, StringPool
 from tidegate.matching.columnar.store.table import SubscriptionTable
@@ -44,34 +45,35 @@ def is_plain(shape: Shape) -> bool:
 def plain_entries(
     members_of: Iterable[tuple[Shape, I32]], table: SubscriptionTable, channels: Channels
 ) -> Entries:
-    """The entries of subscriptions whose shapes are plain, one for each."""
+    """The entries of subscriptions whose shapes are plain, one for each subscription."""
     subscriptions: list[I32] = []
     count = 0
+    # by attribute and operator: numbers of entries, and where their values are in the heap of cells
     collected: dict[tuple[str, Operator], tuple[list[I64], list[I64]]] = {}
     for shape, members in members_of:
         entries = np.arange(count, count + len(members))
-        places = table.places(members)
+        rows = table.columns.row[members]
         for predicate in shape.disjuncts[0]:
             key = (predicate.attribute, predicate.operator)
-            of_key = collected.setdefault(key, ([], []))
-            of_key[0].append(entries)
+            entry_lists, cell_lists = collected.setdefault(key, ([], []))
+            entry_lists.append(entries)
             slot = predicate.operands[0] if predicate.operands else None
-            of_key[1].append(places + slot.index if isinstance(slot, Slot) else places)
+            cell_lists.append(rows + slot.index if isinstance(slot, Slot) else rows)
         subscriptions.append(members)
         count += len(members)
     constraints = _Constraints(count, table.pool)
-    for (attribute, operator), (entry_lists, place_lists) in collected.items():
-        entry, place = np.concatenate(entry_lists), np.concatenate(place_lists)
+    for (attribute, operator), (entry_lists, cell_lists) in collected.items():
+        entry, cell = np.concatenate(entry_lists), np.concatenate(cell_lists)
         if operator is Operator.PRESENT:
             constraints.anything(entry, channels.channel(attribute, PRESENT))
         else:
-            kinds, cells = table.rows.kinds[place], table.rows.cells[place]
+            kinds, cells = table.rows.kinds[cell], table.rows.cells[cell]
             constraints.compare(entry, attribute, operator, kinds, cells, channels)
     return constraints.entries(np.concatenate(subscriptions))
 
 
 class _Constraints:
-    """Collects constraints of numbered entries, in any order."""
+    """Collects constraints of entries, which are numbered from 0 on, in any order."""
 
     def __init__(self, count: int, pool: StringPool) -> None:
         self._pool = pool
@@ -89,7 +91,7 @@ class _Constraints:
         self._high.append(high)
 
     def anything(self, entry: I64, channel: int) -> None:
-        """Ask for any value in a channel."""
+        """Add a constraint that any value of a channel satisfies."""
         infinite = np.full(len(entry), np.inf)
         self.add(entry, channel, -infinite, infinite)
 
@@ -102,7 +104,7 @@ class _Constraints:
         cells: Cells,
         channels: Channels,
     ) -> None:
-        """Add the constraints of one operator on one attribute, with values of any kinds."""
+        """Add the constraints of one operator on one attribute, with values of several kinds."""
         for kind in np.unique(kinds).tolist():
             chosen = kinds == kind
             members = entry[chosen]
@@ -117,6 +119,7 @@ class _Constraints:
                 self._flags[members[never]] |= DEAD
                 self.add(members, channel, low, high)
             elif kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
+                # the numbers of strings do not have the order of the strings
                 self._flags[members] |= VERIFY
                 self.anything(members, channels.channel(attribute, STRING))
             else:
@@ -138,7 +141,7 @@ class _Constraints:
         self.add(entry, channel, low, high)
 
     def entries(self, subscriptions: I32) -> Entries:
-        """The entries, with constraints by ascending channel, and one for each channel."""
+        """The entries, each with its constraints in ascending order of their channels."""
         nothing = np.zeros(0)
         entry = np.concatenate([*self._entry, nothing.astype(np.int64)])
         channel = np.concatenate([*self._channel, nothing.astype(np.int32)])
@@ -159,9 +162,14 @@ class _Constraints:
         )
 
     def _merged(self, entry: I64, channel: I32, low: F64, high: F64) -> tuple[I64, I32, F64, F64]:
-        """Make one constraint of those that lie inside of bounds on one channel of an entry."""
+        """Intersect the constraints of an entry on one channel, if all are insides of bounds.
+
+        Outsides of bounds, and constraints on sets, stay beside each other.
+        """
         if not len(entry):
             return entry, channel, low, high
+        # Sorted by entry and channel, so constraints on one channel are a run. A run that can be
+        # intersected is, into its first constraint, and the rest of it is dropped.
         starts = np.flatnonzero(
             np.concatenate([[True], (np.diff(entry) != 0) | (np.diff(channel) != 0)])
         )
@@ -171,17 +179,10 @@ class _Constraints:
         merged_high = np.minimum.reduceat(high, starts)
         empty = inside & (merged_low > merged_high)
         self._flags[entry[starts[empty]]] |= DEAD
-        # what never holds must not be taken for the outside of its bounds
+        # An empty intersection would be taken for the outside of its bounds.
         merged_high = np.where(empty, merged_low, merged_high)
         keep: Bools = np.repeat(~inside, lengths)
         keep[starts] = True
         first_of_inside = starts[inside]
         low[first_of_inside], high[first_of_inside] = merged_low[inside], merged_high[inside]
         return entry[keep], channel[keep], low[keep], high[keep]
-
-
-def as_floats(kind: int, cells: Cells) -> F64:
-    """Cells of one kind as the floats of a channel."""
-    if kind == FLOAT:
-        return cells.view(np.float64) + 0.0
-    return cells.astype(np.float64)

@@ -1,10 +1,11 @@
 """From shapes and rows to constraints on channels, for many rows of one shape at once.
 
 Each predicate becomes a constraint `low <= x <= high` on a channel (see channels.py), or the
-outside of one (bounds.py), or one whose bound is a program (operands.py). What a constraint of
-floats cannot say exactly (patterns, integers of more than 53 bits, timestamps that are computed) is
-widened to something that surely holds whenever the predicate does, and the entry is marked to be
-verified by the meaning of the language.
+outside of one (bounds.py), or one whose bound is a program (operands.py). A predicate that bounds
+of floats cannot express exactly (the order of strings, integers of more than 53 bits, timestamps
+that are computed) becomes a wider constraint that surely holds whenever the predicate does, and
+the entry is flagged to be verified by the meaning of the language. So an entry may be found too
+often, but never too rarely.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tidegate.language.expressions import (
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
 from tidegate.matching.arrays import F64, I32, I64, U8, Bools
-from tidegate.matching.columnar.entries.bounds import bounds, pattern_bounds, widened
+from tidegate.matching.columnar.entries.bounds import as_floats, bounds, pattern_bounds, widened
 from tidegate.matching.columnar.entries.channels import (
     CHANNEL_KIND,
     NUMBER,
@@ -47,18 +48,23 @@ from tidegate.matching.columnar.entries.operands import (
     write_program,
 )
 from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, FLOAT, STRING, TIME, UNDEFINED
-from tidegate.matching.columnar.kernels.layout import Entries
+from tidegate.matching.columnar.kernels.entry_lists import Entries
+from tidegate.matching.columnar.kernels.motion import MovingConstraint, write_motions
 from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, MOVING, SET, SHARED, VERIFY
-from tidegate.matching.columnar.kernels.programs import head
 from tidegate.matching.columnar.store.cells import Cells, StringPool, decode
 
 EXPANDED_MAX = 1024
-"""An `in` list up to this long becomes an entry for each of its values."""
+"""A conjunction with `in` lists becomes an entry for each choice of their values, if there are at
+most this many: equalities can be hashed. A longer list only asks for the attribute, and is
+verified."""
 
 
 @dataclass(slots=True)
 class Block:
-    """The entries of many rows that have the same constraints, but for the bounds."""
+    """Entries of many rows, with the same channels but different bounds; a column for each channel.
+
+    ``never`` are the rows that match nothing, ``verify`` those that need to be verified.
+    """
 
     length: int
     channels: list[int] = field(default_factory=list)
@@ -71,7 +77,7 @@ class Block:
     shared: bool = False
 
     def constrain(self, channel: int, low: F64, high: F64) -> None:
-        """Add a constraint; two that lie inside of bounds on one channel become one."""
+        """Add a constraint; two insides of bounds on one channel are intersected."""
         inside = not channel & SET and bool(np.all(low <= high))
         for index, other in enumerate(self.channels):
             if other == channel and inside and bool(np.all(self.low[index] <= self.high[index])):
@@ -79,7 +85,7 @@ class Block:
                 self.high[index] = np.minimum(self.high[index], high)
                 empty = self.low[index] > self.high[index]
                 self.never = self.never | empty
-                # what never holds must not be taken for the outside of its bounds
+                # an empty intersection would be taken for the outside of its bounds
                 self.high[index] = np.where(empty, self.low[index], self.high[index])
                 return
         self.channels.append(channel)
@@ -87,25 +93,15 @@ class Block:
         self.high.append(high)
 
 
-@dataclass(frozen=True, slots=True)
-class MovingConstraint:
-    """A constraint whose bound is a program; each column has a constant of it for all entries."""
-
-    channel: int
-    comparison: int
-    program: int
-    constants: list[F64]
-
-
 class Compiler:
-    """Makes constraints of rows that have one shape and the same kinds of cells."""
+    """Compiles rows of one shape and with the same kinds of cells to blocks of entries."""
 
     def __init__(self, channels: Channels, pool: StringPool) -> None:
         self._channels = channels
         self._pool = pool
 
     def blocks(self, shape: Shape, kinds: tuple[int, ...], cells: Cells) -> list[Block]:
-        """A block of entries for each disjunct, or for each choice from its `in` lists."""
+        """A block of entries for each disjunct, and for each choice from its `in` lists."""
         blocks: list[Block] = []
         for conjunction in shape.disjuncts:
             choices = self._choices(conjunction, kinds)
@@ -117,7 +113,10 @@ class Compiler:
     def _choices(
         self, conjunction: tuple[Predicate, ...], kinds: tuple[int, ...]
     ) -> list[tuple[Predicate, ...]]:
-        """The conjunction with each short `in` list replaced by one of its values."""
+        """The conjunctions that result from replacing each `in` list by one of its values.
+
+        A list stays as it is if that would make more than EXPANDED_MAX of them.
+        """
         options: list[list[Predicate]] = []
         count = 1
         for predicate in conjunction:
@@ -156,13 +155,14 @@ class Compiler:
         elif operator is Operator.NOT_IN:
             for operand in operands:
                 self._compare(block, attribute, Operator.NOT_EQUAL, operand, kinds, cells)
-        elif operator is Operator.IN:
+        elif operator is Operator.IN:  # not expanded: too long, or with computed values
             self._anything(block, attribute, PRESENT)
             block.verify = np.ones(block.length, np.bool_)
         else:
             self._compare(block, attribute, operator, operands[0], kinds, cells)
 
     def _anything(self, block: Block, attribute: str, kind: int) -> None:
+        """Add a constraint that any value of a kind satisfies."""
         channel = self._channels.channel(attribute, kind)
         infinite = np.full(block.length, np.inf)
         block.constrain(channel, -infinite, infinite)
@@ -195,18 +195,18 @@ class Compiler:
             or TIME in slots
             or any(isinstance(leaf, (Elapsed, Variable, Now)) for leaf in found)
         ):
-            # its kind is known only when it is evaluated, or it is too deep for a program
+            # its kind is known only when it is evaluated, or its program needs too deep a stack
             self._anything(block, attribute, PRESENT)
             block.verify = np.ones(block.length, np.bool_)
         else:
             values = self._evaluated(operand, kinds, cells)
             undefined = np.isnan(values)
             block.never = block.never | undefined
-            values = np.where(undefined, 0.0, values)
+            values = np.where(undefined, 0.0, values)  # any number: the row never matches
             self._bound(block, attribute, NUMBER, operator, values, np.abs(values) >= EXACT_MAX)
 
     def _evaluated(self, operand: Expression, kinds: tuple[int, ...], cells: Cells) -> F64:
-        """An expression of constants, row by row; NaN where it is undefined."""
+        """The values of an expression of constants, row by row; NaN where it is undefined."""
         result = np.empty(len(cells))
         for index, row in enumerate(cells):
             values = [decode(kind, cell, self._pool) for kind, cell in zip(kinds, row, strict=True)]
@@ -236,10 +236,11 @@ class Compiler:
             block.constrain(channel, low, high)
             return
         if kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
+            # the numbers of strings do not have the order of the strings
             self._anything(block, attribute, STRING)
             block.verify = np.ones(block.length, np.bool_)
             return
-        values = cells.view(np.float64) + 0.0 if kind == FLOAT else cells.astype(np.float64)
+        values = as_floats(kind, cells)
         large = np.isfinite(values) & (np.abs(values) >= EXACT_MAX)
         self._bound(block, attribute, CHANNEL_KIND[kind], operator, values, large)
 
@@ -252,6 +253,7 @@ class Compiler:
         values: F64,
         large: Bools,
     ) -> None:
+        """Add the constraint of a comparison; ``large`` values are widened and verified."""
         channel = self._channels.channel(attribute, kind)
         low, high, never = bounds(operator, values, whole=kind != NUMBER)
         if large.any():
@@ -270,6 +272,10 @@ class Compiler:
         kinds: tuple[int, ...],
         cells: Cells,
     ) -> None:
+        """Add a constraint whose bound is a program.
+
+        The still constraint beside it lets all numbers pass, until the envelope is written there.
+        """
         channel = self._channels.channel(attribute, NUMBER)
         if channel not in block.channels:
             self._anything(block, attribute, NUMBER)
@@ -278,10 +284,10 @@ class Compiler:
         block.moving.append(MovingConstraint(channel, COMPARISONS[operator], program, columns))
 
 
-def entries_of(block: Block, subscriptions: I32, origin: I64, hold: I64) -> Entries:
+def entries_of(block: Block, subscriptions: I32, origin: I64, pin: I64) -> Entries:
     """The entries of a block, with constraints in ascending order of their channels.
 
-    ``origin`` is from when on `t` counts, ``hold`` for which time it is (see programs.py).
+    ``origin`` is from when on `t` counts, ``pin`` for which time it is evaluated (see programs.py).
     """
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width = len(order)
@@ -289,7 +295,7 @@ def entries_of(block: Block, subscriptions: I32, origin: I64, hold: I64) -> Entr
     flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
     flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
     flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if block.moving else 0))
-    motion = _motion(block.moving, origin, hold)
+    motion = write_motions(block.moving, origin, pin)
     return Entries(
         subscription=subscriptions.astype(np.int32),
         flags=flags,
@@ -302,23 +308,8 @@ def entries_of(block: Block, subscriptions: I32, origin: I64, hold: I64) -> Entr
     )
 
 
-def _motion(moving: list[MovingConstraint], origin: I64, hold: I64) -> F64:
-    """The motion of entries, a row for each."""
-    if not moving:
-        return np.zeros((len(origin), 0))
-    columns: list[F64] = [origin.view(np.float64), hold.view(np.float64)]
-    for each in moving:
-        word = head(each.channel, each.comparison, len(each.constants))
-        columns += [_as_words(word, len(origin)), _as_words(each.program, len(origin))]
-        columns += each.constants
-    return np.column_stack(columns)
-
-
-def _as_words(value: int, count: int) -> F64:
-    return np.full(count, value, np.int64).view(np.float64)
-
-
 def _as_numbers(slot: int | None, kinds: Sequence[int], cells: Cells) -> F64:
+    """The column of a program's constant; 1 for the slope that `a + t` does not write."""
     if slot is None:
         return np.ones(len(cells))
     column = cells[:, slot]
@@ -326,4 +317,5 @@ def _as_numbers(slot: int | None, kinds: Sequence[int], cells: Cells) -> F64:
 
 
 def _interleaved(columns: list[F64]) -> F64:
+    """Columns as one array, row by row."""
     return np.column_stack(columns).ravel() if columns else np.zeros(0)

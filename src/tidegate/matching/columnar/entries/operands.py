@@ -1,8 +1,9 @@
-"""Operands of predicates as programs: which have one, how it is written, whose constants it takes.
+"""Operands of predicates as programs: which have one, its code, and where its constants come from.
 
 An operand that is a function of time or of the broker's variables becomes a program (see
-programs.py, which runs it), and the constants of it come from the cells of a row. So does one that
-is computed from constants alone where a bound is rewritten in place (see rewriting.py).
+kernels/programs.py, which runs it), and its constants come from the cells of a row. So does an
+operand that is computed from constants alone, where a bound is rewritten in place (see
+update_plans.py).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.columnar.entries.channels import Channels
 from tidegate.matching.columnar.kernels import programs as k
 from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
+from tidegate.matching.columnar.kernels.motion import LINEAR, SHIFTED
 
 COMPARISONS = {
     Operator.EQUAL: k.C_EQUAL,
@@ -41,21 +43,22 @@ _OPERATIONS = {
 
 
 def write_program(operand: Expression, channels: Channels) -> int:
-    """Where the program of an operand stands in those of the channels; LINEAR if it needs none.
+    """Where the program of an operand begins in the code of the channels; LINEAR if it needs none.
 
-    It is SHIFTED if it leaves out a constant that is added to the rest.
+    With the bit SHIFTED if the operand is `a + f(t)`: then the program is only `f(t)`, which is
+    computed once for both ends of `x between a + f(t) and b + f(t)`.
     """
     if _linear_slots(operand) is not None:
-        return k.LINEAR
+        return LINEAR
     shift, rest = _shifted(operand)
     code: list[int] = []
     _emit(rest, code, channels)
-    place = channels.add_program((*code, k.P_END))
-    return place if shift is None else place | k.SHIFTED
+    start = channels.add_program((*code, k.P_END))
+    return start if shift is None else start | SHIFTED
 
 
 def code_of(operand: Expression) -> list[int] | None:
-    """The program of an operand that is computed from constants alone; None if it is not."""
+    """The program of an operand that is computed from constants alone; None for other operands."""
     code: list[int] = []
     if not _emit(operand, code, None) or _stack_needed(operand) > k.STACK_MAX:
         return None
@@ -63,9 +66,10 @@ def code_of(operand: Expression) -> list[int] | None:
 
 
 def _emit(expression: Expression, code: list[int], variables: Channels | None) -> bool:
-    """Write the program of an expression: operands first, then the operation.
+    """Append the program of an expression in postfix order: operands first, then the operation.
 
-    False if it has none: it mentions something other than constants, `t` and known variables.
+    Returns False if it has none, because it mentions something else than constants, `t` and
+    variables; the latter two count only with ``variables``.
     """
     match expression:
         case Slot():
@@ -83,10 +87,11 @@ def _emit(expression: Expression, code: list[int], variables: Channels | None) -
                 return False
             code.append(_OPERATIONS[operator])
         case Call(function, arguments):
-            for place, argument in enumerate(arguments):
+            # min and max of several arguments are applied to two at a time
+            for index, argument in enumerate(arguments):
                 if not _emit(argument, code, variables):
                     return False
-                if place > 0 or len(arguments) == 1:
+                if index > 0 or len(arguments) == 1:
                     code.append(_OPERATIONS[function])
         case _:
             return False
@@ -96,8 +101,8 @@ def _emit(expression: Expression, code: list[int], variables: Channels | None) -
 def moving_attributes(conjunction: tuple[Predicate, ...]) -> frozenset[str]:
     """The attributes that are compared with functions of time or of the broker's variables.
 
-    All numbers that such an attribute is compared with are taken for functions: the still
-    constraint on its channel is the envelope of them all, and nothing else.
+    All numbers that such an attribute is compared with become programs, constants too: the still
+    constraint on its channel is the envelope of them all, and nothing else may write to it.
     """
     return frozenset(
         predicate.attribute
@@ -107,7 +112,12 @@ def moving_attributes(conjunction: tuple[Predicate, ...]) -> frozenset[str]:
 
 
 def is_program(operand: Expression, kinds: Sequence[int], *, moves: bool) -> bool:
-    """Whether an operand is compiled to a program, on an attribute that ``moves`` or does not."""
+    """Whether an operand is compiled to a program.
+
+    ``moves`` says whether its attribute is one of the ``moving_attributes``. Programs compute with
+    floats, so the operand must be a number for sure: a bare variable may be of any kind, and
+    `now()` is a timestamp.
+    """
     found = list(leaves(operand))
     return (
         (moves or _changes(operand))
@@ -119,7 +129,7 @@ def is_program(operand: Expression, kinds: Sequence[int], *, moves: bool) -> boo
 
 
 def program_slots(operand: Expression) -> list[int | None]:
-    """Where the constants of an operand's program come from; None stands for the number 1."""
+    """The slots of the constants of an operand's program, in its order; None is the number 1."""
     linear = _linear_slots(operand)
     if linear is not None:
         return linear
@@ -129,7 +139,10 @@ def program_slots(operand: Expression) -> list[int | None]:
 
 
 def _shifted(operand: Expression) -> tuple[int | None, Expression]:
-    """The slot of `a` and the rest, if an operand is `a + f(t)`; adding is the same either way."""
+    """The slot of `a` and `f(t)`, if an operand is `a + f(t)` or `f(t) + a`; else None and all.
+
+    In floats `a + b` and `b + a` are the same, so both may be computed alike.
+    """
     match operand:
         case Arithmetic("+", Slot(a), rest) | Arithmetic("+", rest, Slot(a)):
             return a, rest
@@ -138,7 +151,7 @@ def _shifted(operand: Expression) -> tuple[int | None, Expression]:
 
 
 def _linear_slots(operand: Expression) -> list[int | None] | None:
-    """The slots of `a` and `b` if an operand is `a + b * t`, or `a + t`."""
+    """The slots of `a` and `b` if an operand is `a + b * t` or `a + t`; None if it is neither."""
     match operand:
         case Arithmetic("+", Slot(a), Elapsed()) | Arithmetic("+", Elapsed(), Slot(a)):
             return [a, None]
@@ -151,21 +164,20 @@ def _linear_slots(operand: Expression) -> list[int | None] | None:
 
 
 def _changes(operand: Expression) -> bool:
-    """Whether an operand is a function of time or of variables; a bare variable may be of any kind
-    and is none."""
+    """Whether an operand is a function of time or of variables; a bare variable is not."""
     return not isinstance(operand, Variable) and any(
         isinstance(leaf, (Elapsed, Variable)) for leaf in leaves(operand)
     )
 
 
 def _stack_needed(expression: Expression) -> int:
-    """How many values the program of an expression has at hand at once."""
+    """How many values the program of an expression has on its stack at most."""
     match expression:
         case Negated(operand):
             return _stack_needed(operand)
         case Arithmetic(_, left, right):
             return max(_stack_needed(left), 1 + _stack_needed(right))
         case Call(_, arguments):
-            return max(_stack_needed(each) + (place > 0) for place, each in enumerate(arguments))
+            return max(_stack_needed(each) + (index > 0) for index, each in enumerate(arguments))
         case _:
             return 1

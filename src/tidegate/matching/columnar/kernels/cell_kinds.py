@@ -1,6 +1,6 @@
 """Kinds of cells: how the 64 bits of a value in a row are to be read.
 
-Kernels and the store both switch on them, so they stand apart from either.
+Both the kernels and the store switch on these constants, so they have a module of their own.
 """
 
 UNDEFINED, BOOLEAN, INTEGER, FLOAT, STRING, TIME = range(6)

@@ -1,8 +1,12 @@
-"""Evaluating functions of time, for the pairs of which bounds alone do not say enough.
+"""Evaluating functions of time, for the pairs that bounds alone cannot decide: the last step.
 
-The kernels that find pairs mark those UNSURE whose values lie between what a function can be and
-what it surely is in a stretch of time. Here the functions of these are evaluated, exactly as the
-language says, and the pairs that do not match are left out.
+The kernels that find pairs mark those UNSURE whose value lies between what a function can be and
+what it surely is during the time window. Here the functions of these pairs are evaluated, exactly
+as the language says, and the pairs that do not match are dropped.
+
+This is a pass of its own for two reasons. In the loops that find pairs, a call to the machine that
+runs programs made every pair take three times as long (see check.py). And the motions of unsure
+entries lie anywhere in memory: when many are needed, they can be fetched at the same time.
 """
 
 from __future__ import annotations
@@ -11,38 +15,39 @@ import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64, NO_TIME, U8, Int
 from tidegate.matching.columnar.kernels.jit import inlined, lean
-from tidegate.matching.columnar.kernels.part import (
-    E_MOTION,
-    E_SUBSCRIPTION,
-    ENTRY,
-    ENTRY_NUMBERS,
-    EXACT_MAX,
-    GONE,
-    MOTION,
-    PROGRAM,
-    UNSURE,
-    VERIFY,
-)
-from tidegate.matching.columnar.kernels.programs import (
-    HEAD_WORDS,
+from tidegate.matching.columnar.kernels.motion import (
     LINEAR,
-    M_HOLD,
+    M_PIN,
     M_SINCE,
     MOTION_WORDS,
+    R_CONSTANTS,
+    R_HEAD,
+    R_PROGRAM,
     SHIFTED,
     channel_of,
-    compare,
     comparison_of,
     is_same_shift,
     judged_at,
     length_of,
-    run_program,
 )
+from tidegate.matching.columnar.kernels.part import (
+    BEGIN,
+    E_MOTION,
+    E_SUBSCRIPTION,
+    END,
+    ENTRY_WORDS,
+    EXACT_MAX,
+    GONE,
+    UNSURE,
+    VERIFY,
+)
+from tidegate.matching.columnar.kernels.programs import compare, run_program
 
 BLOCK_PAIRS = 4096
-"""So many pairs are gone through at a time."""
+"""How many pairs are handled at a time; the caller provides scratch space for their indexes."""
+
 _LINE_WORDS = 8
-"""Words in a line of memory."""
+"""Words of 64 bits in a cache line."""
 
 
 @lean
@@ -62,33 +67,41 @@ def evaluate_unsure(
     out_subscription: I32,
     out_flags: U8,
 ) -> tuple[Int, Int]:
-    """Copy the pairs that match; those that are unsure have entries in place of subscriptions.
+    """Copy the pairs that match, in the same order; the pairs that are given are overwritten.
 
-    Gives how many they are, in the same order, and all flags seen. ``chosen`` is room for the pairs
-    of a block.
+    UNSURE pairs are given with the number of the entry in ``pair_subscription``; all come out with
+    that of the subscription. Returns how many there are, and all flags seen. ``stack`` and
+    ``chosen`` are scratch space, of STACK_MAX floats and of BLOCK_PAIRS indexes. ``variables`` has
+    a row for each event, or one for all.
     """
-    numbers = i32[at[2 * ENTRY] : at[2 * ENTRY + 1]]
-    motion = f64[at[2 * MOTION] : at[2 * MOTION + 1]]
-    program = i32[at[2 * PROGRAM] : at[2 * PROGRAM + 1]]
+    entries = i32[at[BEGIN.entry] : at[END.entry]]
+    motion = f64[at[BEGIN.motion] : at[END.motion]]
+    program = i32[at[BEGIN.program] : at[END.program]]
     words = motion.view(np.int64)
+    # Pairs are copied, with those that do not match left out, and not moved to the front of the
+    # buffers: the result has to be copied out of the buffers anyway.
     kept, seen = np.int64(0), np.int64(0)
     for block in range(0, len(out_flags), BLOCK_PAIRS):
         stop = min(block + BLOCK_PAIRS, len(out_flags))
+        # collect the unsure ones without a branch, as in scan.py
         count = np.int64(0)
         for pair in range(block, stop):
             chosen[count] = pair
             count += np.int64((pair_flags[pair] & UNSURE) != 0)
-        stack[0] = _read_ahead(chosen, count, pair_subscription, numbers, motion)
+        # the sum is stored only so that the compiler cannot leave out the reads
+        stack[0] = _read_ahead(chosen, count, pair_subscription, entries, motion)
         for index in range(count):
             pair = chosen[index]
-            entry, event = ENTRY_NUMBERS * np.int64(pair_subscription[pair]), pair_event[pair]
+            entry, event = ENTRY_WORDS * np.int64(pair_subscription[pair]), pair_event[pair]
             flags = check_functions(
-                np.int64(pair_flags[pair]) ^ UNSURE, np.int64(numbers[entry + E_MOTION]),
-                np.int64(numbers[entry + ENTRY_NUMBERS + E_MOTION]), motion, words, program,
+                np.int64(pair_flags[pair]) ^ UNSURE, np.int64(entries[entry + E_MOTION]),
+                np.int64(entries[entry + ENTRY_WORDS + E_MOTION]), motion, words, program,
                 events, event, times_us[event], variables, stack,
             )  # fmt: skip
-            pair_subscription[pair] = numbers[entry + E_SUBSCRIPTION]
+            pair_subscription[pair] = entries[entry + E_SUBSCRIPTION]
+            # GONE, which no pair that was found has, marks those that do not match
             pair_flags[pair] = flags if flags >= 0 else GONE
+        # each pair is written, and the next one over it if it does not match: no branch
         for pair in range(block, stop):
             flags = np.int64(pair_flags[pair])
             out_event[kept] = pair_event[pair]
@@ -101,18 +114,17 @@ def evaluate_unsure(
 
 
 @inlined
-def _read_ahead(
-    chosen: I32, count: Int, pair_subscription: I32, numbers: I32, motion: F64
-) -> float:
-    """Read from all motions that are needed, so that memory brings them at the same time.
+def _read_ahead(chosen: I32, count: Int, entry_of_pair: I32, entries: I32, motion: F64) -> float:
+    """Read from all motions that are needed, so that memory fetches them at the same time.
 
-    They are anywhere. One after the other, each would be waited for.
+    They lie anywhere. In the loop that evaluates them, each read would be waited for, because what
+    is read next depends on it; here none depends on another. Two lines hold most motions whole.
     """
     read = 0.0
     for index in range(count):
-        entry = ENTRY_NUMBERS * np.int64(pair_subscription[chosen[index]])
-        begin = np.int64(numbers[entry + E_MOTION])
-        last = np.int64(numbers[entry + ENTRY_NUMBERS + E_MOTION]) - 1
+        entry = ENTRY_WORDS * np.int64(entry_of_pair[chosen[index]])
+        begin = np.int64(entries[entry + E_MOTION])
+        last = np.int64(entries[entry + ENTRY_WORDS + E_MOTION]) - 1
         read += motion[begin] + motion[min(begin + _LINE_WORDS, last)]
     return read
 
@@ -131,38 +143,39 @@ def check_functions(
     variables: F64,
     stack: F64,
 ) -> Int:
-    """The flags of a pair of which the functions in a motion hold; -1 if one does not.
+    """The flags of a pair if the functions of the entry's motion hold; -1 if one does not.
 
-    ``variables`` has a row for each event, or one for all.
+    The motion is that from ``begin`` to ``end``; ``words`` is the view of it as integers. VERIFY is
+    added to the flags where a float cannot decide.
     """
     t = 0.0
     since = words[begin + M_SINCE]
     if time_us != NO_TIME and since != NO_TIME:
-        t = np.float64(judged_at(time_us, since, words[begin + M_HOLD]) - since) / 1e6
+        # subtracted as integers: a float of microseconds since 1970 would be coarse
+        t = np.float64(judged_at(time_us, since, words[begin + M_PIN]) - since) / 1e6
     row = min(event, variables.shape[0] - 1)
+    # ``before`` is the last SHIFTED record that was run, or ``begin`` for none
     place, before, shift = begin + MOTION_WORDS, begin, 0.0
     while place < end and flags >= 0:
-        head = words[place]
+        head, program_at = words[place + R_HEAD], words[place + R_PROGRAM]
         value = events[event, channel_of(head)]
-        constants = place + HEAD_WORDS
-        if words[place + 1] == LINEAR:
+        constants = place + R_CONSTANTS
+        if program_at == LINEAR:
             bound = motion[constants] + motion[constants + 1] * t
-        elif words[place + 1] & SHIFTED:
+        elif program_at & SHIFTED:
             if before == begin or not is_same_shift(words, before, place):
                 shift = run_program(
-                    program, words[place + 1] ^ SHIFTED, motion, constants + 1, t, variables, row,
-                    stack,
-                )  # fmt: skip
+                    program, program_at ^ SHIFTED, motion, constants + 1, t, variables, row, stack
+                )
                 before = place
             bound = motion[constants] + shift
         else:
-            bound = run_program(
-                program, words[place + 1], motion, constants, t, variables, row, stack
-            )
+            bound = run_program(program, program_at, motion, constants, t, variables, row, stack)
+        # NaN, undefined or absent, satisfies nothing; `!=` would let it pass
         if np.isnan(bound) or np.isnan(value):
             flags = np.int64(-1)
         elif abs(value) >= EXACT_MAX:
-            flags |= VERIFY
+            flags |= VERIFY  # the event may have an integer that the float only approximates
         elif not compare(comparison_of(head), value, bound):
             flags = np.int64(-1)
         place += length_of(head)

@@ -1,10 +1,22 @@
-"""Functions compiled by Numba, kept on disk from one run to the next.
+"""Decorators for functions compiled by Numba, and the guard of Numba's cache on disk.
 
 Numba takes a compiled function from its cache unless the file that it is written in has changed.
 But the compiled code also contains the functions that it calls and the constants that it uses,
-which may stand in other files. So whatever was compiled before the newest of these files was
-written is deleted at import. A kernel may contain code of any `kernels/` folder of `matching/`, and
+which may be in other files. So whatever was compiled before the newest of these files was written
+is deleted at import. A kernel may contain code of any `kernels/` folder of `matching/`, and
 constants of `arrays.py`; an import contract keeps everything else out of it.
+
+Four ways to compile, by what a function does and who calls it:
+
+    decorator      may allocate   counts references   part of its callers   use
+    kernel         yes            yes                 no                    loops over events
+    lean           no             no                  no                    loops over entries
+    lean_inlined   no             no                  by LLVM               steps of a lean kernel
+    inlined        as caller      as caller           by Numba              short expressions
+
+LLVM inlines what is compiled already, so a function is compiled once. Numba does it before it
+compiles, once for each place: writers with all their steps `inlined` took twice as long to compile,
+and no less time to run.
 """
 
 from __future__ import annotations
@@ -23,7 +35,7 @@ R = TypeVar("R")
 _MATCHING = Path(__file__).parents[2]
 
 _NOT_COUNTED: Any = {"_nrt": False}
-"""An option of Numba that its types do not tell."""
+"""Option of Numba to compile without its runtime, which counts references; it is not documented."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -33,23 +45,41 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def lean(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that makes no arrays; references to arrays are not counted in it.
+    """Compile a function that allocates nothing, without counting references to arrays.
 
-    Otherwise each call and each view counts them, with atomic operations that cost more than the
-    work of a function that is called for every entry.
+    Otherwise each call, each view and each element of a tuple of arrays counts them, with atomic
+    operations that cost more than the work of a function that is called for every entry. The
+    caller holds the arrays, so nothing can be freed meanwhile. Numba refuses to compile a function
+    that would allocate.
     """
     compiled: Callable[P, R] = njit(cache=True, nogil=True, **_NOT_COUNTED)(function)
     return compiled
 
 
+def lean_inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function as ``lean`` does, and have LLVM make it a part of each that calls it.
+
+    For functions that take a packed part: as arguments of a call, its arrays would be copied to the
+    stack.
+    """
+    compiled: Callable[P, R] = njit(cache=True, nogil=True, forceinline=True, **_NOT_COUNTED)(
+        function
+    )
+    return compiled
+
+
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function as a part of each that calls it."""
+    """Compile a function as a part of each that calls it; also for kernels that allocate."""
     compiled: Callable[P, R] = njit(inline="always")(function)
     return compiled
 
 
 def forget_outdated(matching: Path = _MATCHING) -> int:
-    """Delete what was compiled before the newest source of any kernel; returns how many files."""
+    """Delete what was compiled before the newest source of any kernel was written.
+
+    Returns how many files were deleted.
+    """
+    # by time of modification, which is also how Numba finds that a file has changed
     newest = max((each.stat().st_mtime_ns for each in _sources(matching)), default=0)
     outdated = 0
     for compiled in matching.rglob("kernels/__pycache__/*.nb[ic]"):
@@ -61,6 +91,7 @@ def forget_outdated(matching: Path = _MATCHING) -> int:
 
 
 def _sources(matching: Path) -> Iterator[Path]:
+    """The files whose code or constants may be part of a kernel."""
     yield from matching.rglob("kernels/*.py")
     yield from matching.glob("arrays.py")
 

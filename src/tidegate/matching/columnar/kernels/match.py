@@ -1,15 +1,28 @@
-"""Matching events with a part of the index: the loops that touch every event.
+"""Matching events with a part of the index: the entry point of the kernels, and their first loops.
 
-A part is a set of entries, each a conjunction of constraints on channels. A channel is one
-attribute seen as one kind, and an event is a row of floats, one for each channel, NaN where the
-event has no such value.
+Theory of operation. A part is a set of entries, each a conjunction of constraints on channels. A
+channel is one attribute seen as one kind of value, and an event is a row of floats, one for each
+channel, NaN where the event has no such value.
 
-Entries are laid out in segments. All entries of a segment ask for the same values in the channels
-of their group, so that one hash probe finds the segment or rules it out (lookup.py). In a segment,
-bitmaps or a short trial of the first constraints leave few entries (scanning.py), and these are
-checked (checking.py). All of it is compiled by Numba and runs without the GIL.
+Entries are laid out in clusters. All entries of a cluster require the same values in the key
+channels of their group, so that one hash probe finds the cluster or rules it out (lookup.py). In a
+cluster, bitmaps or probes of the first constraints leave few candidates (scan.py), and these are
+checked exactly (check.py). All of it is compiled by Numba and runs without the GIL.
 
-A call from Python costs time for every argument, so a part comes packed (see parts.py).
+The order of the loops follows the caches:
+
+    for each chunk of events                      the values of a chunk stay in the cache
+        for each group
+            for each event: look up its cluster   only the slots of the hash table are read
+        for each pair with a small cluster        probes and entries of one cluster at a time
+            scan the cluster
+    for each large cluster
+        for each tile of its bitmaps              a tile stays in the cache for all events
+            for each event that fell into the cluster
+                AND the bitmaps, check candidates
+
+Looking up and scanning are loops of their own, which keeps the loop over groups small: there may be
+a hundred groups and more, and every event has to be looked up in each.
 """
 
 from __future__ import annotations
@@ -19,11 +32,12 @@ import numpy as np
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
 from tidegate.matching.columnar.kernels.jit import kernel
 from tidegate.matching.columnar.kernels.lookup import find_by_values, find_in_sets
-from tidegate.matching.columnar.kernels.part import GROUP_CHANNEL, GROUP_FIRST, MAP_FIRST, SET
-from tidegate.matching.columnar.kernels.scan import match_segment, match_small
+from tidegate.matching.columnar.kernels.part import BEGIN, END, SET, PackedPart
+from tidegate.matching.columnar.kernels.scan import match_cluster, match_small
 
-CACHED_VALUES = 32_768
-"""So many values of events are matched with a group before the next group comes."""
+CHUNK_VALUES = 32_768
+"""How many values of events make a chunk: 256 KB, which the second-level cache holds."""
+CHUNK_EVENTS_MIN = 16
 
 
 @kernel
@@ -44,82 +58,92 @@ def match_events(
 ) -> tuple[Int, Int]:
     """Match events with a packed part: finds pairs of an event and an entry, ordered by event.
 
-    Gives how many there are, -1 if there is no room for them, and all flags seen. Those that are
-    UNSURE are still to be evaluated (evaluating.py).
+    ``events`` is a matrix, a row for each event and a column for each channel. In a channel of sets
+    the number is that of a set, whose members are ``set_value[set_first[n] : set_first[n + 1]]``,
+    in ascending order. Pairs are written to the ``out_...`` buffers.
+
+    Returns how many there are, -1 if the buffers have no room for them, and all flags seen. Pairs
+    that are UNSURE are still to be evaluated (evaluate.py).
     """
-    groups = at[2 * GROUP_FIRST + 1] - at[2 * GROUP_FIRST] - 1
+    part = PackedPart(at, i32, i64, f32, f64, u64, u8)
+    length = len(events)
+    groups = at[END.group_first] - at[BEGIN.group_first] - 1
     count, seen = np.int64(0), np.int64(0)
-    # Some events at a time, and for those one group after the other, so that both the events and
-    # the segments of a group stay in the cache.
-    step = min(len(events), max(16, CACHED_VALUES // max(1, events.shape[1])))
+    # a chunk has at least some events, else the loop over groups would be run for each of them
+    step = min(length, max(CHUNK_EVENTS_MIN, CHUNK_VALUES // max(1, events.shape[1])))
+    # pairs of an event and a cluster, of one chunk; only sets can make them more than this
     pair_event = np.empty(step * groups, np.int32)
-    pair_segment = np.empty(len(pair_event), np.int32)
-    # events and the large segments that they fall into
-    large_event = np.empty(len(events) * min(groups, 4), np.int32)
-    large_segment = np.empty(len(large_event), np.int32)
+    pair_cluster = np.empty(len(pair_event), np.int32)
+    # those of all chunks whose cluster is large; most events fall into few of them
+    large_event = np.empty(length * min(groups, 4), np.int32)
+    large_cluster = np.empty(len(large_event), np.int32)
     large = 0
-    for begin in range(0, len(events), step):
-        stop = min(begin + step, len(events))
+    for begin in range(0, length, step):
+        stop = min(begin + step, length)
         pairs, group = np.int64(0), 0
         while group < groups:
-            first = i32[at[2 * GROUP_FIRST] + group]
+            first = i32[at[BEGIN.group_first] + group]
+            # by values an event has one pair at most, so room for all of them is enough
             if len(pair_event) - pairs < stop - begin:
                 found = np.int64(-1)
-            elif first == i32[at[2 * GROUP_FIRST] + group + 1] or not (
-                i32[at[2 * GROUP_CHANNEL] + first] & SET
+            elif first == i32[at[BEGIN.group_first] + group + 1] or not (
+                i32[at[BEGIN.group_channel] + first] & SET
             ):
                 found = find_by_values(
-                    at, i32, f64, u64, events, begin, stop, group, pair_event, pair_segment, pairs
+                    part, events, begin, stop, group, pair_event, pair_cluster, pairs
                 )
             else:
                 found = find_in_sets(
-                    at, i32, f64, u64, events, begin, stop, group, set_first, set_value,
-                    pair_event, pair_segment, pairs,
+                    part, events, begin, stop, group, set_first, set_value, pair_event,
+                    pair_cluster, pairs,
                 )  # fmt: skip
             if found < 0:
+                # no room: the same group again, with buffers of twice the size
                 pair_event = np.append(pair_event, np.empty_like(pair_event))
-                pair_segment = np.append(pair_segment, np.empty_like(pair_segment))
+                pair_cluster = np.append(pair_cluster, np.empty_like(pair_cluster))
             else:
                 pairs = found
                 group += 1
+        # clusters without bitmaps are small; their pairs move to the front
         small = 0
         for pair in range(pairs):
-            segment = pair_segment[pair]
-            if i32[at[2 * MAP_FIRST] + segment] == i32[at[2 * MAP_FIRST] + segment + 1]:
+            cluster = pair_cluster[pair]
+            if i32[at[BEGIN.map_first] + cluster] == i32[at[BEGIN.map_first] + cluster + 1]:
                 pair_event[small] = pair_event[pair]
-                pair_segment[small] = segment
+                pair_cluster[small] = cluster
                 small += 1
                 continue
             if large == len(large_event):
                 large_event = np.append(large_event, np.empty_like(large_event))
-                large_segment = np.append(large_segment, np.empty_like(large_segment))
+                large_cluster = np.append(large_cluster, np.empty_like(large_cluster))
             large_event[large] = pair_event[pair]
-            large_segment[large] = segment
+            large_cluster[large] = cluster
             large += 1
         count, more = match_small(
-            at, i32, f32, f64, events, set_first, set_value, pair_event, pair_segment, small,
+            at, i32, f32, f64, events, set_first, set_value, pair_event, pair_cluster, small,
             count, out_event, out_subscription, out_flags,
         )  # fmt: skip
         seen |= more
         if count < 0:
             return count, seen
-    order = np.argsort(large_segment[:large], kind="mergesort")
+    # bring the events of each large cluster together
+    order = np.argsort(large_cluster[:large], kind="mergesort")  # stable: events stay in order
     begin = 0
     while begin < large:
         stop = begin
-        segment = large_segment[order[begin]]
-        while stop < large and large_segment[order[stop]] == segment:
+        cluster = large_cluster[order[begin]]
+        while stop < large and large_cluster[order[stop]] == cluster:
             stop += 1
-        count, more = match_segment(
-            at, i32, i64, f64, u64, u8, events, set_first, set_value, segment,
+        count, more = match_cluster(
+            at, i32, i64, f64, u64, u8, events, set_first, set_value, cluster,
             large_event[order[begin:stop]], count, out_event, out_subscription, out_flags,
         )  # fmt: skip
         if count < 0:
             return count, seen
         seen |= more
         begin = stop
-    if len(events) > 1 and groups > 1:
-        order_by_event(count, len(events), out_event, out_subscription, out_flags)
+    if length > 1 and groups > 1:
+        order_by_event(count, length, out_event, out_subscription, out_flags)
     return count, seen
 
 
@@ -127,7 +151,7 @@ def match_events(
 def order_by_event(
     count: Int, events: Int, out_event: I32, out_subscription: I32, out_flags: U8
 ) -> None:
-    """Put pairs in the order of their events."""
+    """Order the first ``count`` pairs by event, in place: a counting sort, which is stable."""
     place = np.zeros(events + 1, np.int64)
     for index in range(count):
         place[out_event[index] + 1] += 1

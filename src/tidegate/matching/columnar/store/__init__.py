@@ -1,1 +1,1 @@
-"""What the columnar matcher remembers of its subscriptions, in columns and in snapshot files."""
+"""The subscriptions of the columnar matcher, in columns and in snapshot files."""

@@ -1,8 +1,8 @@
-"""The values of subscriptions in columns: a row of cells for each subscription.
+"""The values of subscriptions: a row of cells for each subscription, without Python objects.
 
-A cell is a kind and 64 bits: an integer, the bits of a float, microseconds, a boolean, or the
-number of a string in a pool. So a million subscriptions cost tens of bytes each, and no Python
-objects. A cell whose value comes from a parameter holds the parameter's current value.
+A cell is a kind (see kernels/cell_kinds.py) and 64 bits: an integer, the bits of a float,
+microseconds, a boolean, or the number of a string in a pool. So a million subscriptions cost tens
+of bytes each. A cell whose value comes from a parameter holds the parameter's current value.
 """
 
 from __future__ import annotations
@@ -35,29 +35,32 @@ _KIND_OF: dict[type, int] = {
     datetime: TIME,
 }
 
-_PACK_FLOAT = struct.Struct("<d").pack
-_UNPACK_INT = struct.Struct("<q").unpack
+_PACK_FLOAT, _UNPACK_FLOAT = struct.Struct("<d").pack, struct.Struct("<d").unpack
+_PACK_INT, _UNPACK_INT = struct.Struct("<q").pack, struct.Struct("<q").unpack
 
 Kinds = npt.NDArray[np.uint8]
 Cells = npt.NDArray[np.int64]
 
 
 class StringPool:
-    """Strings by number: equal strings have equal numbers, from 0 on."""
+    """Strings by number: equal strings have equal numbers, from 0 on.
+
+    Strings stay for ever: cells of any number of rows refer to them, and nobody counts how many.
+    """
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self._texts = list(texts)
         self._numbers = {text: number for number, text in enumerate(self._texts)}
 
     def number(self, text: str) -> int:
-        """The number of a string, which is taken in if it is new."""
+        """The number of a string, which is added if it is new."""
         number = self._numbers.setdefault(text, len(self._texts))
         if number == len(self._texts):
             self._texts.append(text)
         return number
 
     def find(self, text: str) -> int:
-        """The number of a string, or -1."""
+        """The number of a string; -1 if it is not in the pool."""
         return self._numbers.get(text, -1)
 
     def text(self, number: int) -> str:
@@ -73,7 +76,7 @@ def encode(value: Value | None, pool: StringPool) -> tuple[int, int]:
     """A value as a kind and a cell."""
     if value is None:
         return UNDEFINED, 0
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, of which it is a subclass
         return BOOLEAN, int(value)
     if isinstance(value, int):
         return INTEGER, value
@@ -85,32 +88,30 @@ def encode(value: Value | None, pool: StringPool) -> tuple[int, int]:
 
 
 def decode(kind: int, cell: int, pool: StringPool) -> Value | None:
-    """The value that a kind and a cell stand for."""
-    match kind:
-        case 1:
-            return bool(cell)
-        case 2:
-            return int(cell)
-        case 3:
-            return float(struct.unpack("<d", struct.pack("<q", cell))[0])
-        case 4:
-            return pool.text(cell)
-        case 5:
-            time: datetime | None = from_us(int(cell))
-            return time
-        case _:
-            return None
+    """The value of a cell, which ``encode`` wrote; None for UNDEFINED."""
+    if kind == BOOLEAN:
+        return bool(cell)
+    if kind == INTEGER:
+        return int(cell)
+    if kind == FLOAT:
+        return float(_UNPACK_FLOAT(_PACK_INT(cell))[0])
+    if kind == STRING:
+        return pool.text(cell)
+    if kind == TIME:
+        time: datetime | None = from_us(int(cell))
+        return time
+    return None
 
 
 def encode_all(values: Sequence[Value | None], pool: StringPool) -> tuple[Kinds, Cells]:
-    """Many values as kinds and cells; as ``encode`` for each, but quick."""
+    """Many values as kinds and cells: as ``encode`` for each, but a kind at a time and quicker."""
     kinds: Kinds = np.fromiter(map(_KIND_OF.__getitem__, map(type, values)), np.uint8, len(values))
     cells: Cells = np.zeros(len(values), np.int64)
-    held: npt.NDArray[np.object_] = np.empty(len(values), np.object_)
-    held[:] = values
+    objects: npt.NDArray[np.object_] = np.empty(len(values), np.object_)
+    objects[:] = values
     for kind in {_KIND_OF[each] for each in set(map(type, values))}:
         chosen = kinds == kind
-        some = held[chosen]
+        some = objects[chosen]
         if kind == FLOAT:
             cells[chosen] = some.astype(np.float64).view(np.int64)
         elif kind == STRING:
@@ -123,47 +124,52 @@ def encode_all(values: Sequence[Value | None], pool: StringPool) -> tuple[Kinds,
 
 
 class RowHeap:
-    """The cells of all rows, one behind the other; a row is known by where it begins.
+    """The cells of all rows, one row after the other; a row is known by where it begins.
 
-    One heap for all shapes, because there may be as many shapes as subscriptions.
+    One heap for all shapes, because there may be as many shapes as subscriptions. The cells of a
+    removed row are used again for a row of the same width: workloads have few widths, so that
+    wastes little and needs no search for a gap that fits.
     """
 
     def __init__(self) -> None:
         self.kinds: Kinds = np.zeros(64, np.uint8)
         self.cells: Cells = np.zeros(64, np.int64)
         self._length = 0
-        self._free: dict[int, list[int]] = {}
+        self._free: dict[int, list[int]] = {}  # starts of removed rows, by width
 
     def append(self, kinds: Kinds, cells: Cells) -> Cells:
-        """Add rows of one width, as matrices; gives where each begins."""
+        """Add rows of one width, given as matrices; returns where each begins."""
         count, width = kinds.shape
         free = self._free.get(width, [])
         reused = [free.pop() for _ in range(min(len(free), count))]
         fresh = np.arange(count - len(reused)) * width + self._length
         self._length += len(fresh) * width
         self._reserve(self._length)
-        places = np.concatenate([np.array(reused, np.int64), fresh.astype(np.int64)])
-        cells_at = places[:, None] + np.arange(width)
+        starts = np.concatenate([np.array(reused, np.int64), fresh.astype(np.int64)])
+        cells_at = starts[:, None] + np.arange(width)
         self.kinds[cells_at], self.cells[cells_at] = kinds, cells
-        return places
+        return starts
 
-    def write(self, place: int, kind: int, cell: int) -> bool:
-        """Write a cell; whether its value was of the same kind, or both are numbers."""
-        before = self.kinds.item(place)
-        self.kinds[place] = kind
-        self.cells[place] = cell
+    def write(self, at: int, kind: int, cell: int) -> bool:
+        """Write a cell; returns whether its kind stays: the same one, or both are numbers.
+
+        Integers and floats share a channel, so the entry can be rewritten in place.
+        """
+        before = self.kinds.item(at)
+        self.kinds[at] = kind
+        self.cells[at] = cell
         return before == kind or (before in NUMBERS and kind in NUMBERS)
 
-    def write_all(self, places: Cells, kinds: Kinds, cells: Cells) -> npt.NDArray[np.bool_]:
-        """As ``write`` for many cells, none of which stands there twice."""
-        before = self.kinds[places]
-        self.kinds[places], self.cells[places] = kinds, cells
+    def write_all(self, at: Cells, kinds: Kinds, cells: Cells) -> npt.NDArray[np.bool_]:
+        """As ``write`` for many distinct cells."""
+        before = self.kinds[at]
+        self.kinds[at], self.cells[at] = kinds, cells
         same: npt.NDArray[np.bool_] = before == kinds
         return same | (np.isin(before, NUMBERS) & np.isin(kinds, NUMBERS))
 
-    def remove(self, place: int, width: int) -> None:
-        """Give the cells of a row back."""
-        self._free.setdefault(width, []).append(place)
+    def remove(self, start: int, width: int) -> None:
+        """Free the cells of a row for reuse."""
+        self._free.setdefault(width, []).append(start)
 
     def save(self, into: SectionWriter) -> None:
         """Add the rows to a snapshot."""

@@ -1,7 +1,8 @@
 """The ids of subscriptions by number, and their numbers by id.
 
-Both as Python objects, which takes about 135 bytes for each. An array of strings with a hash table
-of numbers took 25, but every update and every match of one event looks ids up, and was slower.
+Both are Python objects, which take about 135 bytes for each id. An array of strings with a hash
+table of numbers took 25 bytes, but every update and every match of one event looks ids up, and was
+slower.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ Numbers = npt.NDArray[np.int32]
 
 
 class IdIndex:
-    """The ids of numbered subscriptions, and the ``numbers`` of those that are entered, by id."""
+    """The ids of all numbers, and the ``numbers`` by id of those that were entered.
+
+    Staged subscriptions and past versions have an id too, but are not entered.
+    """
 
     def __init__(self) -> None:
         self._ids: list[str] = []
@@ -29,7 +33,7 @@ class IdIndex:
         self._ids += [""] * (count - len(self._ids))
 
     def write(self, numbers: Numbers, ids: Sequence[str]) -> None:
-        """Give ids to numbers that cannot be found yet."""
+        """Set the ids of numbers that are not entered."""
         for number, id in zip(numbers.tolist(), ids, strict=True):
             self._ids[number] = id
 
@@ -43,25 +47,26 @@ class IdIndex:
         return [ids[number] for number in numbers.tolist()]
 
     def between(self, begin: int, end: int) -> list[str]:
-        """The ids of all numbers from one to below another."""
+        """The ids of the numbers from ``begin`` to before ``end``."""
         return self._ids[begin:end]
 
     def enter(self, numbers: Numbers) -> None:
-        """Let numbers be found by their ids, all or none; raises SubscriptionError."""
+        """Make numbers known by their ids, all or none; SubscriptionError if one is taken."""
         for done, number in enumerate(numbers.tolist()):
             id = self._ids[number]
             if self.numbers.setdefault(id, number) != number:
+                # all before this one were entered by this call
                 for each in numbers[:done].tolist():
                     self.remove(each)
                 raise SubscriptionError(f"there already is a subscription {id!r}")
 
     def remove(self, number: int) -> None:
-        """Let a number no longer be found."""
+        """Make a number unknown by its id."""
         del self.numbers[self._ids[number]]
 
 
 def check_ids(ids: Iterable[object]) -> None:
-    """See that ids are strings that can be written; raises SubscriptionError."""
+    """Raise SubscriptionError unless all ids are strings of valid Unicode."""
     for id in ids:
         if not isinstance(id, str):
             raise SubscriptionError(f"an id is a string, not {type(id).__name__}")

@@ -1,6 +1,7 @@
-"""Which slots of a row have the values of which parameters.
+"""Which slots of a row hold the values of which parameters.
 
-Many rows have the same names in the same slots, so such lists of names are numbered.
+Most rows of a shape have the same names in the same slots, so lists of names are numbered and a
+subscription has only the number of its list.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from tidegate.language.expressions import ParameterRef
 from tidegate.language.shapes import Row
 
 Names = tuple[str | None, ...]
-"""For each slot of a row the name of its parameter; None where a constant stands."""
+"""For each slot of a row the name of its parameter; None for a constant."""
 
 
 class ParameterNames:
-    """Lists of the names of parameters, by number.
+    """Lists of parameter names by number: equal lists have equal numbers, from 0 on.
 
     >>> names = ParameterNames()
     >>> number = names.number(("low", None, "low"))
@@ -31,7 +32,7 @@ class ParameterNames:
             self.number(tuple(names))
 
     def number(self, names: Names) -> int:
-        """The number of a list, which is taken in if it is new."""
+        """The number of a list, which is added if it is new."""
         number = self._numbers.get(names)
         if number is None:
             number = self._numbers[names] = len(self._lists)
@@ -40,11 +41,11 @@ class ParameterNames:
             for slot, name in enumerate(names):
                 if name is not None:
                     slots.setdefault(name, []).append(slot)
-            self._slots.append({name: tuple(found) for name, found in slots.items()})
+            self._slots.append({name: tuple(each) for name, each in slots.items()})
         return number
 
     def number_of(self, row: Row) -> int:
-        """The number of the list of names that a row has."""
+        """The number of the list of names of a row."""
         return self.number(
             tuple(each.name if isinstance(each, ParameterRef) else None for each in row)
         )
@@ -54,7 +55,7 @@ class ParameterNames:
         return self._lists[number]
 
     def slots(self, number: int) -> Mapping[str, tuple[int, ...]]:
-        """Where each parameter of a list stands."""
+        """The slots of each parameter of a list."""
         return self._slots[number]
 
     def lists(self) -> list[Names]:

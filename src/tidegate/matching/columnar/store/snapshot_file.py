@@ -1,8 +1,13 @@
-"""Named arrays in one Arrow file that can be memory-mapped.
+"""Snapshot files: named sections (arrays, texts, notes) in one memory-mapped Arrow file.
 
-The file has one record batch of one row; each column holds one array as a list. Read back, the
-arrays are views of a private mapping of the file: nothing is copied when it is opened, several
-processes share its pages, and a process that writes to an array gets pages of its own.
+The file has one record batch of one row. Each section is a column whose only value is a list: so
+sections may differ in length, and Arrow aligns each of them. Notes are JSON in the metadata of the
+schema.
+
+Read back, the arrays are views of a private mapping of the file (copy-on-write). Opening copies
+nothing and reads only the pages that are used, processes that map the same file share them, and a
+process that writes to an array, as an update in place does, gets pages of its own and leaves the
+file as it is.
 """
 
 from __future__ import annotations
@@ -20,13 +25,14 @@ import pyarrow as pa
 
 from tidegate.errors import SnapshotError
 
-FORMAT = "tidegate-snapshot-3"
+FORMAT = "tidegate-snapshot-4"
+"""Changes whenever a section, or what is in one, does: a file of another format is refused."""
 
 Array = npt.NDArray[Any]
 
 
 class SectionWriter:
-    """Collects arrays and writes them as one file."""
+    """Collects sections and writes them to one file."""
 
     def __init__(self) -> None:
         self._columns: dict[str, Any] = {}
@@ -42,11 +48,15 @@ class SectionWriter:
         self._columns[name] = _as_list(pa.array(values, pa.large_string()))
 
     def note(self, name: str, value: object) -> None:
-        """Add something small that JSON can hold."""
+        """Add a small value that JSON can hold."""
         self._notes[name] = value
 
     def write(self, path: str | Path) -> None:
-        """Write the file, under another name first so that no reader sees half of it."""
+        """Write the file; under another name first, so that no reader ever sees half of it.
+
+        Processes that have mapped an older file of this name keep it: it is replaced, not
+        overwritten.
+        """
         notes: dict[bytes | str, bytes | str] = {
             "format": FORMAT,
             "notes": json.dumps(self._notes),
@@ -74,12 +84,13 @@ def _as_list(values: Any) -> Any:
 
 
 class SectionReader:
-    """The arrays of a file, mapped into memory."""
+    """The sections of a file, mapped into memory; raises SnapshotError if it is no snapshot."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
         try:
             with open(path, "rb") as file:
+                # private: pages are shared with other processes until they are written to
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             self._buffer = pa.py_buffer(self._map)
             reader = pa.ipc.open_file(self._buffer)
@@ -97,12 +108,13 @@ class SectionReader:
         return SnapshotError(f"{self._path}: is no snapshot, or a damaged one")
 
     def array(self, name: str) -> Array:
-        """An array of numbers, which may be written to."""
+        """An array of numbers, a view of the mapping; writes to it do not reach the file."""
         values = self._column(name)
         dtype = np.dtype(values.type.to_pandas_dtype())
         data = values.buffers()[1]
         if data is None or not len(values):
             return np.zeros(0, dtype)
+        # Arrow would hand out a read-only view, so the array is made from the mapping itself.
         offset = data.address - self._buffer.address + values.offset * dtype.itemsize
         return np.frombuffer(self._map, dtype, len(values), offset)
 
@@ -111,7 +123,7 @@ class SectionReader:
         return self._column(name)
 
     def note(self, name: str) -> Any:
-        """Something small."""
+        """A note."""
         if name not in self._notes:
             raise self._damaged()
         return self._notes[name]

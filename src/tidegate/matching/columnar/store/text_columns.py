@@ -1,4 +1,8 @@
-"""A growing list of texts as an Arrow array, of which only what has changed is made anew."""
+"""A growing list of texts as an Arrow array that is rebuilt only where texts have changed.
+
+Results of batches are dictionary arrays whose dictionary has the ids of all numbers. Building it
+again for each batch would copy a million strings because of one new subscription.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 BLOCK_TEXTS = 4_096
+"""Default number of texts that are rebuilt together."""
 
 
 class TextColumn:
-    """The texts of numbers as Arrow has them; ``texts`` gives those from one number to another.
+    """The texts of numbers as an Arrow array.
+
+    ``texts`` returns the texts from one number to before another; ``known`` is an array of them, if
+    there is one already. An array that was returned stays as it is: changes make another one.
 
     >>> names = ["a", "b"]
     >>> column = TextColumn(lambda begin, end: names[begin:end])
@@ -26,24 +34,30 @@ class TextColumn:
     """
 
     def __init__(
-        self, texts: Callable[[int, int], Sequence[str | None]], known: Any = None
+        self,
+        texts: Callable[[int, int], Sequence[str | None]],
+        known: Any = None,
+        *,
+        block_texts: int = BLOCK_TEXTS,
     ) -> None:
         self._texts = texts
+        self._block_texts = block_texts
         self._array: Any = pa.array([], pa.string()) if known is None else known
-        self._changed: set[int] = set()
+        self._changed: set[int] = set()  # blocks
 
     def has_changed(self, numbers: npt.NDArray[Any]) -> None:
         """Note that numbers have other texts now."""
-        self._changed.update(np.unique(numbers // BLOCK_TEXTS).tolist())
+        self._changed.update(np.unique(numbers // self._block_texts).tolist())
 
     def array(self, count: int) -> pa.StringArray:
         """The texts of all numbers below ``count``."""
         if self._changed or len(self._array) != count:
-            old = len(self._array) // BLOCK_TEXTS  # blocks that are whole
+            size = self._block_texts
+            whole = len(self._array) // size  # the block after these may have grown
             blocks: list[Any] = []
-            for block in range(-(-count // BLOCK_TEXTS)):
-                begin, end = block * BLOCK_TEXTS, min(count, (block + 1) * BLOCK_TEXTS)
-                if block < old and block not in self._changed:
+            for block in range(-(-count // size)):
+                begin, end = block * size, min(count, (block + 1) * size)
+                if block < whole and block not in self._changed:
                     blocks.append(self._array.slice(begin, end - begin))
                 else:
                     blocks.append(pa.array(self._texts(begin, end), pa.string()))

@@ -1,0 +1,211 @@
+"""The two indexes of a matcher: of its current subscriptions and of past versions.
+
+Past versions hold for events of their time only. They are rows of the same table but have an index
+of their own, whose entries carry a lifetime, so that events of today do not pay for all that was
+before. Both indexes are enclosed for the same time window.
+
+Nothing here takes a lock: the matcher calls what only reads under its shared lock, and what changes
+an index under its exclusive lock.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+from tidegate.language.shapes import Shape
+from tidegate.matching.arrays import F64, I32
+from tidegate.matching.columnar.encoding import encode_variables
+from tidegate.matching.columnar.entries.channels import Channels
+from tidegate.matching.columnar.entries.comparisons import is_plain, plain_entries
+from tidegate.matching.columnar.entries.constraints import Compiler, entries_of
+from tidegate.matching.columnar.index import Index, IndexPart
+from tidegate.matching.columnar.kernels.entry_lists import Entries, limited
+from tidegate.matching.columnar.memory import release_memory
+from tidegate.matching.columnar.sizes import IndexSizes
+from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
+from tidegate.matching.columnar.store.table import SubscriptionTable
+from tidegate.matching.columnar.time_window import EventTimes, TimeWindow, WindowLength
+
+RELEASE_ENTRIES_MIN = 50_000
+"""After a layout of this many entries unused memory is returned to the operating system."""
+
+LIFETIME_CLASS_BITS = 4
+"""Past versions share a chunk if the lengths of their lives differ by less than about 2**4."""
+
+
+class IndexPair:
+    """The index of current subscriptions and, once there are any, that of past versions."""
+
+    def __init__(
+        self,
+        table: SubscriptionTable,
+        channels: Channels,
+        window_length: WindowLength,
+        sizes: IndexSizes,
+    ) -> None:
+        self._table = table
+        self._channels = channels
+        self._compiler = Compiler(channels, table.pool)
+        self._window_length = window_length
+        self._sizes = sizes
+        self.current = Index(sizes=sizes)
+        self._past: Index | None = None
+
+    @property
+    def _both(self) -> tuple[Index, ...]:
+        return (self.current,) if self._past is None else (self.current, self._past)
+
+    @property
+    def parts(self) -> list[IndexPart]:
+        """The parts of both indexes."""
+        if self._past is None:
+            return self.current.parts
+        return self.current.parts + self._past.parts
+
+    # -- entries ----------------------------------------------------------------------------------
+
+    def add(self, numbers: I32) -> None:
+        """Add the entries of current subscriptions; pending until ``flush``."""
+        self._add(numbers, self.current)
+
+    def add_past(self, numbers: I32) -> None:
+        """Add the entries of past versions, chunk by chunk of similar lifetimes, each flushed."""
+        if self._past is None:
+            self._past = Index(self._channels.lifetime(), self._sizes)
+        for chunk in self._by_lifetime(numbers):
+            self._add(chunk, self._past)
+            self._flush(self._past)
+
+    def remove_past(self, numbers: list[int]) -> None:
+        """Remove the entries of past versions; they are always flushed."""
+        if self._past is not None:
+            self._past.remove(*numbers)
+
+    def reindex(self, numbers: I32) -> None:
+        """Replace the entries of current subscriptions by new ones from their rows."""
+        if len(numbers):
+            self.current.remove(*numbers.tolist())
+            self.add(numbers)
+
+    def _add(self, numbers: I32, index: Index) -> None:
+        columns = self._table.columns
+        index.reserve(columns.capacity)
+        plain: list[tuple[Shape, I32]] = []
+        for number, members in self._table.by_shape(numbers):
+            shape = self._table.shapes[number]
+            if is_plain(shape):
+                plain.append((shape, members))
+                continue
+            for kinds, cells, chosen in self._table.by_kinds(number, members):
+                origin, pins = columns.origin_us[chosen], columns.pins(chosen)
+                for block in self._compiler.blocks(shape, kinds, cells):
+                    entries = entries_of(block, chosen, origin, pins)
+                    index.add(self._with_lifetimes(entries, index))
+        if plain:
+            entries = plain_entries(plain, self._table, self._channels)
+            index.add(self._with_lifetimes(entries, index))
+
+    def _with_lifetimes(self, entries: Entries, index: Index) -> Entries:
+        """Entries of past versions with a range in the channel of event time."""
+        if index.lifetime is None:
+            return entries
+        columns = self._table.columns
+        since = columns.since_us[entries.subscription].astype(np.float64)
+        last = (columns.until_us[entries.subscription] - 1).astype(np.float64)
+        # One float wider at the low end: a range of one value would be taken for an equality, and
+        # become a hash key. Times at the border are sorted out by the exact lifetimes of the table.
+        return limited(entries, index.lifetime, np.nextafter(since, -np.inf), last)
+
+    def _by_lifetime(self, numbers: I32) -> list[I32]:
+        """Past versions in chunks of bounded size, each of versions with similar lifetimes.
+
+        A chunk has versions that lived about equally long, in the order of their beginnings: a
+        single long life among many short ones would let their part cover all times.
+        """
+        chunk_max = self._sizes.past_entries_max
+        if len(numbers) <= chunk_max:
+            return [numbers] if len(numbers) else []
+        columns = self._table.columns
+        since_us, until_us = columns.since_us[numbers], columns.until_us[numbers]
+        lengths_us = np.maximum(1.0, until_us.astype(np.float64) - since_us)
+        length_class = np.log2(lengths_us) // LIFETIME_CLASS_BITS
+        order = np.lexsort((since_us, length_class))
+        borders = np.flatnonzero(np.diff(length_class[order])) + 1
+        chunks: list[I32] = []
+        for run in np.split(numbers[order], borders):
+            chunks += np.array_split(run, -(-len(run) // chunk_max))
+        return chunks
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether all entries are in parts, where matches find them."""
+        return self.current.is_flushed and (self._past is None or self._past.is_flushed)
+
+    def flush(self) -> None:
+        """Move all pending entries into parts."""
+        for index in self._both:
+            self._flush(index)
+
+    def _flush(self, index: Index) -> None:
+        if index.is_flushed:
+            return
+        self._channels.flush()
+        if index.has_motion and index.window is None:
+            self._enclose_first(index)
+        program = np.array([*self._channels.program, 0], np.int32)
+        laid_out = index.flush(program, len(self._channels.variables))
+        if laid_out >= RELEASE_ENTRIES_MIN:
+            release_memory()
+
+    # -- time windows -----------------------------------------------------------------------------
+
+    def is_enclosed(self, times: EventTimes, variables: F64) -> bool:
+        """Whether moving bounds are enclosed for these times and values of variables."""
+        moving = [index for index in self._both if index.has_motion]
+        if not moving:
+            return True
+        needed = TimeWindow.of(times, variables)
+        return all(index.window is not None and index.window.includes(needed) for index in moving)
+
+    def enclose(self, needed: TimeWindow, *, contended: bool = False) -> None:
+        """Enclose moving bounds for a window and some time ahead of it.
+
+        ``contended``: the indexes were enclosed for these events a moment ago, but a thread with
+        events of other times came between. Then they are enclosed for both, else the two threads
+        would take turns in undoing each other's work.
+        """
+        before = self.current.window
+        window = needed.extended(self._window_length.length_us)
+        if before is not None:
+            window = window.joined(before) if contended else window.recalling(before)
+        start = perf_counter()
+        for index in self._both:
+            index.enclose(window)
+        self._window_length.has_enclosed(perf_counter() - start)
+
+    def _enclose_first(self, index: Index) -> None:
+        """Enclose an index for the first time: as the other one, or for when its entries begin."""
+        for other in self._both:
+            if other.window is not None:
+                index.enclose(other.window)
+                return
+        # No event has come yet; the first will probably come soon after the subscriptions began.
+        unset = encode_variables({}, self._channels)
+        self.enclose(TimeWindow.of(EventTimes.at(self._table.columns.latest_since), unset))
+
+    # -- snapshots --------------------------------------------------------------------------------
+
+    def save(self, into: SectionWriter) -> None:
+        """Add both indexes to a snapshot; they must be flushed."""
+        self.current.save(into, "now")
+        into.note("has_past", self._past is not None)
+        if self._past is not None:
+            self._past.save(into, "past")
+
+    def load(self, source: SectionReader) -> None:
+        """Replace both indexes by those of a snapshot."""
+        self.current = Index.load(source, "now", self._sizes)
+        if source.note("has_past"):
+            self._past = Index.load(source, "past", self._sizes)

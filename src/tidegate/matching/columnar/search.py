@@ -1,0 +1,108 @@
+"""Searching parts of the index for the entries that encoded events satisfy.
+
+Two kernels do it, part by part. `match_events` finds all pairs whose bounds are satisfied; where
+moving bounds are concerned it marks pairs as unsure that lie between the envelope and what surely
+passes. `evaluate_unsure` then evaluates the functions of those.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from time import perf_counter
+
+import numpy as np
+
+from tidegate.matching.arrays import F64, I64
+from tidegate.matching.columnar.encoding import Encoded
+from tidegate.matching.columnar.found_pairs import (
+    NO_PAIRS,
+    EntryPairs,
+    concatenate_pairs,
+    in_event_order,
+)
+from tidegate.matching.columnar.index import IndexPart
+from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
+from tidegate.matching.columnar.kernels.match import match_events
+from tidegate.matching.columnar.kernels.part import UNSURE
+from tidegate.matching.columnar.kernels.programs import STACK_MAX
+from tidegate.matching.columnar.time_window import EventTimes, WindowLength
+
+
+class _ResultBuffers(threading.local):
+    """Arrays that a kernel writes pairs to, kept from call to call; each thread has its own."""
+
+    def __init__(self) -> None:
+        self._arrays = _empty_pairs(1024)
+
+    def with_room_for(self, length: int) -> EntryPairs:
+        """Arrays of at least this length."""
+        if len(self._arrays[0]) < length:
+            self._arrays = _empty_pairs(length)
+        return self._arrays
+
+
+def _empty_pairs(length: int) -> EntryPairs:
+    return np.empty(length, np.int32), np.empty(length, np.int32), np.empty(length, np.uint8)
+
+
+class PartSearch:
+    """Finds pairs in parts; threads may search at the same time.
+
+    ``window_length`` is told how long it takes to evaluate functions.
+    """
+
+    def __init__(self, window_length: WindowLength) -> None:
+        self._window_length = window_length
+        self._buffers = _ResultBuffers()
+
+    def find(
+        self,
+        parts: Iterable[IndexPart],
+        encoded: Encoded,
+        times_us: I64,
+        times: EventTimes,
+        variables: F64,
+    ) -> tuple[EntryPairs, int]:
+        """The pairs of an event and an entry that it satisfies, by event; and all their flags.
+
+        ``times`` are the first and the last of ``times_us``.
+        """
+        found: list[EntryPairs] = []
+        flags_seen = 0
+        for part in parts:
+            if part.may_match(times):
+                pairs, flags = self._find_in(part, encoded, times_us, variables)
+                found.append(pairs)
+                flags_seen |= flags
+        if len(found) == 1:
+            return found[0], flags_seen
+        pairs = concatenate_pairs(found) if found else NO_PAIRS
+        return (in_event_order(pairs) if len(times_us) > 1 else pairs), flags_seen
+
+    def _find_in(
+        self, part: IndexPart, encoded: Encoded, times_us: I64, variables: F64
+    ) -> tuple[EntryPairs, int]:
+        # A guess that nearly always suffices; a kernel cannot grow its buffers.
+        room = max(4096, 32 * len(times_us), 2 * part.cluster_entries_max)
+        while True:
+            events, numbers, flags = self._buffers.with_room_for(room)
+            count, flags_seen = match_events(
+                *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
+                numbers, flags,
+            )  # fmt: skip
+            if count >= 0:
+                break
+            room = 2 * len(events)  # they were too small: search again with larger ones
+        if not flags_seen & UNSURE:
+            # copied, because the next search of this thread writes to the same buffers
+            return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), flags_seen
+        start = perf_counter()
+        at, i32, _, _, f64, _, _ = part.packed
+        sure = _empty_pairs(count)
+        count, flags_seen = evaluate_unsure(
+            at, i32, f64, encoded.matrix, times_us, variables, np.empty(STACK_MAX),
+            np.empty(BLOCK_PAIRS, np.int32), events[:count], numbers[:count], flags[:count], *sure,
+        )  # fmt: skip
+        self._window_length.has_evaluated(perf_counter() - start)
+        return (sure[0][:count], sure[1][:count], sure[2][:count]), flags_seen

@@ -1,0 +1,70 @@
+"""A Kafka topic as a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from tidegate.errors import ConnectorError
+from tidegate.spark.columns import quoted_column
+
+_DELIVERY_COLUMNS = ("subscription", "version", "operation")
+"""What tells the deliveries of one event apart."""
+
+# By default Spark cuts timestamps to milliseconds and writes them in the session's time zone. A key
+# must neither lose digits nor depend on a setting.
+_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
+
+
+class KafkaSink:
+    """Records in a Kafka topic whose values are the deliveries as JSON objects.
+
+    ``key`` names the columns that tell one event from another. The key of a record is a hash of the
+    batch id, these columns and, of those that exist, `subscription`, `version` and `operation`.
+    A batch that is written again sends its records again, with the same keys: at least once on the
+    wire, exactly once for a consumer that deduplicates by key and in a compacted topic.
+    """
+
+    def __init__(self, servers: str, topic: str, key: Sequence[str]) -> None:
+        if isinstance(key, str) or not key:
+            raise ConnectorError(
+                "the Kafka sink needs key=[...], the columns that tell one event from another"
+            )
+        self._servers = servers
+        self._topic = topic
+        self._key = tuple(key)
+
+    def write(self, deliveries: DataFrame, batch_id: int) -> None:
+        records = deliveries.select(
+            self._record_key(deliveries, batch_id).alias("key"),
+            f.to_json(f.struct(*map(quoted_column, deliveries.columns)), _JSON_OPTIONS).alias(
+                "value"
+            ),
+        )
+        writer = records.write.format("kafka").option("kafka.bootstrap.servers", self._servers)
+        try:
+            writer.option("topic", self._topic).save()
+        except AnalysisException as error:
+            if "find data source" in str(error).lower():
+                raise ConnectorError(
+                    "this Spark session has no Kafka connector; "
+                    "add the jars of tidegate.spark.connectors.kafka_jars() to its spark.jars"
+                ) from error
+            raise
+
+    def _record_key(self, deliveries: DataFrame, batch_id: int) -> Column:
+        missing = [name for name in self._key if name not in deliveries.columns]
+        if missing:
+            raise ConnectorError(
+                f"the deliveries have no column {missing[0]!r} for the key of their records; "
+                f"they have {', '.join(deliveries.columns)}"
+            )
+        more = (name for name in _DELIVERY_COLUMNS if name in deliveries.columns)
+        names = list(dict.fromkeys([*self._key, *more]))
+        # The batch id is part of the key, because an equal event in a later batch is another
+        # delivery, which a compacted topic must keep.
+        parts = f.struct(f.lit(batch_id).alias("batch"), f.struct(*map(quoted_column, names)))
+        return f.sha2(f.to_json(parts, _JSON_OPTIONS), 256)

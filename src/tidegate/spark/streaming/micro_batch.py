@@ -1,0 +1,269 @@
+"""Running one micro-batch of a stream: spool, apply changes, match events, deliver, correct.
+
+Theory of operation. Spark calls a runner with the rows of a micro-batch and its number.
+
+1. Workers write the rows to the spool (`spool.py`). From then on they are read from there, so the
+   source is read once, whatever the sink does with the deliveries.
+2. The driver reads the changes and folds them into its timelines (`stream_state.py`). One process
+   does that, because each change depends on all earlier ones of its subscription, of this batch and
+   of those before. The cost grows with the changes of the batch, not with the size of the table.
+   The differences of versions go to a file, from which workers update their indexes
+   (`worker_index.py`).
+3. Workers match the events with the versions of their times.
+4. A change may be of a time whose events were matched in earlier batches. Those events are still in
+   the spool. They are matched with the versions of the changed subscriptions as they were before
+   and as they are now, and the differences are delivered as corrections.
+5. Deliveries and corrections go to the sink in one write, then rejected rows to theirs. Only then
+   is the batch noted as done.
+
+A batch that is killed anywhere in between is run again by Spark, with the same rows. Each step then
+has the same input and replaces its earlier output, so the result is the same as without the kill.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from time import perf_counter
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from tidegate.language.values import from_us, to_us
+from tidegate.matching.history.as_of import AsOfMatcher
+from tidegate.matching.history.changes import Change
+from tidegate.spark.index_files import IndexFile, ship_index
+from tidegate.spark.sinks.rejected import RejectedRows, rejected_change
+from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink
+from tidegate.spark.streaming.match_counts import MatchCounts
+from tidegate.spark.streaming.spool import (
+    RowClassifier,
+    RowKind,
+    Spool,
+    SpooledTask,
+    chunk_locations,
+)
+from tidegate.spark.streaming.stream_state import AppliedChanges, StreamState
+from tidegate.spark.subscription_tables import read_changes
+from tidegate.spark.worker_tasks import ASSERT, CorrectionTask, DeliveryLayout, MatchTask, Task
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """The counts of a micro-batch."""
+
+    batch: int
+    seconds: float
+    """The duration of the batch."""
+    events: int
+    changes: int
+    matches: int
+    """The number of deliveries written, corrections included."""
+    late: int
+    """The number of events and changes that came too late."""
+    bad: int
+    """The number of records that could not be read and changes that could not be applied."""
+    corrected: int
+    """The number of subscriptions whose versions changed at a time of which events had been matched
+    already."""
+    subscriptions: int
+    """The number of subscriptions after the batch."""
+    latest: datetime | None
+    """The time of the latest event so far."""
+
+
+@dataclass(slots=True)
+class BatchOutput:
+    """Writes the deliveries and the rejected rows of micro-batches."""
+
+    layout: DeliveryLayout
+    schema: t.StructType
+    sink: Sink
+    rejected_sink: Sink
+    counts: MatchCounts
+
+    def pending(
+        self, spark: SparkSession, spool: Spool, classifier: RowClassifier, task: Task
+    ) -> PendingDeliveries:
+        """The deliveries of a task for the spooled events that the classifier does not find late.
+
+        Chunks without such events are not read.
+        """
+        chunks = spool.events_since(classifier.border_us)
+        locations = chunk_locations(spark, chunks)
+        return PendingDeliveries(locations, SpooledTask(task, classifier), self.schema)
+
+    def write(self, pending: list[PendingDeliveries], batch: int) -> int:
+        """Write the deliveries of a batch; returns their number."""
+        if isinstance(self.sink, WorkerSink):
+            matches = self.sink.write_in_workers(pending, batch)
+            if matches is not None:
+                return matches
+        # A sink that writes through Spark may compute the rows once, several times or never; so
+        # they are counted where they are computed.
+        counted = self.counts.with_counting(pending, batch)
+        deliveries = (each.deliveries() for each in counted)
+        self.sink.write(reduce(DataFrame.unionByName, deliveries), batch)
+        return self.counts.total(batch)
+
+    def write_rejected(
+        self,
+        rejected: RejectedRows,
+        spool: Spool,
+        classifier: RowClassifier,
+        rows: DataFrame,
+        batch: int,
+    ) -> None:
+        """Write the rejected changes of a batch, and those of its events that were not delivered.
+
+        ``rows`` are those of the batch; only their schema is used.
+        """
+        if spool.count(RowKind.BAD):
+            unreadable = spool.rows(RowKind.BAD, classifier, rows)
+            rejected.add_unreadable_events(unreadable.select("bad.*"))
+        for kind, reason in ((RowKind.LATE, "came too late"), (RowKind.TIMELESS, "has no time")):
+            if spool.count(kind):
+                rejected.add_events(spool.rows(kind, classifier, rows), reason)
+        rejected.write(self.rejected_sink, batch)
+
+
+@dataclass(slots=True)
+class TableRunner:
+    """Runs the micro-batches of a stream with a fixed table of subscriptions; for `foreachBatch`.
+
+    Nothing has to be known from earlier batches, so there is no state but the spool of the running
+    batch, and no event is late.
+    """
+
+    index: IndexFile
+    subscriptions: int
+    spool_folder: Path
+    output: BatchOutput
+    report: Callable[[BatchReport], None] | None
+    latest_us: int | None = None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        begun = perf_counter()
+        spark, layout = rows.sparkSession, self.output.layout
+        shutil.rmtree(self.spool_folder, ignore_errors=True)  # left by a batch that was killed
+        classifier = RowClassifier(layout.event_time, None)
+        spool = Spool.write(rows, self.spool_folder / str(batch), classifier)
+        task = MatchTask(self.index, layout)
+        matches = self.output.write([self.output.pending(spark, spool, classifier, task)], batch)
+        self.output.write_rejected(RejectedRows(spark), spool, classifier, rows, batch)
+        shutil.rmtree(self.spool_folder)
+        known = [each for each in (self.latest_us, spool.latest_us()) if each is not None]
+        self.latest_us = max(known, default=None)
+        if self.report is not None:
+            self.report(
+                BatchReport(
+                    batch,
+                    perf_counter() - begun,
+                    events=spool.count(RowKind.EVENT) + spool.count(RowKind.TIMELESS),
+                    changes=0,
+                    matches=matches,
+                    late=0,
+                    bad=spool.count(RowKind.BAD) + spool.count(RowKind.TIMELESS),
+                    corrected=0,
+                    subscriptions=self.subscriptions,
+                    latest=None if self.latest_us is None else from_us(self.latest_us),
+                )
+            )
+
+
+@dataclass(slots=True)
+class ChangesRunner:
+    """Runs the micro-batches of a stream whose subscriptions change; for `foreachBatch`."""
+
+    state: StreamState
+    output: BatchOutput
+    report: Callable[[BatchReport], None] | None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        begun = perf_counter()
+        spark = rows.sparkSession
+        self.state.begin(batch)
+        # The border of lateness follows from the batches before. The events of this batch do not
+        # move it, because the rows of one batch have no order.
+        classifier = self._classifier(self.state.border)
+        spool = Spool.write(rows, self.state.spool_folder(batch), classifier)
+        rejected = RejectedRows(spark)
+        applied = self.state.apply(batch, self._read_changes(spool, rejected))
+        # Before the events are matched, so that workers which start only now need not apply all
+        # deltas.
+        if self.state.needs_snapshot:
+            self.state.index(batch).save_in_worker(spark)
+            self.state.use_snapshot(batch)
+        matches, corrected = self._deliver(spark, spool, classifier, batch, applied)
+        rejected.add_changes([rejected_change(each, "came too late") for each in applied.late])
+        rejected.add_changes([rejected_change(e.change, e.reason) for e in applied.refused])
+        bad_changes = rejected.change_count - len(applied.late)
+        self.output.write_rejected(rejected, spool, classifier, rows, batch)
+        self.state.end(batch, spool.latest_us())
+        if self.report is not None:
+            latest_us = self.state.latest_us
+            self.report(
+                BatchReport(
+                    batch,
+                    perf_counter() - begun,
+                    events=sum(map(spool.count, (RowKind.EVENT, RowKind.LATE, RowKind.TIMELESS))),
+                    changes=spool.count(RowKind.CHANGE),
+                    matches=matches,
+                    late=spool.count(RowKind.LATE) + len(applied.late),
+                    bad=spool.count(RowKind.BAD) + spool.count(RowKind.TIMELESS) + bad_changes,
+                    corrected=corrected,
+                    subscriptions=self.state.subscriptions,
+                    latest=None if latest_us is None else from_us(latest_us),
+                )
+            )
+
+    def _read_changes(self, spool: Spool, rejected: RejectedRows) -> list[Change]:
+        table = spool.changes()
+        return [] if table is None else list(read_changes(table, rejected.add_unreadable_change))
+
+    def _classifier(self, border: datetime | None) -> RowClassifier:
+        event_time = self.output.layout.event_time
+        return RowClassifier(event_time, None if border is None else to_us(border))
+
+    def _deliver(
+        self,
+        spark: SparkSession,
+        spool: Spool,
+        classifier: RowClassifier,
+        batch: int,
+        applied: AppliedChanges,
+    ) -> tuple[int, int]:
+        """Deliver the matches of a batch and the corrections of earlier ones.
+
+        Returns the number of deliveries and the number of corrected subscriptions.
+        """
+        layout = self.output.layout
+        task = MatchTask(self.state.index(batch), layout, ASSERT)
+        pending = [self.output.pending(spark, spool, classifier, task)]
+        # The latest event of the batches before. The events of this batch are matched with the new
+        # versions anyway.
+        latest_us = self.state.latest_us
+        corrected = [
+            each
+            for each in applied.differences
+            if latest_us is not None and to_us(each.since) <= latest_us
+        ]
+        since = min((each.since for each in corrected), default=None)
+        folders = [] if since is None else self.state.spool_folders_since(batch, to_us(since))
+        if not folders:
+            return self.output.write(pending, batch), len(corrected)
+        # Two small indexes of the changed subscriptions only: all others match as they did.
+        before = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.before))
+        after = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.after))
+        correction = CorrectionTask(before, after, layout)
+        affected = self._classifier(since)  # events before the first difference are not affected
+        pending.append(self.output.pending(spark, Spool.read(folders), affected, correction))
+        # One write for both, because a sink takes a batch id once.
+        matches = self.output.write(pending, batch)
+        for each in (before, after):
+            each.discard()
+        return matches, len(corrected)
