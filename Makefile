@@ -63,7 +63,7 @@ soak: $(STAMP) ## run the property tests with a hundred times the examples, and 
 hunt: $(STAMP) ## run the property tests and random overlays with fresh seeds for MINUTES=10
 	$(BIN)/python tools/hunt.py --minutes $(MINUTES) -n $(WORKERS) --maxprocesses 8 --dist loadgroup $(ARGS)
 
-lock: ## write constraints.txt anew from pyproject.toml
+lock: ## write constraints.txt again from pyproject.toml
 	bash tools/lock.sh
 
 clean: ## remove .venv and everything generated

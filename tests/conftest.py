@@ -22,8 +22,9 @@ __all__ = ["connector_jars", "kafka", "spark"]
 
 settings.register_profile("ci", deadline=None, max_examples=200, print_blob=True, derandomize=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
-settings.register_profile("random", settings.get_profile("ci"), derandomize=False, database=None)
-settings.register_profile("soak", settings.get_profile("random"), max_examples=20_000)
+settings.register_profile(
+    "soak", settings.get_profile("ci"), derandomize=False, max_examples=20_000
+)
 
 # Hypothesis draws constants of all local modules in sys.modules. Which these are depends on the
 # tests that ran before in the same xdist worker, so a run would not repeat.
@@ -32,10 +33,10 @@ providers._get_local_constants = lambda: providers.Constants()  # type: ignore[a
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile. A seed asks for chance, which a derandomized profile would ignore."""
-    profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-    if profile == "ci" and config.getoption("--hypothesis-seed") is not None:
-        profile = "random"
-    settings.load_profile(profile)
+    profile = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+    chance = config.getoption("--hypothesis-seed") is not None or not profile.derandomize
+    settings.register_profile("chosen", profile, derandomize=not chance, database=None)
+    settings.load_profile("chosen")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,6 +8,7 @@ and ends the hunt with exit code 1.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import re
 import shlex
@@ -17,7 +18,7 @@ import time
 from pathlib import Path
 
 OVERLAY_RUNS = 200
-"""Random runs of overlays in each round; each of them has all routings on one overlay."""
+"""Random runs in each round; each is one seed, topology and routing."""
 BIN = Path(sys.executable).parent
 
 
@@ -35,8 +36,14 @@ def repeating_command(test: str, seed: int) -> str:
 def hunt_properties(seed: int, pytest_args: list[str]) -> bool:
     """Run all property tests with a seed; returns whether none failed."""
     command = [str(BIN / "pytest"), *pytest_args, "-q", "-m", "hypothesis and not soak"]
+    # a profile of the environment would decide on chance and number of examples in its place
+    environment = {name: os.environ[name] for name in os.environ if name != "HYPOTHESIS_PROFILE"}
     result = subprocess.run(
-        [*command, f"--hypothesis-seed={seed}"], capture_output=True, text=True, check=False
+        [*command, f"--hypothesis-seed={seed}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     if result.returncode == 0:
         return True

@@ -10,6 +10,8 @@ import pytest
 from tidegate.experiments.charts import draw_matching, draw_updates
 from tidegate.experiments.matching import Latency, MatchingSpeed, Memory
 
+pytestmark = pytest.mark.slow
+
 SPEED = MatchingSpeed(
     workload="moving", engine="columnar", subscriptions=1000, events=100, matches_per_event=1.0,
     median_per_s=900.0, slowest_per_s=800.0, fastest_per_s=1000.0, cpu_share=0.99,

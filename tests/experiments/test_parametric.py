@@ -5,6 +5,8 @@ import pytest
 from tidegate.experiments.parametric import SCENARIOS, measure, row, timed_costs
 from tidegate.simulation.parametric_run import ChangeMethod
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_overlays_are_those_of_the_paper(scenario: str) -> None:

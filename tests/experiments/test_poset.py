@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from tidegate.cli import cli
 from tidegate.experiments.poset import airline_filters, measure
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_filters_are_the_same_for_one_seed() -> None:

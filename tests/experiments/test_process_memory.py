@@ -6,8 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from tidegate.experiments.process_memory import peak_resident_bytes, resident_bytes
+
+pytestmark = pytest.mark.slow
 
 CHILD = "from tidegate.experiments.process_memory import peak_resident_bytes as peak; print(peak())"
 

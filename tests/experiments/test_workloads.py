@@ -14,6 +14,8 @@ from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.matching.engine import Engine
 
+pytestmark = pytest.mark.slow
+
 ALL = sorted(WORKLOADS)
 COUNT = 20_000
 

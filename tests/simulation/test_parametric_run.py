@@ -16,6 +16,8 @@ from tidegate.simulation.parametric_run import (
     ParametricScenario,
 )
 
+pytestmark = pytest.mark.slow
+
 SMALL = replace(HIGHWAY, topics=8, reach=3.0, step=0.2)
 CHAIN = generate("chain", 4)
 ENDS = (CHAIN.brokers[0], CHAIN.brokers[-1])

@@ -27,6 +27,8 @@ from tidegate.simulation.verifying.random_filters import (
 )
 from tidegate.simulation.world import SilentClient, World
 
+pytestmark = pytest.mark.slow
+
 LINES = traced("subscription")
 
 

@@ -25,6 +25,8 @@ from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES
 from tidegate.simulation.workloads import WORKLOADS, Demand
 from tidegate.simulation.world import SilentClient, Weather
 
+pytestmark = pytest.mark.slow
+
 SMALL = Demand(publishers=4, subscribers=30, rate_per_s=50.0, duration_s=2.0)
 
 

@@ -15,6 +15,8 @@ from tidegate import Hub, Parameter, Reckoned, Subscriber, on, parse
 from tidegate.language.events import Event
 from tidegate.matching.engine import Engine
 
+pytestmark = pytest.mark.slow
+
 FILTERS = [
     "x between :place - 3 and :place + 3",
     "x not between :place and :place + 1",

@@ -22,7 +22,7 @@ _PLAIN_TYPES = frozenset([float, int, str, bool])
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a publisher sends: the values of its attributes; an absent attribute has no entry.
+    """An event: attribute values by name; an absent attribute has no entry.
 
     >>> Event.of({"symbol": "IBM", "quote": {"price": 9.5, "note": None}}).attributes
     {'symbol': 'IBM', 'quote.price': 9.5}

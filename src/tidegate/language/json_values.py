@@ -32,7 +32,7 @@ _INFINITIES = {format_value(value): value for value in (math.inf, -math.inf)}
 
 
 def value_to_json(raw: object) -> JsonValue:
-    """A value, or what ``to_value`` makes one of, as an object that ``json.dumps`` writes.
+    """A value, or an object that ``to_value`` accepts, in a form that ``json.dumps`` writes.
 
     >>> value_to_json(9.5), value_to_json(datetime(1970, 1, 2)), value_to_json(math.inf)
     (9.5, {'us': 86400000000}, {'float': 'infinity'})

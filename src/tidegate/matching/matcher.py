@@ -1,8 +1,8 @@
-"""The protocols of matchers, and what those share that match or update one by one.
+"""Protocols of matchers, and helpers for those that match or update one by one.
 
-`Matcher` is what every matcher can do; the conformance tests compare each with `naive`. The other
-protocols are optional: an engine asks a matcher for them once, when it is made, and never for its
-class, so that a new matcher is an entry in `registry.py` and nothing else.
+Every matcher implements `Matcher`; the conformance tests compare each with `naive`. The other
+protocols are optional: an engine asks whether a matcher implements one, never for its class, so
+that a new matcher is an entry in `registry.py` and nothing else.
 """
 
 from __future__ import annotations

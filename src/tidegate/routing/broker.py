@@ -346,7 +346,7 @@ class Broker:
         return self.patterns.due_us
 
     def wake(self, now_us: int) -> Outgoing:
-        """Do what is due by now; returns what to send."""
+        """Run the pattern monitors that are due by now; returns their messages."""
         self.now_us = now_us
         return self.patterns.wake(now_us)
 
@@ -360,7 +360,7 @@ class Broker:
         return self.tables.settle() + self._after_waves(self.waves.start(done))
 
     def _after_waves(self, result: WaveResult) -> Outgoing:
-        """What a step of some waves sends, and then what follows the waves that are done."""
+        """The messages of a step of waves, then those of the actions of completed waves."""
         sent, done = result
         for action in done:
             sent = sent + action()

@@ -84,7 +84,7 @@ class Forwarding(Generic[T]):
 
     def __init__(
         self,
-        order: Coverage[T],
+        coverage: Coverage[T],
         destinations: DestinationsOf[T],
         wire_form: Callable[[], WireForm[T]] = OneFilterEach,
         *,
@@ -96,9 +96,9 @@ class Forwarding(Generic[T]):
         ``by_item`` says whether the destinations of a node depend on its item too, and not only on
         its askers.
         """
-        self.poset: Poset[T] = Poset(order)
+        self.poset: Poset[T] = Poset(coverage)
         self.listener: NodeListener[T] | None = None
-        self._covers = order.covers
+        self._covers = coverage.covers
         self.destinations = destinations
         self._by_item = by_item
         # Equal items share a node, whose item is that of the first asker. What each asker wrote is

@@ -34,7 +34,7 @@ class Destination(NamedTuple):
 
 
 class NeighbourDelta(Generic[T]):
-    """What to send to one neighbour, so that it holds what it should."""
+    """Items added, updated and removed at one neighbour."""
 
     __slots__ = ("added", "removed", "updated")
 
@@ -100,7 +100,7 @@ class _SentTo(Generic[T]):
 
 
 class Outbox(Generic[T]):
-    """What the neighbours of a broker were sent.
+    """The items that were sent to each neighbour of a broker.
 
     An item is sent as an update of another one where ``structure`` is equal for both.
     """

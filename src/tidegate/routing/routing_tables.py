@@ -8,7 +8,7 @@ lies `forwarding`, which decides what each neighbour must hold.
     a request of a client        -> `Forwarding.ask`, `set_named`, ...             -> settle
 
 With `advertisement` routing a change of advertisements also changes where subscriptions are sent,
-and which parts of patterns are delegated; `advertisements_changed` sees to both.
+and which parts of patterns are delegated; `advertisements_changed` updates both.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RoutingTables:
     # -- deltas of neighbours -----------------------------------------------------------------
 
     def apply_filters(self, delta: FilterDelta, peer: Peer) -> None:
-        """Apply what a neighbour has sent to the table of subscriptions, all of it or nothing.
+        """Apply a delta of a neighbour to the table of filters, all of it or nothing.
 
         Adding comes first: a filter that is removed under one key and added under another keeps its
         node, and nothing is sent on because of it.
@@ -81,7 +81,7 @@ class RoutingTables:
         self.subscriptions.remove(peer, delta.removed)
 
     def apply_advertisements(self, delta: AdvertisementDelta, peer: Peer) -> Outgoing:
-        """Apply what a neighbour has sent to the table of advertisements, all of it or nothing."""
+        """Apply a delta of a neighbour to the table of advertisements, all of it or nothing."""
         added = [key for key, _ in delta.added]
         self._check_keys(self.advertisements, peer, delta.removed, added)
         for _, advertisement in delta.added:

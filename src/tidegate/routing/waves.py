@@ -25,9 +25,9 @@ from tidegate.routing.messages import Echo, Outgoing, Peer, Probe
 from tidegate.routing.overlay.broker_domains import BrokerDomains
 
 AfterWave = Callable[[], Outgoing]
-"""What the origin of a wave does once it is back; returns what to send."""
+"""Action of the origin once its wave is complete; returns messages."""
 WaveResult = tuple[Outgoing, list[AfterWave]]
-"""What to send, and what to do for the waves that are back at this broker, their origin.
+"""Messages, and the actions of the waves that are complete at this broker, their origin.
 
 The callbacks are returned and not called, because they may change the tables of the broker and
 start other waves.

@@ -78,7 +78,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class PublisherSchedule:
-    """When and what a publisher publishes."""
+    """The events of a publisher and their times."""
 
     client: Client
     broker: Peer
@@ -90,7 +90,7 @@ class PublisherSchedule:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberSchedule:
-    """When a subscriber changes its filter, and to what."""
+    """The filters of a subscriber and the times at which it changes them."""
 
     client: Client
     broker: Peer

@@ -114,7 +114,7 @@ class Attachment:
     # -- updates ------------------------------------------------------------------------------
 
     def changed(self, values: Mapping[str, Value | None]) -> None:
-        """Send what the changed values require; called while the lock of the values is held."""
+        """Send updates for changed values; called while the lock of the values is held."""
         self._send(self._values_to_send(values, self._handle.t()))
 
     def renew(self, t: float) -> None:

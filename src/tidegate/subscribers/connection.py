@@ -1,4 +1,4 @@
-"""The interface between a subscriber and what matches events for it.
+"""The interface between a subscriber and the engine or network that matches events for it.
 
 `EngineConnection` implements it with an engine in the same process; a client of a broker can
 implement it over a network.

@@ -156,12 +156,12 @@ class Mailbox:
     # -- handling -----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Let the event loop of the mailbox handle what waits; callable from any thread."""
+        """Let the event loop of the mailbox handle the waiting events; callable from any thread."""
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self._start_task, context=self._context)
 
     def run(self) -> None:
-        """Handle what waits in this thread, unless the mailbox has a runner."""
+        """Handle the waiting events in this thread, unless the mailbox has a runner."""
         if not self._become_runner():
             return
         try:

@@ -41,6 +41,8 @@ from tidegate.matching.history.timelines import Timelines, versions_of
 from tidegate.matching.history.versions import Version, VersionDelta
 from tidegate.matching.records import SubscriptionRecord
 
+pytestmark = pytest.mark.slow
+
 NO_VARIABLES: dict[str, Value] = {}
 SECOND = timedelta(seconds=1)
 

@@ -9,6 +9,8 @@ from tidegate.simulation.drawing.labels import Rectangle, free_angles, place_lab
 from tidegate.simulation.drawing.positions import layout
 from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 
+pytestmark = pytest.mark.slow
+
 RADIUS, SIZE = 6.0, 9.0
 
 

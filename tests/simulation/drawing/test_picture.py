@@ -13,6 +13,8 @@ from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 from tidegate.simulation.overlays.plain_networks import one_domain
 from tidegate.simulation.overlays.topology import Topology
 
+pytestmark = pytest.mark.slow
+
 
 def texts(topology: Topology, folder: Path, loads: Loads | None = None) -> list[str]:
     """What can be read in the picture of an overlay."""

@@ -18,6 +18,8 @@ from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 from tidegate.simulation.overlays.plain_networks import one_domain
 from tidegate.simulation.overlays.topology import Topology
 
+pytestmark = pytest.mark.slow
+
 Point = tuple[float, float]
 
 

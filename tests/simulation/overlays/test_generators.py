@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from tidegate.errors import TopologyError
 from tidegate.simulation.overlays.generators import TOPOLOGIES, generate
 
+pytestmark = pytest.mark.slow
+
 SIZED = [name for name, generator in TOPOLOGIES.items() if not generator.fixed]
 FIXED = [name for name, generator in TOPOLOGIES.items() if generator.fixed]
 

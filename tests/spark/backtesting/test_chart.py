@@ -12,6 +12,8 @@ from tidegate import BadValueError
 from tidegate.spark.backtesting.chart import FORMATS, draw_backtest
 from tidegate.spark.backtesting.result import Backtest, BucketCounts, Counts
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 1, 2, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 NO_ROWS: Any = None

@@ -15,7 +15,7 @@ from tidegate.matching.records import check_fields, rows_of
 TABLE_ROWS_MAX = 20_000
 
 Item = TypeVar("Item")
-"""What a row is read as."""
+"""The type of a parsed row."""
 
 
 @dataclass(frozen=True, slots=True)

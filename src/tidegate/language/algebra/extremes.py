@@ -114,7 +114,7 @@ def _upper_bound(expression: Expression, elapsed: ElapsedRange, whole: _Enclosur
 
 @dataclass(frozen=True, slots=True)
 class _Enclosure:
-    """What is known of an expression over an elapsed range.
+    """Bounds and slope of an expression over an elapsed range.
 
     ``range``, ``first`` and ``last`` are of the float results: all of them, and those at both ends.
     ``slope`` contains the derivative of the real function, and ``error`` bounds the distance of a

@@ -80,7 +80,7 @@ class Cursor:
         self._depth -= levels
 
     def but_found(self) -> str:
-        """What is here instead, for the end of a message that says what was expected."""
+        """A description of the token found here, for the end of an error message."""
         if self.token.kind is TokenKind.END:
             return ", but the text ends"
         return f", not {shortened(self.token.text)}"

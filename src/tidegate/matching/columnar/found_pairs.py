@@ -1,4 +1,4 @@
-"""Pairs of an event and an entry or a subscription, as arrays, and what is done with them."""
+"""Pairs of an event and an entry or a subscription, as arrays, and operations on them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _empty_pairs(length: int) -> EntryPairs:
 class PartSearch:
     """Finds pairs in parts; threads may search at the same time.
 
-    ``window_length`` is told how long it takes to evaluate functions.
+    ``window_length`` receives the time spent evaluating functions.
     """
 
     def __init__(self, window_length: WindowLength) -> None:

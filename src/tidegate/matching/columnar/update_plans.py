@@ -61,7 +61,7 @@ class Rewriter:
         self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
 
     def rewrite(self, index: Index, number: int, slots: tuple[int, ...]) -> bool:
-        """Write what follows from changed cells of a row; False if that is not possible in place.
+        """Write the bounds that depend on changed cells; False if that is not possible in place.
 
         The cells have their new values already.
         """

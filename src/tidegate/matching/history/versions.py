@@ -93,7 +93,7 @@ class Succession:
 
 @dataclass(frozen=True, slots=True)
 class VersionDelta:
-    """What is to be done to the versions in an index, in this order."""
+    """Operations on the versions of an index, in this order."""
 
     ended: Sequence[VersionKey]
     """Past versions to forget."""

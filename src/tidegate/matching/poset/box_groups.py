@@ -48,7 +48,7 @@ as it is: callers allow for boxes that are not among the nearest."""
 
 
 class BoxRole(Enum):
-    """What a box is to its item."""
+    """The relation of a box to its item."""
 
     WHOLE = "the only box of a static item"
     FIRST = "the first of several boxes of a static item"

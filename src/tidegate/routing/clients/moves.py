@@ -242,7 +242,7 @@ class Moves:
     # -- 4: the new broker delivers -------------------------------------------------------------
 
     def on_hand_over(self, message: HandOver) -> Outgoing:
-        """Pass the message on towards the new broker, or deliver what was kept."""
+        """Pass the message on towards the new broker, or deliver the kept deliveries."""
         move_id = _MoveId(message.origin, message.number)
         move = self._find(move_id)
         del self._moves[move_id]
@@ -257,7 +257,7 @@ class Moves:
         return self._arrived(move.client)
 
     def _arrived(self, client: Client) -> Outgoing:
-        """Deliver what was kept, and handle the requests that have waited for the arrival.
+        """Deliver the kept deliveries, and handle the requests that have waited for the arrival.
 
         If one of them is a move to this broker again, the requests behind it wait again.
         """

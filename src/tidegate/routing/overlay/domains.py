@@ -136,7 +136,7 @@ class Domain:
 
     @property
     def own_tree(self) -> Peer | None:
-        """The tree for what enters the domain at this broker; None where there is only one."""
+        """The tree of messages that enter the domain at this broker; None if there is one only."""
         return self.me if self.tree_per_source else None
 
     def downstream(self, tree: Peer | None, sender: Peer | None) -> list[Peer]:

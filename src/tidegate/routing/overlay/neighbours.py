@@ -1,4 +1,4 @@
-"""Neighbours: how two brokers connect, part, and tell each other of the links of their domain.
+"""Neighbours: how two brokers connect and disconnect, and announce the links of their domain.
 
     one broker                     other broker
     join  ---- Connect ---->       on_connect: validates, becomes a neighbour
@@ -130,7 +130,7 @@ class Neighbours:
         cost_us: int,
         announcements: Iterable[Announcement],
     ) -> Outgoing:
-        """Add a neighbour, announce the link, and mark all nodes so that it gets what it should.
+        """Add a neighbour, announce the link, and mark all nodes so that it gets its filters.
 
         News go to all neighbours, old and new. When links were announced to the new neighbour only,
         brokers that restarted at the same time were left without each other's links.

@@ -12,10 +12,11 @@ that depends on what others find. So it reports all chains of its part, and the 
 pattern selects. Siena reports matches of the part only, and thereby loses matches of the whole: of
 `a b a c a b c` for `a then b then c`, the second match of `a then b` begins before the first `c`.
 
-Theory of operation. What comes in are links: single events, or chains of contiguous steps that
-others have found, in the order of their ends. A chain that waits for a step takes the first link
-for this step that begins behind its own end. Of two chains for the same steps, the one that begins
-later does not end earlier, so the first link that fits is also the one that begins first.
+Theory of operation. What comes in are fragments: single events, or chains of contiguous steps that
+others have found, in the order of their ends. A chain that waits for a step takes the first
+fragment for this step that begins behind its own end. Of two chains for the same steps, the one
+that begins later does not end earlier, so the first fragment that fits is also the one that begins
+first.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class Chain(NamedTuple):
     end: Position
     publications: tuple[Publication, ...]
 
-    def joined(self, link: Chain) -> Chain:
-        """This chain, continued by a link for the steps behind it."""
-        publications = self.publications + link.publications
-        return Chain(self.first_step, link.next_step, self.begin, link.end, publications)
+    def joined(self, fragment: Chain) -> Chain:
+        """This chain, continued by a fragment for the steps behind it."""
+        publications = self.publications + fragment.publications
+        return Chain(self.first_step, fragment.next_step, self.begin, fragment.end, publications)
 
 
 class Chains:
-    """Joins links to chains for all steps of a pattern."""
+    """Joins fragments to chains for all steps of a pattern."""
 
     def __init__(self, steps: int, within_us: int | None) -> None:
         self._steps = steps
@@ -61,26 +62,26 @@ class Chains:
         self._waiting: list[list[Chain]] = [[] for _ in range(steps)]
         """The chains that wait for each step, in the order of their begins."""
 
-    def take(self, links: Iterable[Chain]) -> list[Chain]:
-        """Take all links that end at one position; returns the complete chains, by their begins.
+    def take(self, fragments: Iterable[Chain]) -> list[Chain]:
+        """Take all fragments that end at one position; returns the complete chains, by begin.
 
         Links for later steps come first, so that an event satisfies only one step of a chain.
         """
         complete: list[Chain] = []
-        for link in sorted(links, key=lambda each: -each.first_step):
-            if link.first_step == 0:
-                grown = [link]
+        for fragment in sorted(fragments, key=lambda each: -each.first_step):
+            if fragment.first_step == 0:
+                grown = [fragment]
             else:
-                waiting = self._in_time(link.first_step, link.end)
-                grown = [each.joined(link) for each in waiting if each.end < link.begin]
-                self._waiting[link.first_step] = [
-                    each for each in waiting if each.end >= link.begin
+                waiting = self._in_time(fragment.first_step, fragment.end)
+                grown = [each.joined(fragment) for each in waiting if each.end < fragment.begin]
+                self._waiting[fragment.first_step] = [
+                    each for each in waiting if each.end >= fragment.begin
                 ]
             grown = [each for each in grown if self._is_in_time(each, each.end)]
-            if link.next_step == self._steps:
+            if fragment.next_step == self._steps:
                 complete += grown
             else:
-                self._wait(link.next_step, grown)
+                self._wait(fragment.next_step, grown)
         return sorted(complete, key=lambda each: each.begin)
 
     def _wait(self, step: int, chains: list[Chain]) -> None:

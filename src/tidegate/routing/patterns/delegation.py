@@ -82,8 +82,8 @@ class Monitor:
     delegators: dict[Delegator, None] = field(default_factory=dict)
     parts: list[PatternPart] = field(default_factory=list)
     waiting: list[tuple[Position, int, tuple[Chain, ...]]] = field(default_factory=list)
-    """A heap of links by the position of their ends, until nothing earlier can come; the number is
-    the order of arrival, so that links themselves are never compared."""
+    """A heap of fragments by the position of their ends, until nothing earlier can come; the number
+    is the order of arrival, so that fragments themselves are never compared."""
 
     def delegated_parts(self) -> Iterator[PatternPart]:
         """The parts that neighbours find."""
@@ -161,7 +161,7 @@ class PatternMonitors:
         return self._remove(monitors, delegator)
 
     def on_link_lost(self, peer: Peer) -> Outgoing:
-        """Stop finding what a neighbour has delegated whose link is down.
+        """Remove the delegations of a neighbour whose link is down.
 
         What was delegated to it is factored again when its advertisements are removed.
         """
@@ -279,12 +279,12 @@ class PatternMonitors:
         """Take an event that matches a step for which a monitor has asked."""
         monitor = self._monitors[asker.number]
         at = _position(publication)
-        links = tuple(
+        fragments = tuple(
             Chain(step, step + 1, at, at, (publication,))
             for step in monitor.own_steps()
             if monitor.pattern.steps[step].matches(publication.event)
         )
-        self._wait(monitor, at, links)
+        self._wait(monitor, at, fragments)
 
     def on_chain(self, message: NotifyChain, peer: Peer) -> None:
         """Take a chain that a neighbour has found for a delegated part.
@@ -302,19 +302,21 @@ class PatternMonitors:
                             "a chain has one for each"
                         )
                     begin, end = map(_position, (message.publications[0], message.publications[-1]))
-                    link = Chain(part.first_step, part.next_step, begin, end, message.publications)
-                    self._wait(monitor, end, (link,))
+                    fragment = Chain(
+                        part.first_step, part.next_step, begin, end, message.publications
+                    )
+                    self._wait(monitor, end, (fragment,))
 
-    def _wait(self, monitor: Monitor, at: Position, links: tuple[Chain, ...]) -> None:
-        if links:
+    def _wait(self, monitor: Monitor, at: Position, fragments: tuple[Chain, ...]) -> None:
+        if fragments:
             self._arrived += 1
-            heapq.heappush(monitor.waiting, (at, self._arrived, links))
+            heapq.heappush(monitor.waiting, (at, self._arrived, fragments))
 
     # -- time ---------------------------------------------------------------------------------
 
     @property
     def due_us(self) -> int | None:
-        """When the next link has waited long enough; None if none waits."""
+        """When the next fragment has waited long enough; None if none waits."""
         if not self._monitors:
             return None
         due = [
@@ -325,7 +327,7 @@ class PatternMonitors:
         return min(due, default=None)
 
     def wake(self, now_us: int) -> Outgoing:
-        """Take the links that have waited long enough, in order; returns what they complete.
+        """Take the fragments that have waited long enough, in order; returns what they complete.
 
         Links that end at the same event are taken together (see `Chains.take`).
         """
@@ -333,8 +335,8 @@ class PatternMonitors:
         for monitor in list(self._monitors.values()):
             latest_us = now_us - _wait_us(monitor)
             while monitor.waiting and monitor.waiting[0][0].time_us <= latest_us:
-                at, _, links = heapq.heappop(monitor.waiting)
-                together = list(links)
+                at, _, fragments = heapq.heappop(monitor.waiting)
+                together = list(fragments)
                 while monitor.waiting and monitor.waiting[0][0] == at:
                     together += heapq.heappop(monitor.waiting)[2]
                 for chain in monitor.chains.take(together):
@@ -354,7 +356,7 @@ class PatternMonitors:
 
 
 def _wait_us(monitor: Monitor) -> int:
-    """How long links of a monitor wait: rule (4)."""
+    """How long fragments of a monitor wait: rule (4)."""
     return LATENESS_US * (monitor.levels + 1)
 
 

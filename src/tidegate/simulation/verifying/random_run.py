@@ -122,7 +122,7 @@ class RandomRun:
         self._published: list[_PublishedEvent] = []
         """The events of this round."""
         self._problems: list[str] = []
-        """What was found during this round."""
+        """The problems found in this round."""
         for number in range(self.mix.clients):
             client = CheckedClient(Client(f"c{number}"))
             self.clients[client.address] = client

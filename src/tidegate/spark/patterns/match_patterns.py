@@ -104,7 +104,7 @@ class PatternRecord:
             )
 
     def sequence(self) -> sequences.StepSequence:
-        """What `sequences.py` needs of the pattern."""
+        """The pattern as input of `sequences.py`."""
         return sequences.StepSequence(
             str(self.pattern), len(self.pattern.steps), self.pattern.within_us, self.subscriber
         )

@@ -12,7 +12,7 @@ from tidegate.errors import ConnectorError
 from tidegate.spark.columns import quoted_column
 
 _DELIVERY_COLUMNS = ("subscription", "version", "operation")
-"""What tells the deliveries of one event apart."""
+"""Columns that distinguish the deliveries of one event."""
 
 # By default Spark cuts timestamps to milliseconds and writes them in the session's time zone. A key
 # must neither lose digits nor depend on a setting.

@@ -91,7 +91,7 @@ def deliver(
     """
     if not events.isStreaming:
         raise EventError("deliver takes a stream of events; tidegate.spark.match takes a table")
-    # What a source adds to tell bad records is not part of an event.
+    # The columns that a source adds for bad records are not attributes.
     attributes = events.drop(BAD, RECORD, SOURCE)
     check_events(attributes, event_time)
     is_stream = isinstance(subscriptions, DataFrame) and subscriptions.isStreaming

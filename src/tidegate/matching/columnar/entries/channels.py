@@ -101,7 +101,7 @@ class Channels:
         return found
 
     def flush(self) -> None:
-        """Make patterns that were added fast to find, and forget what strings satisfied before."""
+        """Index the patterns that were added, and clear the cache of satisfied patterns."""
         for patterns in self.patterns.values():
             patterns.flush()
         self._satisfied = {}

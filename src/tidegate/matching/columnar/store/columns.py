@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 class SubscriptionColumns:
-    """What is known of subscriptions by number, and which numbers are in use."""
+    """Columns of subscriptions by number, and which numbers are in use."""
 
     def __init__(self) -> None:
         self.shape: I32 = np.zeros(0, np.int32)
@@ -74,7 +74,7 @@ class SubscriptionColumns:
         self._free.append(number)
 
     def copy(self, numbers: Numbers, copies: Numbers) -> None:
-        """Write what is known of some numbers to others."""
+        """Copy the columns of some numbers to others."""
         for name in _COLUMNS:
             column = getattr(self, name)
             column[copies] = column[numbers]
