@@ -65,7 +65,7 @@ class Chains:
     def take(self, fragments: Iterable[Chain]) -> list[Chain]:
         """Take all fragments that end at one position; returns the complete chains, by begin.
 
-        Links for later steps come first, so that an event satisfies only one step of a chain.
+        Fragments for later steps come first, so that an event satisfies only one step of a chain.
         """
         complete: list[Chain] = []
         for fragment in sorted(fragments, key=lambda each: -each.first_step):
