@@ -120,6 +120,28 @@ def test_matches_say_which_version_it_was() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"x < {i}" for i in range(5_000)],  # one large cluster, of several tiles
+        [f"s = '{'ab'[i % 2]}' and x < {i}" for i in range(2_000)],  # two large clusters
+        [f"s = 'b' and x < {i}" for i in range(2_000)] + ["s = 'a' and x > 0"],  # large and small
+    ],
+    ids=["tiles", "clusters", "large and small"],
+)
+def test_matches_of_a_batch_are_ordered_by_event_with_a_single_group(texts: list[str]) -> None:
+    matcher = ColumnarMatcher()
+    filters = map(Filter, map(parse_filter, texts))
+    matcher.add(Subscription(str(i), filter) for i, filter in enumerate(filters))
+    values = [10, 1_500, 700, 0, 1_990, 3]
+    batch = EventBatch.of_events(
+        [Event.of({"x": x, "s": "ab"[i % 2]}) for i, x in enumerate(values)]
+    )
+    events = matcher.match_batch(batch).events
+    assert len(set(events.tolist())) > 3
+    assert np.all(np.diff(events) >= 0)
+
+
 def test_more_events_than_are_matched_at_once() -> None:
     matcher = ColumnarMatcher()
     matcher.keep_past([version("a", "x >= 0", 0, CHUNK_EVENTS), version("b", "x >= 0", 5, 9999)])

@@ -142,7 +142,8 @@ def match_events(
             return count, seen
         seen |= more
         begin = stop
-    if length > 1 and groups > 1:
+    # pairs of one group are in order, unless large clusters were matched apart, tile by tile
+    if length > 1 and (groups > 1 or large > 0):
         order_by_event(count, length, out_event, out_subscription, out_flags)
     return count, seen
 
