@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.layout import LayoutSizes
-from tidegate.matching.columnar.kernels.part import DEAD, GONE, SET, SHARED, VERIFY, Part
+from tidegate.matching.columnar.kernels.part import Part
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.flags import DEAD, GONE, SET, SHARED, VERIFY
 
 NO_PROGRAM = np.zeros(1, np.int32)
 NEVER = (math.nan, math.nan)

@@ -21,7 +21,7 @@ from tidegate.cli.files.versions import is_log, read_log, read_table
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.trial_options import NamedValues, TrialOptions
 from tidegate.language.durations import parse_duration
-from tidegate.matching.columnar.kernels.jit import is_first_run
+from tidegate.matching.rows.kernels.jit import is_first_run
 
 if TYPE_CHECKING:
     from tidegate.spark import Backtest

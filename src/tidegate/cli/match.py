@@ -21,9 +21,9 @@ from tidegate.cli.files.subscriptions import subscribe_all
 from tidegate.cli.pacing import PacedMatcher
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.replay import ChangeLog, play
-from tidegate.matching.columnar.kernels.jit import is_first_run
 from tidegate.matching.engine import Engine
 from tidegate.matching.registry import MATCHERS
+from tidegate.matching.rows.kernels.jit import is_first_run
 
 
 @click.command()

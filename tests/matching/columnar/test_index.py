@@ -16,13 +16,13 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.columnar.index import Index, IndexPart
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
-from tidegate.matching.columnar.kernels.part import SHARED
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
-from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.columnar.time_window import NO_TIMES, EventTimes
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.flags import SHARED
+from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
+from tidegate.matching.rows.time_window import NO_TIMES, EventTimes
 from tidegate.matching.subscription import Moment, Subscription
 
 NO_PROGRAM = np.zeros(1, np.int32)

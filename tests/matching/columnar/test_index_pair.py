@@ -12,12 +12,12 @@ import numpy as np
 from support.small_parts import small_sizes
 from tidegate.language.filters import parse
 from tidegate.matching.arrays import I32
-from tidegate.matching.columnar.encoding import encode_variables
-from tidegate.matching.columnar.entries.channels import Channels
 from tidegate.matching.columnar.index_pair import IndexPair
-from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.columnar.store.table import SubscriptionTable
-from tidegate.matching.columnar.time_window import EventTimes, TimeWindow, WindowLength
+from tidegate.matching.rows.encoding import encode_variables
+from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
+from tidegate.matching.rows.store.table import SubscriptionTable
+from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
 from tidegate.matching.subscription import Subscription
 
 SECOND = 1_000_000

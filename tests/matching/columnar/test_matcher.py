@@ -17,7 +17,8 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value, from_us
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar.matcher import CHUNK_EVENTS, ColumnarMatcher
+from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.rows.event_matching import CHUNK_EVENTS
 from tidegate.matching.subscription import Moment, Subscription
 
 X_IS_1 = EventBatch.of_events([Event.of({"x": 1})])

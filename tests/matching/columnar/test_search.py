@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.columnar.encoding import Encoded
 from tidegate.matching.columnar.index import IndexPart
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.layout import flat
-from tidegate.matching.columnar.kernels.part import SHARED, VERIFY, pack
+from tidegate.matching.columnar.kernels.part import pack
 from tidegate.matching.columnar.search import PartSearch
-from tidegate.matching.columnar.time_window import EventTimes, WindowLength
+from tidegate.matching.rows.encoding import Encoded
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.flags import SHARED, VERIFY
+from tidegate.matching.rows.time_window import EventTimes, WindowLength
 
 NO_PROGRAM = np.zeros(1, np.int32)
 NO_VARIABLES = np.full((1, 1), np.nan)

@@ -20,24 +20,24 @@ from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.arrays import I32
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar.entries.channels import NUMBER, Channels
 from tidegate.matching.columnar.index import Index
-from tidegate.matching.columnar.kernels.cell_kinds import FLOAT
 from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES
-from tidegate.matching.columnar.kernels.motion import MOTION_WORDS, R_CONSTANTS
-from tidegate.matching.columnar.kernels.programs import (
+from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.columnar.sizes import IndexSizes
+from tidegate.matching.columnar.update_plans import plan_rewrite
+from tidegate.matching.matcher import Matcher
+from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows.entries.channels import NUMBER, Channels
+from tidegate.matching.rows.kernels.cell_kinds import FLOAT
+from tidegate.matching.rows.kernels.motion import MOTION_WORDS, R_CONSTANTS
+from tidegate.matching.rows.kernels.programs import (
     C_LESS,
     P_CONSTANT,
     P_END,
     P_SUBTRACT,
     STACK_MAX,
 )
-from tidegate.matching.columnar.matcher import ColumnarMatcher
-from tidegate.matching.columnar.sizes import IndexSizes
-from tidegate.matching.columnar.store.cells import StringPool, encode
-from tidegate.matching.columnar.update_plans import plan_rewrite
-from tidegate.matching.matcher import Matcher
-from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows.store.cells import StringPool, encode
 from tidegate.matching.subscription import Moment, Subscription
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

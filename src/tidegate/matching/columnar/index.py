@@ -32,18 +32,8 @@ from dataclasses import replace
 import numpy as np
 
 from tidegate.matching.arrays import I32, I64, U8
-from tidegate.matching.columnar.entries.constraints import Block, entries_of
-from tidegate.matching.columnar.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
-from tidegate.matching.columnar.kernels.part import (
-    GONE,
-    MOVING,
-    SHARED,
-    PackedPart,
-    Part,
-    pack,
-    unpack,
-)
+from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
     NOT_IN_PLACE,
     SCRATCH_FLOATS,
@@ -53,8 +43,11 @@ from tidegate.matching.columnar.kernels.rewrite import (
     rewrite_entry,
 )
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
-from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.columnar.time_window import EventTimes, TimeWindow
+from tidegate.matching.rows.entries.constraints import Block, entries_of
+from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
+from tidegate.matching.rows.kernels.flags import GONE, MOVING, SHARED
+from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
+from tidegate.matching.rows.time_window import EventTimes, TimeWindow
 
 MERGE_RATIO = 4
 """New entries are merged with the last part unless that is more than this many times as large."""

@@ -14,19 +14,19 @@ from time import perf_counter
 
 import numpy as np
 
-from tidegate.language.shapes import Shape
-from tidegate.matching.arrays import F64, I32
-from tidegate.matching.columnar.encoding import encode_variables
-from tidegate.matching.columnar.entries.channels import Channels
-from tidegate.matching.columnar.entries.comparisons import is_plain, plain_entries
-from tidegate.matching.columnar.entries.constraints import Compiler, entries_of
+from tidegate.matching.arrays import F64, I32, I64
 from tidegate.matching.columnar.index import Index, IndexPart
-from tidegate.matching.columnar.kernels.entry_lists import Entries, limited
-from tidegate.matching.columnar.memory import release_memory
+from tidegate.matching.columnar.search import PartSearch
 from tidegate.matching.columnar.sizes import IndexSizes
-from tidegate.matching.columnar.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.columnar.store.table import SubscriptionTable
-from tidegate.matching.columnar.time_window import EventTimes, TimeWindow, WindowLength
+from tidegate.matching.rows.encoding import Encoded, encode_variables
+from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.making import EntryMaker
+from tidegate.matching.rows.found_pairs import EntryPairs
+from tidegate.matching.rows.kernels.entry_lists import Entries, limited
+from tidegate.matching.rows.memory import release_memory
+from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
+from tidegate.matching.rows.store.table import SubscriptionTable
+from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
 
 RELEASE_ENTRIES_MIN = 50_000
 """After a layout of this many entries unused memory is returned to the operating system."""
@@ -47,7 +47,8 @@ class IndexPair:
     ) -> None:
         self._table = table
         self._channels = channels
-        self._compiler = Compiler(channels, table.pool)
+        self._maker = EntryMaker(table, channels)
+        self._search = PartSearch(window_length)
         self._window_length = window_length
         self._sizes = sizes
         self.current = Index(sizes=sizes)
@@ -56,6 +57,12 @@ class IndexPair:
     @property
     def _both(self) -> tuple[Index, ...]:
         return (self.current,) if self._past is None else (self.current, self._past)
+
+    def find(
+        self, encoded: Encoded, times_us: I64, times: EventTimes, variables: F64
+    ) -> tuple[EntryPairs, int]:
+        """The pairs of an event and an entry that it satisfies, by event; and all their flags."""
+        return self._search.find(self.parts, encoded, times_us, times, variables)
 
     @property
     def parts(self) -> list[IndexPart]:
@@ -90,21 +97,8 @@ class IndexPair:
             self.add(numbers)
 
     def _add(self, numbers: I32, index: Index) -> None:
-        columns = self._table.columns
-        index.reserve(columns.capacity)
-        plain: list[tuple[Shape, I32]] = []
-        for number, members in self._table.by_shape(numbers):
-            shape = self._table.shapes[number]
-            if is_plain(shape):
-                plain.append((shape, members))
-                continue
-            for kinds, cells, chosen in self._table.by_kinds(number, members):
-                origin, pins = columns.origin_us[chosen], columns.pins(chosen)
-                for block in self._compiler.blocks(shape, kinds, cells):
-                    entries = entries_of(block, chosen, origin, pins)
-                    index.add(self._with_lifetimes(entries, index))
-        if plain:
-            entries = plain_entries(plain, self._table, self._channels)
+        index.reserve(self._table.columns.capacity)
+        for entries in self._maker.entries(numbers):
             index.add(self._with_lifetimes(entries, index))
 
     def _with_lifetimes(self, entries: Entries, index: Index) -> Entries:

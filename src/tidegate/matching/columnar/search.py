@@ -14,19 +14,19 @@ from time import perf_counter
 import numpy as np
 
 from tidegate.matching.arrays import F64, I64
-from tidegate.matching.columnar.encoding import Encoded
-from tidegate.matching.columnar.found_pairs import (
+from tidegate.matching.columnar.index import IndexPart
+from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
+from tidegate.matching.columnar.kernels.match import match_events
+from tidegate.matching.rows.encoding import Encoded
+from tidegate.matching.rows.found_pairs import (
     NO_PAIRS,
     EntryPairs,
     concatenate_pairs,
     in_event_order,
 )
-from tidegate.matching.columnar.index import IndexPart
-from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
-from tidegate.matching.columnar.kernels.match import match_events
-from tidegate.matching.columnar.kernels.part import UNSURE
-from tidegate.matching.columnar.kernels.programs import STACK_MAX
-from tidegate.matching.columnar.time_window import EventTimes, WindowLength
+from tidegate.matching.rows.kernels.flags import UNSURE
+from tidegate.matching.rows.kernels.programs import STACK_MAX
+from tidegate.matching.rows.time_window import EventTimes, WindowLength
 
 
 class _ResultBuffers(threading.local):

@@ -24,18 +24,7 @@ from tidegate.language.expressions import Expression, Slot, leaves
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.arrays import I32
-from tidegate.matching.columnar.entries.channels import CHANNEL_KIND, NUMBER, Channels
-from tidegate.matching.columnar.entries.operands import (
-    COMPARISONS,
-    code_of,
-    is_program,
-    moving_attributes,
-    program_slots,
-)
 from tidegate.matching.columnar.index import Index
-from tidegate.matching.columnar.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, TIME
-from tidegate.matching.columnar.kernels.motion import MOTION_WORDS, R_CONSTANTS
-from tidegate.matching.columnar.kernels.programs import STACK_MAX
 from tidegate.matching.columnar.kernels.rewrite import DONE, OTHER_KINDS
 from tidegate.matching.columnar.kernels.rewrite_plan import (
     NO_PLAN,
@@ -44,8 +33,19 @@ from tidegate.matching.columnar.kernels.rewrite_plan import (
     WordChange,
     encode_plan,
 )
-from tidegate.matching.columnar.store.ids import Numbers
-from tidegate.matching.columnar.store.table import SubscriptionTable
+from tidegate.matching.rows.entries.channels import CHANNEL_KIND, NUMBER, Channels
+from tidegate.matching.rows.entries.operands import (
+    COMPARISONS,
+    code_of,
+    is_program,
+    moving_attributes,
+    program_slots,
+)
+from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, TIME
+from tidegate.matching.rows.kernels.motion import MOTION_WORDS, R_CONSTANTS
+from tidegate.matching.rows.kernels.programs import STACK_MAX
+from tidegate.matching.rows.store.ids import Numbers
+from tidegate.matching.rows.store.table import SubscriptionTable
 
 
 class Rewriter:

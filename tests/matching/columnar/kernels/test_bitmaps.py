@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.matching.columnar.kernels.bitmaps import MAP_SHARE_MIN, Bitmaps
-from tidegate.matching.columnar.kernels.check import satisfied
-from tidegate.matching.columnar.kernels.part import SET
 from tidegate.matching.columnar.kernels.scan import bin_of
+from tidegate.matching.rows.kernels.constraints import satisfied
+from tidegate.matching.rows.kernels.flags import SET
 
 Bounds = tuple[float, float]
 ends = st.integers(-5, 5).map(float) | st.sampled_from([math.inf, -math.inf, math.nan])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.matching.columnar.kernels.check import as_probe, in_set, satisfied
+from tidegate.matching.rows.kernels.constraints import as_probe, in_set, satisfied
 
 floats = st.floats(allow_nan=False)
 

@@ -14,26 +14,20 @@ from hypothesis import strategies as st
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.matching.arrays import F64, I64
-from tidegate.matching.columnar.entries.channels import NUMBER, Channels
-from tidegate.matching.columnar.entries.constraints import Compiler, entries_of
 from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.columnar.kernels.layout import flat
 from tidegate.matching.columnar.kernels.match import match_events
-from tidegate.matching.columnar.kernels.motion import EVERY
-from tidegate.matching.columnar.kernels.part import (
-    EXACT_MAX,
-    MOVING,
-    UNSURE,
-    VERIFY,
-    PackedPart,
-    pack,
-)
-from tidegate.matching.columnar.kernels.programs import STACK_MAX
+from tidegate.matching.columnar.kernels.part import PackedPart, pack
 from tidegate.matching.columnar.kernels.rewrite import SCRATCH_FLOATS, enclose_part
 from tidegate.matching.columnar.matcher import ColumnarMatcher
-from tidegate.matching.columnar.store.cells import StringPool, encode
-from tidegate.matching.columnar.time_window import EventTimes, TimeWindow
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows.entries.channels import NUMBER, Channels
+from tidegate.matching.rows.entries.constraints import Compiler, entries_of
+from tidegate.matching.rows.kernels.flags import EXACT_MAX, MOVING, UNSURE, VERIFY
+from tidegate.matching.rows.kernels.motion import EVERY
+from tidegate.matching.rows.kernels.programs import STACK_MAX
+from tidegate.matching.rows.store.cells import StringPool, encode
+from tidegate.matching.rows.time_window import EventTimes, TimeWindow
 from tidegate.matching.subscription import Moment, Subscription
 
 SECOND = 1_000_000

@@ -16,7 +16,7 @@ from support.kernel_entries import (
 )
 from tidegate.matching.columnar.kernels.groups import choose_groups, hash_keys, salts_of
 from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, lay_out
-from tidegate.matching.columnar.kernels.part import SET
+from tidegate.matching.rows.kernels.flags import SET
 
 
 @given(entry_lists)

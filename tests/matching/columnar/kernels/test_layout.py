@@ -27,11 +27,12 @@ from support.kernel_entries import (
     one,
 )
 from tidegate.matching.arrays import F64, U64
-from tidegate.matching.columnar.kernels.check import satisfied
 from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, flat, lay_out, take_out
 from tidegate.matching.columnar.kernels.match import match_events
-from tidegate.matching.columnar.kernels.part import DEAD, EMPTY_SLOT, GONE, Part, pack
+from tidegate.matching.columnar.kernels.part import EMPTY_SLOT, Part, pack
 from tidegate.matching.columnar.kernels.scan import bin_of
+from tidegate.matching.rows.kernels.constraints import satisfied
+from tidegate.matching.rows.kernels.flags import DEAD, GONE
 
 # -- there and back -------------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.matching.arrays import F64
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.layout import lay_out
 from tidegate.matching.columnar.kernels.lookup import find_by_values, find_in_sets
-from tidegate.matching.columnar.kernels.part import SET, PackedPart, Part, pack
+from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.flags import SET
 
 keys = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=20)
 

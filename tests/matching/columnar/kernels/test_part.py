@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.layout import flat, lay_out
 from tidegate.matching.columnar.kernels.part import (
     B_CHANNEL,
     BEGIN,
     BOUND_WORDS,
-    DEAD,
     END,
-    VERIFY,
     PackedPart,
     Part,
     PartFields,
@@ -23,6 +20,8 @@ from tidegate.matching.columnar.kernels.part import (
     pack,
     unpack,
 )
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.flags import DEAD, VERIFY
 
 NO_PROGRAM = np.zeros(1, np.int32)
 

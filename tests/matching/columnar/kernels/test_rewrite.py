@@ -10,11 +10,8 @@ import pytest
 
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.matching.columnar.entries.channels import NUMBER, Channels
-from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER, STRING
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, lay_out
-from tidegate.matching.columnar.kernels.part import DEAD, EXACT_MAX, PackedPart, pack, unpack
+from tidegate.matching.columnar.kernels.part import PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
     DONE,
     NOT_IN_PLACE,
@@ -26,6 +23,10 @@ from tidegate.matching.columnar.kernels.rewrite import (
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.update_plans import plan_rewrite
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows.entries.channels import NUMBER, Channels
+from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER, STRING
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX
 from tidegate.matching.subscription import Moment, Subscription
 
 COUNT = DEFAULT_SIZES.bitmap_entries_min + 40

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.matching.columnar.kernels.jit import inlined
 from tidegate.matching.columnar.kernels.scan import bin_of, trailing_zeros
+from tidegate.matching.rows.kernels.jit import inlined
 
 floats = st.floats(allow_nan=False)
 

@@ -8,8 +8,6 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidegate.matching.columnar.kernels.check import as_probe, satisfied
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets
 from tidegate.matching.columnar.kernels.layout import LayoutSizes, lay_out
 from tidegate.matching.columnar.kernels.part import PROBES, PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.scan import bin_of
@@ -18,6 +16,8 @@ from tidegate.matching.columnar.kernels.write_bounds import (
     constraint_on,
     write_bounds,
 )
+from tidegate.matching.rows.kernels.constraints import as_probe, satisfied
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
 
 COUNT = 130
 CHANNELS = 3

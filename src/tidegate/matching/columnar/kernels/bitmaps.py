@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64, U64
-from tidegate.matching.columnar.kernels.jit import kernel
-from tidegate.matching.columnar.kernels.part import SET
+from tidegate.matching.rows.kernels.flags import SET
+from tidegate.matching.rows.kernels.jit import kernel
 
 MAP_CHANNELS_MAX = 250
 """How many channels of a cluster have bitmaps: each takes up to 65 bits an entry."""

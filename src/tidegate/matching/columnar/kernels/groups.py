@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64, U64, Bools
-from tidegate.matching.columnar.kernels.entry_lists import Entries
-from tidegate.matching.columnar.kernels.jit import kernel
 from tidegate.matching.columnar.kernels.lookup import GOLDEN, mix
-from tidegate.matching.columnar.kernels.part import SET
+from tidegate.matching.rows.kernels.entry_lists import Entries
+from tidegate.matching.rows.kernels.flags import SET
+from tidegate.matching.rows.kernels.jit import kernel
 
 
 @dataclass(slots=True)

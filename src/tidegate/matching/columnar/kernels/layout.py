@@ -19,10 +19,7 @@ import numpy as np
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U64, Bools
 from tidegate.matching.columnar.kernels.bitmaps import Bitmaps
-from tidegate.matching.columnar.kernels.check import as_probe
-from tidegate.matching.columnar.kernels.entry_lists import Entries, offsets, permuted
 from tidegate.matching.columnar.kernels.groups import choose_groups, hash_keys, salts_of
-from tidegate.matching.columnar.kernels.jit import kernel
 from tidegate.matching.columnar.kernels.part import (
     B_CHANNEL,
     B_HIGH,
@@ -30,13 +27,15 @@ from tidegate.matching.columnar.kernels.part import (
     BOUND_WORDS,
     CHANNEL_MASK,
     EMPTY_SLOT,
-    GONE,
     PROBES,
-    SET,
     Part,
     bound_words,
     entry_words,
 )
+from tidegate.matching.rows.kernels.constraints import as_probe
+from tidegate.matching.rows.kernels.entry_lists import Entries, offsets, permuted
+from tidegate.matching.rows.kernels.flags import GONE, SET
+from tidegate.matching.rows.kernels.jit import kernel
 
 
 class LayoutSizes(NamedTuple):

@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, Int
-from tidegate.matching.columnar.kernels.jit import inlined, lean
-from tidegate.matching.columnar.kernels.part import BEGIN, EMPTY_SLOT, END, SET, PackedPart
+from tidegate.matching.columnar.kernels.part import BEGIN, EMPTY_SLOT, END, PackedPart
+from tidegate.matching.rows.kernels.flags import SET
+from tidegate.matching.rows.kernels.jit import inlined, lean
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2**64 divided by the golden ratio: what SplitMix64 adds in each step."""

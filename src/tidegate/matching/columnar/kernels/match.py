@@ -30,10 +30,11 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
-from tidegate.matching.columnar.kernels.jit import kernel
 from tidegate.matching.columnar.kernels.lookup import find_by_values, find_in_sets
-from tidegate.matching.columnar.kernels.part import BEGIN, END, SET, PackedPart
+from tidegate.matching.columnar.kernels.part import BEGIN, END, PackedPart
 from tidegate.matching.columnar.kernels.scan import match_cluster, match_small
+from tidegate.matching.rows.kernels.flags import SET
+from tidegate.matching.rows.kernels.jit import kernel
 
 CHUNK_VALUES = 32_768
 """How many values of events make a chunk: 256 KB, which the second-level cache holds."""

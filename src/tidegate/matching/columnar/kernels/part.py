@@ -44,18 +44,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
-from tidegate.matching.columnar.kernels.jit import inlined
+from tidegate.matching.rows.kernels.jit import inlined
 
 # -- entries and constraints ----------------------------------------------------------------------
-
-DEAD, VERIFY, SHARED, MOVING, GONE, UNSURE = 1, 2, 4, 8, 16, 32
-"""Flags of an entry.
-
-DEAD: its present values match nothing. VERIFY: its bounds are wider than the filter, so a match is
-to be checked by `semantics.py`. SHARED: one of several entries of its subscription. MOVING: it has
-bounds that are functions of time. GONE: its subscription was removed or has a newer entry.
-UNSURE is set only for a pair that was found: its functions of time are still to be evaluated.
-"""
 
 E_SUBSCRIPTION, E_FLAGS, E_FIRST, E_MOTION, ENTRY_WORDS = range(5)
 """The words of an entry, and how many there are."""
@@ -66,14 +57,8 @@ B_LOW, B_HIGH, B_CHANNEL, BOUND_WORDS = range(4)
 CHANNEL_MASK = 0xFFFFFFFF
 """The bits of B_CHANNEL that are the channel; the others are the margin."""
 
-SET = 1 << 30
-"""Flag of a channel whose values are sets of numbers; a constraint requires one of them, or not."""
-
 EMPTY_SLOT = np.int32(-1)
 """Sentinel in ``slot_cluster``: no cluster is hashed to this slot."""
-
-EXACT_MAX = 2.0**53
-"""Floats of this size or more may stand for several integers."""
 
 PROBES = 2
 """How many constraints of an entry have a short form, which is checked before the entry is read.

@@ -16,38 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
-from tidegate.matching.columnar.kernels.cell_kinds import FLOAT, INTEGER
-from tidegate.matching.columnar.kernels.envelopes import WindowArrays, envelope, margin_of
-from tidegate.matching.columnar.kernels.jit import inlined, lean, lean_inlined
-from tidegate.matching.columnar.kernels.motion import (
-    M_PIN,
-    MOTION_WORDS,
-    R_HEAD,
-    channel_of,
-    length_of,
-)
 from tidegate.matching.columnar.kernels.part import (
     BEGIN,
     BOUND_WORDS,
-    DEAD,
     E_FLAGS,
     E_MOTION,
     END,
-    EXACT_MAX,
-    GONE,
-    MOVING,
     PackedPart,
     margin_at,
-)
-from tidegate.matching.columnar.kernels.program_intervals import INTERVAL_STACK
-from tidegate.matching.columnar.kernels.programs import (
-    C_EQUAL,
-    C_GREATER,
-    C_GREATER_EQUAL,
-    C_LESS,
-    C_LESS_EQUAL,
-    STACK_MAX,
-    run_program,
 )
 from tidegate.matching.columnar.kernels.rewrite_plan import (
     BC_CHANNEL,
@@ -68,6 +44,27 @@ from tidegate.matching.columnar.kernels.write_bounds import (
     constraint_on,
     entry_word,
     write_bounds,
+)
+from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER
+from tidegate.matching.rows.kernels.envelopes import WindowArrays, envelope, margin_of
+from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX, GONE, MOVING
+from tidegate.matching.rows.kernels.jit import inlined, lean, lean_inlined
+from tidegate.matching.rows.kernels.motion import (
+    M_PIN,
+    MOTION_WORDS,
+    R_HEAD,
+    channel_of,
+    length_of,
+)
+from tidegate.matching.rows.kernels.program_intervals import INTERVAL_STACK
+from tidegate.matching.rows.kernels.programs import (
+    C_EQUAL,
+    C_GREATER,
+    C_GREATER_EQUAL,
+    C_LESS,
+    C_LESS_EQUAL,
+    STACK_MAX,
+    run_program,
 )
 
 DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
@@ -313,7 +310,9 @@ def _enclose(part: PackedPart, entry: Int, cluster: Int, window: WindowArrays, s
         if channel == before:
             continue  # the two bounds of a range: one envelope encloses both
         constraint = constraint_on(part, entry, channel)
-        low, high, sure_low, sure_high = envelope(part, entry, channel, window, stack)
+        low, high, sure_low, sure_high = envelope(
+            part.f64, begin, end, part.i32, part.at[BEGIN.program], channel, window, stack
+        )
         write_bounds(part, entry, cluster, constraint, channel, low, high)
         margins[margin_at(part.at[BEGIN.bound] + BOUND_WORDS * constraint)] = margin_of(
             low, high, sure_low, sure_high

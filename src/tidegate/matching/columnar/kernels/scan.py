@@ -23,15 +23,9 @@ from numba.extending import intrinsic
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
 from tidegate.matching.columnar.kernels.check import check_bounds, take_apart
-from tidegate.matching.columnar.kernels.jit import inlined, kernel
-from tidegate.matching.columnar.kernels.part import (
-    BEGIN,
-    E_SUBSCRIPTION,
-    END,
-    ENTRY_WORDS,
-    PROBES,
-    UNSURE,
-)
+from tidegate.matching.columnar.kernels.part import BEGIN, E_SUBSCRIPTION, END, ENTRY_WORDS, PROBES
+from tidegate.matching.rows.kernels.flags import UNSURE
+from tidegate.matching.rows.kernels.jit import inlined, kernel
 
 BLOCK_ENTRIES = 256
 """How many entries of a small cluster are probed before those that pass are checked."""

@@ -17,8 +17,6 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.matching.arrays import F64, Int
-from tidegate.matching.columnar.kernels.check import as_probe
-from tidegate.matching.columnar.kernels.jit import inlined, lean_inlined
 from tidegate.matching.columnar.kernels.part import (
     B_CHANNEL,
     B_HIGH,
@@ -33,6 +31,8 @@ from tidegate.matching.columnar.kernels.part import (
     PackedPart,
 )
 from tidegate.matching.columnar.kernels.scan import bin_of
+from tidegate.matching.rows.kernels.constraints import as_probe
+from tidegate.matching.rows.kernels.jit import inlined, lean_inlined
 
 
 @inlined

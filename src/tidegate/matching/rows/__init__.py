@@ -1,0 +1,1 @@
+"""Subscriptions as rows and entries, events as rows of floats: what compiled matchers share."""

@@ -1,0 +1,41 @@
+"""The entries of subscriptions, given by their numbers in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.language.shapes import Shape
+from tidegate.matching.arrays import I32
+from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.comparisons import is_plain, plain_entries
+from tidegate.matching.rows.entries.constraints import Compiler, entries_of
+from tidegate.matching.rows.kernels.entry_lists import Entries
+from tidegate.matching.rows.store.table import SubscriptionTable
+
+
+class EntryMaker:
+    """Makes entries from the rows of a table, for as many rows at once as possible."""
+
+    def __init__(self, table: SubscriptionTable, channels: Channels) -> None:
+        self._table = table
+        self._channels = channels
+        self._compiler = Compiler(channels, table.pool)
+
+    def entries(self, numbers: I32) -> Iterator[Entries]:
+        """The entries of some subscriptions, in several lists.
+
+        All entries of one subscription are found in one pass, but may be in several of the lists.
+        """
+        columns = self._table.columns
+        plain: list[tuple[Shape, I32]] = []
+        for number, members in self._table.by_shape(numbers):
+            shape = self._table.shapes[number]
+            if is_plain(shape):
+                plain.append((shape, members))
+                continue
+            for kinds, cells, chosen in self._table.by_kinds(number, members):
+                origin, pins = columns.origin_us[chosen], columns.pins(chosen)
+                for block in self._compiler.blocks(shape, kinds, cells):
+                    yield entries_of(block, chosen, origin, pins)
+        if plain:
+            yield plain_entries(plain, self._table, self._channels)

@@ -1,0 +1,248 @@
+"""Matching events with an index of entries: the steps that do not depend on the kind of index.
+
+`EventMatching` encodes events, makes sure that the index is ready for them, has it find the pairs
+of an event and an entry, and reduces these to the subscriptions that match. An index is whatever
+implements `EntryIndex`, as the pair of columnar indexes does.
+
+Locking. Matches share the lock, changes hold it alone, so each event sees a change entirely or not
+at all. While a match holds it,
+
+- nothing in the table, the channels and the index changes, so no array is replaced or written
+  (caches excepted that every match would fill alike: ids of a loaded table, patterns of a string);
+- all entries are where matches find them, and moving bounds are enclosed for the times of its
+  events (see ``_share_ready``; changes leave their entries pending, and the next match flushes
+  them all);
+- numbers mean what the table says. After it they may be given to other subscriptions, so results
+  leave as ids, or with the array of ids of that moment.
+
+The only foreign code that runs under the lock are providers of variables, in batches; a provider
+that changed a subscription would wait for the match that called it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+
+from tidegate.language.events import Event
+from tidegate.language.semantics import holds
+from tidegate.matching.arrays import F64, I32, I64, NO_TIME, Bools
+from tidegate.matching.batches import EventBatch
+from tidegate.matching.rows.encoding import (
+    Encoded,
+    encode_batch_variables,
+    encode_columns,
+    encode_event,
+    encode_variables,
+    write_event_times,
+)
+from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.found_pairs import (
+    EntryPairs,
+    SubscriptionPairs,
+    first_of_each,
+    take,
+)
+from tidegate.matching.rows.kernels.flags import SHARED, VERIFY
+from tidegate.matching.rows.locks import SharedLock
+from tidegate.matching.rows.store.table import SubscriptionTable
+from tidegate.matching.rows.time_window import EventTimes, TimeWindow
+from tidegate.matching.subscription import Moment, Subscription
+
+CHUNK_EVENTS = 8192
+"""Events of a batch that are matched at once, under one hold of the lock."""
+
+STAGED_MAX = 4_096
+"""New subscriptions that exist as Python objects at a time; beyond that they are rows."""
+
+Judged = Callable[[int], tuple[Event, Moment]]
+"""An event of the matched ones, by index, and the moment at which it is judged."""
+
+
+class EntryIndex(Protocol):
+    """Finds the entries that events satisfy; what changes it is called with the lock held alone."""
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether all entries are where ``find`` finds them."""
+        ...
+
+    def flush(self) -> None:
+        """Move all pending entries to where ``find`` finds them."""
+        ...
+
+    def is_enclosed(self, times: EventTimes, variables: F64) -> bool:
+        """Whether moving bounds are enclosed for these times and values of variables."""
+        ...
+
+    def enclose(self, needed: TimeWindow, *, contended: bool = False) -> None:
+        """Enclose moving bounds for a window; ``contended`` if another thread undid it before."""
+        ...
+
+    def find(
+        self, encoded: Encoded, times_us: I64, times: EventTimes, variables: F64
+    ) -> tuple[EntryPairs, int]:
+        """The pairs of an event and an entry that it satisfies, by event; and all their flags."""
+        ...
+
+
+class EventMatching:
+    """Matches events against the subscriptions of a table, with an index of their entries."""
+
+    def __init__(
+        self, lock: SharedLock, table: SubscriptionTable, channels: Channels, index: EntryIndex
+    ) -> None:
+        self._lock = lock
+        self._table = table
+        self._channels = channels
+        self._index = index
+
+    def match(self, event: Event, moment: Moment) -> list[str]:
+        """The ids of the subscriptions that match an event."""
+        times = EventTimes.at(moment.time_us)
+        variables = self._share_ready(
+            times, lambda: encode_variables(moment.variables, self._channels)
+        )
+        try:
+            times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
+            encoded = encode_event(event.attributes, self._channels, self._table.pool)
+            _, numbers, _ = self._matching_pairs(
+                encoded, times_us, times, variables, lambda _: (event, moment)
+            )
+            return self._table.ids_of(numbers)
+        finally:
+            self._lock.unshare()
+
+    def match_chunks(self, batch: EventBatch) -> list[SubscriptionPairs]:
+        """The pairs of a batch, chunk by chunk of its events."""
+        return [
+            self._match_chunk(batch, begin, min(CHUNK_EVENTS, batch.length - begin))
+            for begin in range(0, batch.length, CHUNK_EVENTS)
+        ]
+
+    def _match_chunk(self, batch: EventBatch, begin: int, length: int) -> SubscriptionPairs:
+        times_us = np.full(length, NO_TIME)
+        if batch.times_us is not None:
+            times_us = batch.times_us[begin : begin + length]
+        times = EventTimes.of(times_us)
+        variables = self._share_ready(
+            times, partial(encode_batch_variables, batch, times_us, self._channels)
+        )
+        try:
+            pool = self._table.pool
+            encoded = encode_columns(batch.columns, begin, length, self._channels, pool)
+            events, numbers, _ = self._matching_pairs(
+                encoded,
+                times_us,
+                times,
+                variables,
+                lambda event: (batch.event(begin + event), batch.moment(begin + event)),
+            )
+            return SubscriptionPairs(events.astype(np.int64) + begin, numbers, self._table.ids())
+        finally:
+            self._lock.unshare()
+
+    def _share_ready(self, times: EventTimes, encode: Callable[[], F64]) -> F64:
+        """Share the lock while the index is ready for some events; returns their variables.
+
+        ``encode`` encodes the variables as the channels number them, which is known only under the
+        lock.
+        """
+        contended = False
+        while True:
+            variables = self._share_if_ready(times, encode)
+            if variables is not None:
+                return variables
+            # A reader cannot become a writer, so the lock is released in between, and whatever
+            # another thread changed meanwhile is seen in the next round.
+            self._make_ready(times, encode, contended=contended)
+            contended = True
+
+    def _share_if_ready(self, times: EventTimes, encode: Callable[[], F64]) -> F64 | None:
+        """Share the lock if the index is ready; else None, without the lock."""
+        self._lock.share()
+        ready = False
+        try:
+            variables = encode()
+            ready = self._index.is_flushed and self._index.is_enclosed(times, variables)
+            return variables if ready else None
+        finally:
+            if not ready:
+                self._lock.unshare()
+
+    def _make_ready(self, times: EventTimes, encode: Callable[[], F64], *, contended: bool) -> None:
+        """Flush all entries, and enclose moving bounds for the times of some events."""
+        with self._lock:
+            variables = encode()
+            if not self._index.is_enclosed(times, variables):
+                self._index.enclose(TimeWindow.of(times, variables), contended=contended)
+            self._index.flush()
+
+    def _matching_pairs(
+        self, encoded: Encoded, times_us: I64, times: EventTimes, variables: F64, judged: Judged
+    ) -> EntryPairs:
+        """One pair for each event and subscription that matches it, in the order of the events.
+
+        What is found is reduced step by step, the cheap steps first: one entry of each subscription
+        is kept, subscriptions that were not alive at the time of the event are dropped, and only
+        the rest is verified.
+        """
+        write_event_times(encoded, self._channels, times_us)
+        pairs, flags = self._index.find(encoded, times_us, times, variables)
+        if flags & SHARED:
+            pairs = first_of_each(pairs)
+        if not self._table.columns.all_alive(times.begin, times.end):
+            pairs = take(pairs, self._table.columns.alive_at(pairs[1], times_us[pairs[0]]))
+        if flags & VERIFY:
+            pairs = take(pairs, self._verified(pairs, judged))
+        return pairs
+
+    def _verified(self, pairs: EntryPairs, judged: Judged) -> Bools:
+        """Which pairs match; those without VERIFY are sure, the others are evaluated."""
+        events, numbers, flags = pairs
+        matching: Bools = (flags & VERIFY) == 0
+        for place in np.flatnonzero(~matching).tolist():
+            event, moment = judged(events.item(place))
+            matching[place] = is_match(self._table.get(numbers.item(place)), event, moment)
+        return matching
+
+
+def is_match(subscription: Subscription, event: Event, moment: Moment) -> bool:
+    """Whether an event matches a subscription, by the meaning of the language."""
+    environment = subscription.environment(moment)
+    return holds(subscription.filter.node, event.attributes, environment)
+
+
+def add_staged(
+    subscriptions: Iterable[Subscription],
+    lock: SharedLock,
+    table: SubscriptionTable,
+    index: Callable[[I32], None],
+) -> None:
+    """Add subscriptions to a table, all or none, and give their numbers to ``index``.
+
+    They are staged chunk by chunk, so that matches get in between while many are added. Staged rows
+    are invisible until all of them are published and indexed at once.
+    """
+    staged: list[I32] = [np.zeros(0, np.int32)]
+    source = iter(subscriptions)
+    try:
+        while chunk := list(islice(source, STAGED_MAX)):
+            with lock:
+                staged.append(table.stage(chunk))
+    except BaseException:
+        with lock:
+            table.unstage(np.concatenate(staged))
+        raise
+    numbers = np.concatenate(staged)
+    with lock:
+        try:
+            table.publish(numbers)
+        except BaseException:
+            table.unstage(numbers)
+            raise
+        index(numbers)

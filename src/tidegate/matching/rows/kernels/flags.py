@@ -1,0 +1,18 @@
+"""Constants of entries that their makers and all kernels share."""
+
+from __future__ import annotations
+
+DEAD, VERIFY, SHARED, MOVING, GONE, UNSURE = 1, 2, 4, 8, 16, 32
+"""Flags of an entry.
+
+DEAD: its present values match nothing. VERIFY: its bounds are wider than the filter, so a match is
+to be checked by `semantics.py`. SHARED: one of several entries of its subscription. MOVING: it has
+bounds that are functions of time. GONE: its subscription was removed or has a newer entry.
+UNSURE is set only for a pair that was found: its functions of time are still to be evaluated.
+"""
+
+SET = 1 << 30
+"""Flag of a channel whose values are sets of numbers; a constraint requires one of them, or not."""
+
+EXACT_MAX = 2.0**53
+"""Floats of this size or more may stand for several integers."""
