@@ -10,6 +10,7 @@ from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
 from tidegate.language.filters import parse
 from tidegate.matching.batches import EventBatch
+from tidegate.matching.matcher import LinkMatches
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -93,3 +94,16 @@ def test_all_are_added_or_none() -> None:
     matcher.remove("a")
     assert ("a" in matcher, len(matcher)) == (False, 0)
     assert matcher.match(Event.of({}), NO_TIME) == []
+
+
+def test_links_of_all_matching_subscriptions_within_the_mask() -> None:
+    matcher = NaiveMatcher()
+    filters = {"a": "x = 1", "b": "x > 0", "c": "x = 2", "d": "x = 1"}
+    matcher.add(Subscription(id, parse(text)) for id, text in filters.items())
+    for id, links in {"a": 0b010, "b": 0b101, "c": 0b1000}.items():
+        matcher.set_links(id, links)
+    event = Event.of({"x": 1})
+    assert matcher.match_links(event, NO_TIME, 0b111) == LinkMatches(0b111, ["b"], 4)
+    assert matcher.match_links(event, NO_TIME, 0b010) == LinkMatches(0b010, [], 4)
+    with pytest.raises(KeyError):
+        matcher.set_links("e", 1)

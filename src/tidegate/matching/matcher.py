@@ -8,6 +8,7 @@ that a new matcher is an entry in `registry.py` and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -88,6 +89,39 @@ class SnapshotMatcher(Matcher, Protocol):
 
     def save(self, path: str | Path) -> None:
         """Write all subscriptions to one file; a reader sees it as a whole or not at all."""
+        ...
+
+
+COLLECTED = 1
+"""The link whose subscriptions are returned themselves by `LinkMatcher.match_links`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMatches:
+    """Over which links an event goes, and what it cost to find that out."""
+
+    links: int
+    """The links over which some matching subscription is reached, as a set of bits."""
+    collected: list[str]
+    """The ids of all matching subscriptions that have the link COLLECTED."""
+    steps: int
+    """Matching steps; what one is depends on the matcher."""
+
+
+@runtime_checkable
+class LinkMatcher(Matcher, Protocol):
+    """A matcher that finds the links of an event instead of its subscriptions (Gryphon, 3).
+
+    A set of links is an integer with a bit for each. A subscription without links is found by
+    `match` alone.
+    """
+
+    def set_links(self, id: str, links: int) -> None:
+        """Say over which links a subscription is reached; raises KeyError for an unknown id."""
+        ...
+
+    def match_links(self, event: Event, moment: Moment, mask: int) -> LinkMatches:
+        """The links in ``mask`` over which a subscription that matches an event is reached."""
         ...
 
 

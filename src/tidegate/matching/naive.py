@@ -14,7 +14,7 @@ from tidegate.language.events import Event
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
-from tidegate.matching.matcher import match_each
+from tidegate.matching.matcher import COLLECTED, LinkMatches, match_each
 from tidegate.matching.subscription import Moment, Subscription
 
 
@@ -23,6 +23,7 @@ class NaiveMatcher:
 
     def __init__(self) -> None:
         self._subscriptions: dict[str, Subscription] = {}
+        self._links: dict[str, int] = {}
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
         new: dict[str, Subscription] = {}
@@ -34,6 +35,7 @@ class NaiveMatcher:
 
     def remove(self, id: str) -> None:
         del self._subscriptions[id]
+        self._links.pop(id, None)
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         self._subscriptions[id] = self._subscriptions[id].updated(parameters)
@@ -53,6 +55,22 @@ class NaiveMatcher:
             if each.lives(moment)
             and holds(each.filter.node, event.attributes, each.environment(moment))
         ]
+
+    def set_links(self, id: str, links: int) -> None:
+        """Say over which links a subscription is reached."""
+        self.get(id)
+        self._links[id] = links
+
+    def match_links(self, event: Event, moment: Moment, mask: int) -> LinkMatches:
+        """The links in ``mask`` of all subscriptions that match; a step is one subscription."""
+        found = 0
+        collected: list[str] = []
+        for id in self.match(event, moment):
+            links = self._links.get(id, 0) & mask
+            found |= links
+            if links & COLLECTED:
+                collected.append(id)
+        return LinkMatches(found, collected, len(self))
 
     def match_batch(self, batch: EventBatch) -> Matches:
         return match_each(self.match, batch)
