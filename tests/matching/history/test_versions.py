@@ -177,15 +177,23 @@ def test_successions_say_what_their_differences_say(log: list[Change], data: st.
     assert list(timelines.versions()) == versions_of(log)[0]
 
 
+def test_a_value_taken_from_a_parameter_that_had_none_changes_no_parameter() -> None:
+    timelines = Timelines()
+    timelines.take([Change(NOON, Op.SUBSCRIBE, "s", "x < :k")])
+    (difference,) = timelines.take([Change(ONE, Op.UPDATE, "s", params={"k": None})])
+    assert difference.successions() == [Succession("s", ONE, {})]
+    assert repr(_replayed(difference, [Succession("s", ONE, {})])) == repr(difference.after)
+
+
 def _replayed(difference: VersionDifference, successions: list[Succession]) -> tuple[Version, ...]:
     (current,) = difference.before
     versions: list[Version] = []
     for each in successions:
         versions.append(replace(current, until=each.since))
         params = {**current.params, **each.params}
-        # a parameter that loses its value may be listed without one or not at all
+        # a parameter without a value may be listed with None or not at all
         known = difference.after[len(versions)].params
-        kept = {name: params[name] for name in known}
+        kept = {name: params.get(name) for name in known}
         assert all(params[name] is None for name in params.keys() - known.keys())
         current = replace(current, since=each.since, params=kept)
     return (*versions, current)
