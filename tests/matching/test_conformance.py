@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.small_parts import small_matcher, small_rete
+from support.small_parts import small_matcher, small_rete, small_tree
 from support.strategies import (
     PARAMETERS,
     VARIABLES,
@@ -28,13 +28,18 @@ from tidegate.matching.batches import EventBatch
 from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.registry import MATCHERS
-from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.tree.matcher import TreeMatcher
+from tidegate.matching.tree.tuning import PLAIN
 
-RETE_ALONE = "rete without wrappers"
+VARIANTS: dict[str, Callable[[], Matcher]] = {
+    "rete without wrappers": small_rete,
+    "tree as in the paper": lambda: TreeMatcher(PLAIN),
+    "tree with factoring": lambda: small_tree(factored=2),
+}
 MAKERS: dict[str, Callable[[], Matcher]] = {
     **{name: entry.make for name, entry in MATCHERS.items()},
-    RETE_ALONE: ReteMatcher,
+    **VARIANTS,
 }
 every_fast_one = pytest.mark.parametrize("name", sorted(MAKERS.keys() - {"naive"}))
 
@@ -47,7 +52,7 @@ def matcher(request: pytest.FixtureRequest) -> Matcher:
 def both(name: str, data: dict[str, Subscription]) -> tuple[NaiveMatcher, Matcher]:
     """The oracle and a matcher with small sizes, both with the same subscriptions."""
     naive = NaiveMatcher()
-    fast: Matcher = small_rete() if name == RETE_ALONE else small_matcher(name)
+    fast: Matcher = VARIANTS[name]() if name in VARIANTS else small_matcher(name)
     naive.add(data.values())
     fast.add(data.values())
     return naive, fast

@@ -10,6 +10,8 @@ from tidegate.matching.evolving.periodic import PeriodicMatcher
 from tidegate.matching.matcher import PinningMatcher
 from tidegate.matching.registry import MATCHERS
 from tidegate.matching.rete.matcher import ReteMatcher
+from tidegate.matching.tree.matcher import TreeMatcher
+from tidegate.matching.tree.tuning import TreeTuning
 
 
 def small_sizes(past_max: int = 8, windows_per_layout: int = 64) -> IndexSizes:
@@ -32,10 +34,17 @@ def small_rete() -> ReteMatcher:
     return ReteMatcher(fan_min=2, run_max=4)
 
 
+def small_tree(*, factored: int = 0) -> TreeMatcher:
+    """A search tree that splits each leaf of several paths."""
+    return TreeMatcher(TreeTuning(leaf_paths_max=1, factored=factored))
+
+
 def small_matcher(name: str) -> PinningMatcher:
     """The matcher of the registry with this name, but with small sizes if it has any."""
     if name == "columnar":
         return small_columnar()
+    if name == "tree":
+        return small_tree()
     if name == "rete":
         return PeriodicMatcher(LazyMatcher(small_rete(), only_cached=True))
     return MATCHERS[name].make()

@@ -13,6 +13,7 @@ from tidegate.matching.matcher import PinningMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset.matcher import PosetMatcher
 from tidegate.matching.rete.matcher import ReteMatcher
+from tidegate.matching.tree.matcher import TreeMatcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ MATCHERS: dict[str, MatcherEntry] = {
     "naive": MatcherEntry(NaiveMatcher, parses_in_bulk=False),
     # orders static filters only: `LazyMatcher` gives it the static part of each
     "poset": MatcherEntry(lambda: PeriodicMatcher(LazyMatcher(PosetMatcher()))),
+    "tree": MatcherEntry(TreeMatcher),
     # evaluates at the time of the event, which is wrong for pinned and for periodic filters only
     "rete": MatcherEntry(lambda: PeriodicMatcher(LazyMatcher(ReteMatcher(), only_cached=True))),
 }

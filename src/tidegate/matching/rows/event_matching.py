@@ -21,10 +21,11 @@ that changed a subscription would wait for the match that called it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -90,6 +91,15 @@ class EntryIndex(Protocol):
         ...
 
 
+class ReadyEvents(NamedTuple):
+    """Encoded events, their times, and the broker's variables, as an index is given them."""
+
+    encoded: Encoded
+    times_us: I64
+    times: EventTimes
+    variables: F64
+
+
 class EventMatching:
     """Matches events against the subscriptions of a table, with an index of their entries."""
 
@@ -103,6 +113,13 @@ class EventMatching:
 
     def match(self, event: Event, moment: Moment) -> list[str]:
         """The ids of the subscriptions that match an event."""
+        with self.ready_for(event, moment) as ready:
+            _, numbers, _ = self.matching_pairs(ready, lambda _: (event, moment))
+            return self._table.ids_of(numbers)
+
+    @contextmanager
+    def ready_for(self, event: Event, moment: Moment) -> Iterator[ReadyEvents]:
+        """Share the lock while the index is ready for an event, which is given encoded."""
         times = EventTimes.at(moment.time_us)
         variables = self._share_ready(
             times, lambda: encode_variables(moment.variables, self._channels)
@@ -110,10 +127,7 @@ class EventMatching:
         try:
             times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
             encoded = encode_event(event.attributes, self._channels, self._table.pool)
-            _, numbers, _ = self._matching_pairs(
-                encoded, times_us, times, variables, lambda _: (event, moment)
-            )
-            return self._table.ids_of(numbers)
+            yield ReadyEvents(encoded, times_us, times, variables)
         finally:
             self._lock.unshare()
 
@@ -135,11 +149,8 @@ class EventMatching:
         try:
             pool = self._table.pool
             encoded = encode_columns(batch.columns, begin, length, self._channels, pool)
-            events, numbers, _ = self._matching_pairs(
-                encoded,
-                times_us,
-                times,
-                variables,
+            events, numbers, _ = self.matching_pairs(
+                ReadyEvents(encoded, times_us, times, variables),
                 lambda event: (batch.event(begin + event), batch.moment(begin + event)),
             )
             return SubscriptionPairs(events.astype(np.int64) + begin, numbers, self._table.ids())
@@ -182,15 +193,14 @@ class EventMatching:
                 self._index.enclose(TimeWindow.of(times, variables), contended=contended)
             self._index.flush()
 
-    def _matching_pairs(
-        self, encoded: Encoded, times_us: I64, times: EventTimes, variables: F64, judged: Judged
-    ) -> EntryPairs:
+    def matching_pairs(self, ready: ReadyEvents, judged: Judged) -> EntryPairs:
         """One pair for each event and subscription that matches it, in the order of the events.
 
         What is found is reduced step by step, the cheap steps first: one entry of each subscription
         is kept, subscriptions that were not alive at the time of the event are dropped, and only
         the rest is verified.
         """
+        encoded, times_us, times, variables = ready
         write_event_times(encoded, self._channels, times_us)
         pairs, flags = self._index.find(encoded, times_us, times, variables)
         if flags & SHARED:

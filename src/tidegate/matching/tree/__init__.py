@@ -1,0 +1,1 @@
+"""Gryphon's parallel search tree: levels are attributes, branches tests, leaves subscriptions."""

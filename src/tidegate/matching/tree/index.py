@@ -1,0 +1,230 @@
+"""The index of a tree matcher: entries of a table in a search tree, and the order of its levels.
+
+Theory of operation. New entries are stored and placed at the next `flush`, because those with
+moving bounds need the envelopes of a time window first. When the window changes, moving entries
+are taken out, enclosed and placed anew.
+
+Order of attributes (Gryphon, 2): the fewest don't-cares near the root. The tree counts how many
+entries test each channel. The order is chosen when the first entries are placed; later ones may
+have other attributes, so `drifted_order` compares the estimated steps of the present order with
+those of the best one. Then a new tree is built beside the one that is searched (`copy`, `build`),
+and takes its place (`replace`) with what has changed meanwhile.
+
+Nothing here takes a lock: the matcher calls what only reads under its shared lock, and what changes
+the index under its exclusive lock, except for `build`, which reads a copy.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+from tidegate.matching.arrays import F64, I32, I64
+from tidegate.matching.rows.encoding import Encoded, encode_variables
+from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.making import EntryMaker
+from tidegate.matching.rows.found_pairs import EntryPairs
+from tidegate.matching.rows.kernels.entry_lists import Entries
+from tidegate.matching.rows.kernels.flags import MOVING
+from tidegate.matching.rows.store.table import SubscriptionTable
+from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
+from tidegate.matching.tree.level_order import ConstraintCounts, best_order, estimated_steps
+from tidegate.matching.tree.search_tree import SearchTree
+from tidegate.matching.tree.tuning import TreeTuning
+
+DRIFT_MAX = 1.25
+"""The order is chosen anew when the present one is estimated to take this many times the steps."""
+
+DRIFT_ENTRIES_MIN = 64
+"""Below this number of entries any order is good enough."""
+
+
+class TreeIndex:
+    """An `EntryIndex` that finds entries with a search tree."""
+
+    def __init__(self, table: SubscriptionTable, channels: Channels, tuning: TreeTuning) -> None:
+        self._table = table
+        self._channels = channels
+        self._tuning = tuning
+        self._maker = EntryMaker(table, channels)
+        self._window_length = WindowLength()
+        self._window: TimeWindow | None = None
+        self._pending: list[Entries] = []
+        self._changed: set[int] | None = None
+        """Numbers of subscriptions that were changed since `copy`; None if there is no copy."""
+        self._checked = 0
+        self._has_motion = False
+        self.tree = SearchTree(tuning=tuning)
+        self.steps = 0
+        """Matching steps of all searches; threads that search at once may lose some."""
+
+    # -- entries ----------------------------------------------------------------------------------
+
+    def add(self, numbers: I32) -> None:
+        """Add the entries of subscriptions; pending until ``flush``."""
+        for entries in self._maker.entries(numbers):
+            self._pending.append(entries)
+            self._has_motion |= bool(len(entries.motion))
+        self._note_change(numbers)
+
+    def remove(self, numbers: I32) -> None:
+        """Remove the entries of subscriptions; the index must be flushed."""
+        if len(numbers):
+            self.tree.remove(numbers)
+            self._note_change(numbers)
+
+    def reindex(self, numbers: I32) -> None:
+        """Replace the entries of subscriptions by new ones from their rows."""
+        self.remove(numbers)
+        self.add(numbers)
+
+    def pin(self, numbers: I32, pin: int) -> None:
+        """Evaluate the functions of subscriptions for another time; the index must be flushed."""
+        entries = self.tree.entries_of(numbers)
+        self.tree.pin(entries, pin)
+        if self._window is not None:
+            self.tree.enclose(self._moving(entries), self._window, self._program())
+        self._note_change(numbers)
+
+    def _note_change(self, numbers: I32) -> None:
+        if self._changed is not None:
+            self._changed.update(numbers.tolist())
+
+    def _moving(self, entries: I64) -> I64:
+        return np.intersect1d(entries, self.tree.moving())
+
+    def _program(self) -> I32:
+        return np.array([*self._channels.program, 0], np.int32)
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether all entries are in the tree, where ``find`` finds them."""
+        return not self._pending
+
+    def flush(self) -> None:
+        """Place all pending entries in the tree."""
+        if not self._pending:
+            return
+        self._channels.flush()
+        if not self.tree.size:
+            tests = ConstraintCounts()
+            for entries in self._pending:
+                tests.add(entries)
+            tree = SearchTree(self._best_order(tests), self._tuning)
+            tree.take_links(self.tree)
+            self.tree = tree
+        if self._has_motion and self._window is None:
+            # no event has come yet; the first will probably come soon after the subscriptions began
+            unset = encode_variables({}, self._channels)
+            self.enclose(TimeWindow.of(EventTimes.at(self._table.columns.latest_since), unset))
+        for entries in self._pending:
+            self._place(self.tree, entries, self._window)
+        self._pending = []
+
+    def _place(self, tree: SearchTree, entries: Entries, window: TimeWindow | None) -> None:
+        numbers = tree.add(entries)
+        moving = entries.flags & MOVING != 0
+        tree.place(numbers[~moving])
+        if window is not None and moving.any():
+            window = window.with_columns_for(len(self._channels.variables))
+            tree.enclose(numbers[moving], window, self._program())
+
+    # -- time windows -----------------------------------------------------------------------------
+
+    def is_enclosed(self, times: EventTimes, variables: F64) -> bool:
+        """Whether moving bounds are enclosed for these times and values of variables."""
+        if not self._has_motion:
+            return True
+        return self._window is not None and self._window.includes(TimeWindow.of(times, variables))
+
+    def enclose(self, needed: TimeWindow, *, contended: bool = False) -> None:
+        """Enclose moving bounds for a window and some time ahead of it.
+
+        ``contended`` if another thread undid it before: then both windows are enclosed.
+        """
+        window = needed.extended(self._window_length.length_us)
+        if self._window is not None:
+            before = self._window
+            window = window.joined(before) if contended else window.recalling(before)
+        self._window = window
+        start = perf_counter()
+        self.tree.enclose(self.tree.moving(), window, self._program())
+        self._window_length.has_enclosed(perf_counter() - start)
+
+    # -- matching ---------------------------------------------------------------------------------
+
+    def find(
+        self, encoded: Encoded, times_us: I64, _times: EventTimes, variables: F64
+    ) -> tuple[EntryPairs, int]:
+        """The pairs of an event and an entry that it satisfies, by event; and all their flags."""
+        start = perf_counter()
+        pairs, flags, steps = self.tree.find(encoded, times_us, variables, self._program())
+        self.steps += steps
+        if self._has_motion:
+            self._window_length.has_evaluated(perf_counter() - start)
+        return pairs, flags
+
+    def find_links(
+        self, encoded: Encoded, times_us: I64, variables: F64, mask: int
+    ) -> tuple[int, EntryPairs, int]:
+        """The links of one event that are found, the entries to look at, and the steps."""
+        found, pairs, steps = self.tree.find_links(
+            encoded, times_us, variables, self._program(), mask
+        )
+        self.steps += steps
+        return found, pairs, steps
+
+    def links_of(self, number: int) -> int:
+        """The links of a subscription, by its number."""
+        return self.tree.links_of(number)
+
+    # -- the order of the levels ------------------------------------------------------------------
+
+    def _best_order(self, tests: ConstraintCounts) -> list[int]:
+        """The best order of the channels; those of the given attributes come first."""
+        given: list[int] = []
+        for attribute in self._tuning.order:
+            given += [number for _, number in self._channels.of_attribute.get(attribute, ())]
+        return [*dict.fromkeys([*given, *best_order(tests)])]
+
+    def drifted_order(self) -> list[int] | None:
+        """A better order for the levels, if the present one has drifted far from it; else None."""
+        size = self.tree.size
+        if size < DRIFT_ENTRIES_MIN or (
+            self._checked <= 2 * size <= 4 * self._checked and not self.tree.is_wasteful
+        ):
+            return None  # compared only when the size has changed by a factor of two
+        self._checked = size
+        best = self._best_order(self.tree.tests)
+        now, then = (
+            estimated_steps(order, self.tree.tests, size) for order in (self.tree.order, best)
+        )
+        return best if self.tree.is_wasteful or now > DRIFT_MAX * then else None
+
+    def copy(self) -> Entries:
+        """A copy of all entries to build another tree from; changes are noted from now on."""
+        self._changed = set()
+        return self.tree.take_out()
+
+    def build(self, entries: Entries, order: list[int]) -> SearchTree:
+        """Another tree of copied entries; the index is not touched."""
+        tree = SearchTree(order, self._tuning)
+        moving = entries.flags & MOVING != 0
+        numbers = tree.add(entries)
+        tree.place(numbers[~moving])
+        return tree
+
+    def replace(self, tree: SearchTree) -> None:
+        """Replace the tree by another one, with what has changed since it was copied."""
+        changed = np.array(sorted(self._changed or ()), np.int32)
+        self._changed = None
+        self.flush()
+        tree.take_links(self.tree)
+        tree.remove(changed)
+        self.tree = tree
+        if self._window is not None:
+            tree.enclose(tree.moving(), self._window, self._program())
+        live = changed[self._table.columns.is_current()[changed]]
+        for entries in self._maker.entries(live):
+            self._place(tree, entries, self._window)

@@ -1,0 +1,1 @@
+"""Compiled code of the search tree, and the arrays it works on."""

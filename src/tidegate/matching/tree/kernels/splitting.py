@@ -1,0 +1,261 @@
+"""Splitting leaves that have become too large.
+
+A leaf is split when it has more than `leaf_paths_max` paths. It becomes a CUT node if it is in the
+branch of ranges and some cut separates its ranges, else a VALUES node on the next attribute:
+with trivial-test elimination the next one that any of its paths cares about. Levels on which all of
+them don't care would be nodes with a *-branch only, which every search passes, so the answer is
+the same without them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.matching.arrays import Int
+from tidegate.matching.rows.kernels.jit import lean
+from tidegate.matching.tree.kernels.descending import place_path, span_of
+from tidegate.matching.tree.kernels.layout import (
+    B_HIGH,
+    B_LOW,
+    CUT,
+    E_PATHS,
+    E_TESTS,
+    EXCLUSIVE,
+    H_ELIMINATE,
+    H_FACTORED,
+    H_LEAF_PATHS_MAX,
+    H_LEVELS,
+    H_LINK_WORDS,
+    N_CHANNEL,
+    N_CUT,
+    N_GUARD,
+    N_KIND,
+    N_STAR,
+    NONE,
+    P_ENTRY,
+    P_LEAF,
+    P_NEXT,
+    P_SIBLING,
+    T_CHILD,
+    T_CUTS,
+    T_LEVEL,
+    T_PARENT,
+    T_PATHS,
+    VALUES,
+    TreeArrays,
+    bound_at,
+    entry_at,
+    node_f64,
+    node_i32,
+    path_at,
+    tie_at,
+)
+from tidegate.matching.tree.kernels.records import (
+    channel_of_bound,
+    first_from_level,
+    first_leaf,
+    has_room,
+    next_leaf,
+    test_on,
+)
+from tidegate.matching.tree.kernels.trits import annotate_above, annotate_leaf
+
+CUTS_MAX = 12
+"""CUT nodes on one attribute, one below the other."""
+
+FACTORED_CUTS_MAX = 4
+"""The same for a factored attribute, each of whose ranges has a copy of what does not care."""
+
+SAMPLE_PATHS = 24
+"""How many paths of a leaf are looked at to choose a cut."""
+
+
+@lean
+def split_leaves_of(tree: TreeArrays, entry: Int) -> None:
+    """Split the leaves of an entry that are too large."""
+    path = tree.entry[entry_at(entry, E_PATHS)]
+    while path != NONE:
+        leaf = np.int64(tree.path[path_at(path, P_LEAF)])
+        if _split(tree, leaf):
+            _split_below(tree, leaf)
+        path = tree.path[path_at(path, P_SIBLING)]
+
+
+@lean
+def _split_below(tree: TreeArrays, top: Int) -> None:
+    """Split all leaves below a node that are too large, and combine their annotations."""
+    leaf = first_leaf(tree, top)
+    while leaf != NONE:
+        if _split(tree, leaf):
+            leaf = first_leaf(tree, leaf)
+            continue
+        if tree.head[H_LINK_WORDS]:
+            annotate_leaf(tree, leaf)
+            annotate_above(tree, leaf)
+        leaf = next_leaf(tree, leaf, top)
+
+
+@lean
+def _split(tree: TreeArrays, leaf: Int) -> bool:
+    """Split a leaf if it is too large and can be split; returns whether it is a node now."""
+    ints, tie, paths = tree.node.view(np.int32), tree.tie, tree.path
+    count = np.int64(tie[tie_at(leaf, T_PATHS)])
+    # One that could not be split is tried again when it is twice as large: a leaf of many equal
+    # filters must not be looked through with each one that is added.
+    if count <= tree.head[H_LEAF_PATHS_MAX] or count < 2 * tie[tie_at(leaf, T_CHILD)]:
+        return False
+    # Each path may be cut; on a factored level each may be copied into the branches of all others.
+    # Placing must not run out of room, so the most that it can need has to be there before.
+    factored = tie[tie_at(leaf, T_LEVEL)] < tree.head[H_FACTORED]
+    if not has_room(tree, count + 4, count * count + 4 if factored else 2 * count + 4):
+        return False
+    if not _become_node(tree, leaf):
+        tie[tie_at(leaf, T_CHILD)] = count
+        return False
+    path = np.int64(ints[node_i32(leaf, N_STAR)])
+    ints[node_i32(leaf, N_STAR)] = NONE
+    ints[node_i32(leaf, N_GUARD)] = NONE
+    tie[tie_at(leaf, T_CHILD)] = NONE
+    # placing counts the paths again, here and above
+    node = leaf
+    while node != NONE:
+        tie[tie_at(node, T_PATHS)] -= count
+        node = np.int64(tie[tie_at(node, T_PARENT)])
+    while path != NONE:
+        after = np.int64(paths[path_at(path, P_NEXT)])
+        paths[path_at(path, P_LEAF)] = leaf
+        pending = place_path(tree, path, np.int64(NONE))
+        while pending != NONE:
+            pending = place_path(tree, pending, np.int64(paths[path_at(pending, P_NEXT)]))
+        path = after
+    return True
+
+
+@lean
+def _become_node(tree: TreeArrays, leaf: Int) -> bool:
+    """Choose what a leaf tests when it is split; returns False if there is nothing to test."""
+    tie = tree.tie
+    level = np.int64(tie[tie_at(leaf, T_LEVEL)])
+    if tie[tie_at(leaf, T_CUTS)] != NONE:
+        if _become_cut(tree, leaf, level):
+            return True
+        level += 1
+    while level < tree.head[H_FACTORED]:
+        values, ranges = _tests_at(tree, leaf, level)
+        if values:
+            _become_values(tree, leaf, level, EXCLUSIVE)
+            return True
+        tie[tie_at(leaf, T_CUTS)] = 0
+        if ranges and _become_cut(tree, leaf, level):
+            return True
+        level += 1
+    if tree.head[H_ELIMINATE]:
+        level = _next_level(tree, leaf, level)
+    tie[tie_at(leaf, T_CUTS)] = NONE
+    if level >= tree.head[H_LEVELS]:
+        tie[tie_at(leaf, T_LEVEL)] = level
+        return False
+    _become_values(tree, leaf, level, 0)
+    return True
+
+
+@lean
+def _become_values(tree: TreeArrays, leaf: Int, level: Int, exclusive: Int) -> None:
+    ints = tree.node.view(np.int32)
+    ints[node_i32(leaf, N_KIND)] = VALUES | exclusive
+    ints[node_i32(leaf, N_CHANNEL)] = tree.channel_at[level]
+    tree.tie[tie_at(leaf, T_LEVEL)] = level
+    tree.tie[tie_at(leaf, T_CUTS)] = NONE
+
+
+@lean
+def _become_cut(tree: TreeArrays, leaf: Int, level: Int) -> bool:
+    """Become a CUT node, if there is a cut that separates the paths of a leaf."""
+    ints = tree.node.view(np.int32)
+    factored = level < tree.head[H_FACTORED]
+    limit = FACTORED_CUTS_MAX if factored else CUTS_MAX
+    if tree.tie[tie_at(leaf, T_CUTS)] >= limit:
+        return False
+    channel = tree.channel_at[level]
+    cut = _best_cut(tree, leaf, channel)
+    if np.isnan(cut):
+        return False
+    ints[node_i32(leaf, N_KIND)] = CUT | (EXCLUSIVE if factored else 0)
+    ints[node_i32(leaf, N_CHANNEL)] = channel
+    tree.node[node_f64(leaf, N_CUT)] = cut
+    tree.tie[tie_at(leaf, T_LEVEL)] = level
+    return True
+
+
+@lean
+def _tests_at(tree: TreeArrays, leaf: Int, level: Int) -> tuple[bool, bool]:
+    """Whether some path of a leaf tests a value at a level, and whether some tests a range."""
+    values, ranges = False, False
+    path = tree.node.view(np.int32)[node_i32(leaf, N_STAR)]
+    while path != NONE:
+        constraint = test_on(tree, tree.path[path_at(path, P_ENTRY)], tree.channel_at[level])
+        if constraint != NONE:
+            low = tree.bound[bound_at(constraint, B_LOW)]
+            is_value = bool(low == tree.bound[bound_at(constraint, B_HIGH)])
+            values |= is_value
+            ranges |= not is_value
+        path = tree.path[path_at(path, P_NEXT)]
+    return values, ranges
+
+
+@lean
+def _next_level(tree: TreeArrays, leaf: Int, level: Int) -> Int:
+    """The first level, from one on, at which some path of a leaf has a test; H_LEVELS if none."""
+    found = tree.head[H_LEVELS]
+    path = tree.node.view(np.int32)[node_i32(leaf, N_STAR)]
+    while path != NONE:
+        entry = np.int64(tree.path[path_at(path, P_ENTRY)])
+        constraint = first_from_level(tree, entry, level)
+        if constraint < tree.entry[entry_at(entry, E_TESTS)]:
+            found = min(found, np.int64(tree.level_of[channel_of_bound(tree, constraint)]))
+        path = tree.path[path_at(path, P_NEXT)]
+    return found
+
+
+@lean
+def _best_cut(tree: TreeArrays, leaf: Int, channel: Int) -> float:
+    """The cut that leaves the fewest paths on its fuller side; NaN if none separates them well.
+
+    Candidates are the bounds of some paths. A cut is good if at most half of the ranges contain it:
+    these go to both sides, or to the *-branch.
+    """
+    first, last = span_of(tree, leaf)
+    best, fewest = np.nan, SAMPLE_PATHS
+    candidates = 0
+    path = tree.node.view(np.int32)[node_i32(leaf, N_STAR)]
+    while path != NONE and candidates < SAMPLE_PATHS:
+        constraint = test_on(tree, tree.path[path_at(path, P_ENTRY)], channel)
+        for side in range(2):
+            if constraint == NONE:
+                continue
+            cut = tree.bound[bound_at(constraint, B_LOW)]
+            if side == 1:
+                cut = np.nextafter(tree.bound[bound_at(constraint, B_HIGH)], np.inf)
+            if first < cut <= last and np.isfinite(cut):
+                left, right, count = _sides(tree, leaf, channel, cut)
+                fuller = max(count - left, count - right)
+                if left > 0 and right > 0 and 2 * (left + right) >= count and fuller < fewest:
+                    best, fewest = cut, fuller
+        candidates += 1
+        path = tree.path[path_at(path, P_NEXT)]
+    return best
+
+
+@lean
+def _sides(tree: TreeArrays, leaf: Int, channel: Int, cut: float) -> tuple[Int, Int, Int]:
+    """How many of some paths of a leaf lie left of a cut, how many right of it, and of how many."""
+    left, right, count = 0, 0, 0
+    path = tree.node.view(np.int32)[node_i32(leaf, N_STAR)]
+    while path != NONE and count < SAMPLE_PATHS:
+        constraint = test_on(tree, tree.path[path_at(path, P_ENTRY)], channel)
+        if constraint != NONE:
+            left += tree.bound[bound_at(constraint, B_HIGH)] < cut
+            right += tree.bound[bound_at(constraint, B_LOW)] >= cut
+        count += 1
+        path = tree.path[path_at(path, P_NEXT)]
+    return left, right, count

@@ -1,0 +1,171 @@
+"""Annotations for link matching: a trit for each node and link (Gryphon, 3.1).
+
+    trit     meaning at a node, for a link                                        sure  may
+    Yes      a search that comes here matches a subscription behind the link      1     1
+    Maybe    it may match one                                                     0     1
+    No       it matches none                                                      0     0
+
+Table 1 of the paper, in bits: *alternative combine* takes the AND of `sure` and the OR of `may`,
+because exactly one of the alternatives is taken; *parallel combine* takes the OR of both, because
+both are taken.
+
+The annotation of a leaf has Yes for the links of its unconditional paths, which have no test left
+and need no verification, and Maybe for those of the others. At a VALUES or CUT node the
+branches of values and sides are alternatives, the *-branch among them, as it is all that is taken
+for a value without a branch; a *-branch that does not exist counts as No. The result is combined in
+parallel with the *-branch. In bits, `sure` of all this is that of the *-branch: it is one of the
+alternatives, so their AND adds nothing to it. At an EXCLUSIVE node there are alternatives only.
+
+A guard does not change that. It can only keep a search from a *-branch; and a *-branch with a guard
+has no Yes, because every path behind it has a test left.
+
+Ranges. The paper annotates trees of equalities and mentions a "parallel search graph" for the rest.
+Here a range test is a binary tree of CUT nodes. Its sides are alternatives, and the pieces of a
+range that was cut lie in different sides, so a search meets exactly those that it must; the entries
+whose range contains the whole span of a node are behind its *-branch, in parallel. So each node is
+combined by the same two operators, and the argument of the paper holds for it as it stands.
+
+A change touches one leaf for each path of an entry; only the nodes above are combined anew, as far
+up as something changes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.matching.arrays import Int
+from tidegate.matching.rows.kernels.flags import MOVING, VERIFY
+from tidegate.matching.rows.kernels.jit import inlined, lean
+from tidegate.matching.tree.kernels.layout import (
+    E_END,
+    E_FLAGS,
+    E_PATHS,
+    EXCLUSIVE,
+    H_LINK_WORDS,
+    KIND_MASK,
+    LEAF,
+    N_KIND,
+    N_STAR,
+    NONE,
+    P_ENTRY,
+    P_FROM,
+    P_LEAF,
+    P_NEXT,
+    P_SIBLING,
+    ROOT,
+    T_CHILD,
+    T_NEXT,
+    T_PARENT,
+    TreeArrays,
+    entry_at,
+    node_i32,
+    path_at,
+    tie_at,
+)
+
+
+@inlined
+def is_unconditional(tree: TreeArrays, path: Int) -> bool:
+    """Whether every event that comes to the leaf of a path satisfies its entry."""
+    entry = tree.path[path_at(path, P_ENTRY)]
+    return bool(
+        tree.path[path_at(path, P_FROM)] >= tree.entry[entry_at(entry, E_END)]
+        and tree.entry[entry_at(entry, E_FLAGS)] & (VERIFY | MOVING) == 0
+    )
+
+
+@lean
+def annotate_leaf(tree: TreeArrays, leaf: Int) -> None:
+    """Combine the annotation of a leaf from its paths."""
+    words = tree.head[H_LINK_WORDS]
+    for word in range(words):
+        tree.sure[words * leaf + word] = 0
+        tree.may[words * leaf + word] = 0
+    path = tree.node.view(np.int32)[node_i32(leaf, N_STAR)]
+    while path != NONE:
+        entry = np.int64(tree.path[path_at(path, P_ENTRY)])
+        unconditional = is_unconditional(tree, path)
+        for word in range(words):
+            links = tree.links[words * entry + word]
+            tree.may[words * leaf + word] |= links
+            if unconditional:
+                tree.sure[words * leaf + word] |= links
+        path = tree.path[path_at(path, P_NEXT)]
+
+
+@lean
+def annotate_above(tree: TreeArrays, node: Int) -> None:
+    """Combine the annotations of the nodes above one anew, as far up as they change."""
+    words = tree.head[H_LINK_WORDS]
+    if words == 0:
+        return
+    while node != ROOT:
+        child = node
+        node = np.int64(tree.tie[tie_at(node, T_PARENT)])
+        changed = False
+        for word in range(words):
+            # Links that the node can have at the most: it had them before, or the child has them.
+            most = tree.may[words * node + word] | tree.may[words * child + word]
+            changed |= _combine(tree, node, word, most)
+        if not changed:
+            return
+
+
+@lean
+def _combine(tree: TreeArrays, node: Int, word: Int, most: Int) -> bool:
+    """Combine one word of a node's annotation; returns whether it has changed.
+
+    Once all links in ``most`` are found, the other children, which may be many, are not looked at.
+    """
+    words = tree.head[H_LINK_WORDS]
+    ints, tie = tree.node.view(np.int32), tree.tie
+    at = words * node + word
+    star = np.int64(ints[node_i32(node, N_STAR)])
+    may = np.uint64(0)
+    child = np.int64(tie[tie_at(node, T_CHILD)])
+    while child != NONE and may != most:
+        may |= tree.may[words * child + word]
+        child = np.int64(tie[tie_at(child, T_NEXT)])
+    sure = np.uint64(0) if star == NONE else tree.sure[words * star + word]
+    if ints[node_i32(node, N_KIND)] & EXCLUSIVE:
+        child = np.int64(tie[tie_at(node, T_CHILD)])
+        while child != NONE and sure != 0:
+            sure &= tree.sure[words * child + word]
+            child = np.int64(tie[tie_at(child, T_NEXT)])
+    changed = bool(tree.may[at] != may or tree.sure[at] != sure)
+    tree.may[at], tree.sure[at] = may, sure
+    return changed
+
+
+@lean
+def annotate_entry(tree: TreeArrays, entry: Int) -> None:
+    """Combine all annotations that depend on an entry anew."""
+    path = tree.entry[entry_at(entry, E_PATHS)]
+    while path != NONE:
+        leaf = np.int64(tree.path[path_at(path, P_LEAF)])
+        annotate_leaf(tree, leaf)
+        annotate_above(tree, leaf)
+        path = tree.path[path_at(path, P_SIBLING)]
+
+
+@lean
+def annotate_all(tree: TreeArrays) -> None:
+    """Combine the annotations of all nodes anew, children before their parents."""
+    words = tree.head[H_LINK_WORDS]
+    ints, tie = tree.node.view(np.int32), tree.tie
+    node = np.int64(ROOT)
+    going_down = True
+    while True:
+        if ints[node_i32(node, N_KIND)] & KIND_MASK == LEAF:
+            annotate_leaf(tree, node)
+        elif going_down:
+            node = np.int64(tie[tie_at(node, T_CHILD)])
+            continue
+        else:
+            for word in range(words):
+                _combine(tree, node, word, ~np.uint64(0))
+        if node == ROOT:
+            return
+        after = np.int64(tie[tie_at(node, T_NEXT)])
+        going_down = after != NONE
+        node = after if going_down else np.int64(tie[tie_at(node, T_PARENT)])

@@ -1,0 +1,142 @@
+"""What must hold in the arrays of a search tree, checked node by node and without the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.matching.arrays import U64
+from tidegate.matching.rows.kernels.flags import DEAD, MOVING, VERIFY
+from tidegate.matching.tree.kernels import layout as la
+from tidegate.matching.tree.search_tree import SearchTree
+
+Trits = tuple[int, int]
+"""The bits `sure` and `may` of all links of a node, as sets of bits."""
+
+
+def check_tree(tree: SearchTree) -> None:
+    """Check structure, counts, proofs, guards and annotations."""
+    _Check(tree).node(la.ROOT, {})
+
+
+class _Check:
+    def __init__(self, tree: SearchTree) -> None:
+        self.arrays = tree._arrays
+        self.nodes = self.arrays.node.reshape(-1, la.NODE_WORDS)
+        self.ints = self.nodes.view(np.int32)
+        self.ties = self.arrays.tie.reshape(-1, la.TIE_WORDS)
+        self.paths = self.arrays.path.reshape(-1, la.PATH_WORDS)
+        self.entries = self.arrays.entry.reshape(-1, la.ENTRY_WORDS)
+        self.bounds = self.arrays.bound.reshape(-1, la.BOUND_WORDS)
+        self.channels = self.bounds.view(np.int64)[:, la.B_CHANNEL] & la.CHANNEL_MASK
+
+    def node(self, node: int, known: dict[int, tuple[float, float]]) -> tuple[list[int], Trits]:
+        """Check a node that searches reach with the values ``known``; its paths and trits."""
+        kind = self.ints[node, la.N_KIND]
+        if kind & la.KIND_MASK == la.LEAF:
+            paths, trits = self._leaf(node, known)
+        else:
+            paths, trits = self._inner(node, known)
+        assert self.ties[node, la.T_PATHS] == len(paths)
+        words = int(self.arrays.head[la.H_LINK_WORDS])
+        if words:
+            assert self._set(self.arrays.sure, node, words) == trits[0]
+            assert self._set(self.arrays.may, node, words) == trits[1]
+        return paths, trits
+
+    @staticmethod
+    def _set(words_of: U64, node: int, words: int) -> int:
+        own = words_of[words * node : words * (node + 1)]
+        return sum(int(word) << 64 * place for place, word in enumerate(own))
+
+    def _leaf(self, node: int, known: dict[int, tuple[float, float]]) -> tuple[list[int], Trits]:
+        paths: list[int] = []
+        sure = may = 0
+        words = int(self.arrays.head[la.H_LINK_WORDS])
+        path = int(self.ints[node, la.N_STAR])
+        while path != la.NONE:
+            assert self.paths[path, la.P_LEAF] == node
+            entry = int(self.paths[path, la.P_ENTRY])
+            record = self.entries[entry]
+            assert not record[la.E_FLAGS] & DEAD
+            first = int(self.paths[path, la.P_FROM])
+            for constraint in range(record[la.E_FIRST], first):
+                low, high = known[int(self.channels[constraint])]
+                assert self.bounds[constraint, la.B_LOW] <= low
+                assert high <= self.bounds[constraint, la.B_HIGH]
+            links = self._set(self.arrays.links, entry, words) if words else 0
+            may |= links
+            if first == record[la.E_END] and not record[la.E_FLAGS] & (VERIFY | MOVING):
+                sure |= links
+            paths.append(path)
+            path = int(self.paths[path, la.P_NEXT])
+        self._guarded(node, paths)
+        return paths, (sure, may)
+
+    def _inner(self, node: int, known: dict[int, tuple[float, float]]) -> tuple[list[int], Trits]:
+        channel = int(self.ints[node, la.N_CHANNEL])
+        kind = int(self.ints[node, la.N_KIND])
+        paths: list[int] = []
+        alternatives: list[Trits] = []
+        star: Trits = (0, 0)
+        child = int(self.ties[node, la.T_CHILD])
+        assert child != la.NONE
+        while child != la.NONE:
+            assert self.ties[child, la.T_PARENT] == node
+            role = self.ties[child, la.T_ROLE]
+            below = dict(known)
+            cut = self.nodes[node, la.N_CUT]
+            low, high = known.get(channel, (-np.inf, np.inf))
+            if role == la.AS_VALUE:
+                key = float(self.nodes[child, la.N_KEY])
+                below[channel] = (key, key)
+            elif kind & la.KIND_MASK == la.CUT and role == la.AS_LEFT:
+                below[channel] = (low, np.nextafter(cut, -np.inf))
+            elif role == la.AS_RIGHT:
+                below[channel] = (cut, high)
+            elif kind & la.KIND_MASK == la.VALUES and role == la.AS_LEFT:
+                below[channel] = (-np.inf, np.inf)
+            found, trits = self.node(child, below)
+            assert found
+            paths += found
+            alternatives.append(trits)
+            if role == la.AS_STAR:
+                star = trits
+                self._guarded(node, found)
+            child = int(self.ties[child, la.T_NEXT])
+        return paths, _combined(alternatives, star, exclusive=bool(kind & la.EXCLUSIVE))
+
+    def _guarded(self, node: int, paths: list[int]) -> None:
+        """Every path has a constraint inside of the guard."""
+        guard = int(self.ints[node, la.N_GUARD])
+        if guard == la.NONE:
+            return
+        low, high = self.nodes[node, [la.N_GUARD_LOW, la.N_GUARD_HIGH]]
+        for path in paths:
+            record = self.entries[self.paths[path, la.P_ENTRY]]
+            mine = range(record[la.E_FIRST], record[la.E_TESTS])
+            assert any(
+                self.channels[each] == guard
+                and low <= self.bounds[each, la.B_LOW]
+                and self.bounds[each, la.B_HIGH] <= high
+                for each in mine
+            )
+
+
+def _combined(alternatives: list[Trits], star: Trits, *, exclusive: bool) -> Trits:
+    """The annotation of a node by table 1 of the paper, from those of its branches.
+
+    A branch that does not exist is all No; ``alternatives`` include the *-branch if there is one.
+    """
+    if star == (0, 0):
+        alternatives = [*alternatives, (0, 0)]
+    sure, may = alternatives[0]
+    for each in alternatives[1:]:
+        sure, may = alternative(sure, each[0]), may | each[1]
+    if not exclusive:
+        sure, may = sure | star[0], may | star[1]
+    return sure, may
+
+
+def alternative(one: int, other: int) -> int:
+    """The bits `sure` of an alternative combine."""
+    return one & other
