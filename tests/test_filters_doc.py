@@ -22,6 +22,7 @@ from tidegate.language.expressions import CHOICES, FUNCTIONS, Constant, format_e
 from tidegate.language.filters import Filter
 from tidegate.language.patterns import sequence_matcher
 from tidegate.language.shapes import Row as ShapeRow
+from tidegate.language.spaces import TYPE_NAMES
 from tidegate.language.syntax import RESERVED, Operator, Predicate, Truth, predicates
 from tidegate.language.values import Kind, Value, format_value, kind_of
 from tidegate.matching.registry import MATCHERS
@@ -343,6 +344,41 @@ def check_pattern_covers(wide: str, narrow: str, covers: str) -> None:
     assert a.covers(b) is answer(covers)
 
 
+@table("type", "named", "values")
+def check_type(kind: str, named: str, written: str) -> None:
+    (declared,) = (each for each in TYPE_NAMES if each.__name__ == code(kind))
+    assert TYPE_NAMES[declared] == code(named)
+    space = tidegate.Space("s", {"x": declared})
+    for value in re.findall("`([^`]+)`", written):
+        space.check_event(tidegate.Event({"x": constant(value)}))
+
+
+TRADES = tidegate.Space("trades", {
+    "symbol": str, "price": float, "volume": int, "open": bool, "at": datetime,
+    "quote.bid": float, "venue": str,
+})  # fmt: skip
+"""The space `trades` of the page."""
+
+
+def check_fits(check: Callable[[], None], fits: str) -> None:
+    if fits == "yes":
+        check()
+        return
+    with pytest.raises((tidegate.EventError, tidegate.FilterError)) as raised:
+        check()
+    assert said(fits, str(raised.value))
+
+
+@table("event in the space", "fits")
+def check_event_fits(event: str, fits: str) -> None:
+    check_fits(lambda: TRADES.check_event(tidegate.Event.of(event_of(event))), fits)
+
+
+@table("filter in the space", "fits")
+def check_filter_fits(filter: str, fits: str) -> None:
+    check_fits(lambda: TRADES.check_filter(parsed(code(filter))), fits)
+
+
 # -- the tests ---------------------------------------------------------------------------------
 
 
@@ -395,5 +431,7 @@ def test_tables_are_complete() -> None:
     assert functions == {*FUNCTIONS, *CHOICES, "now"}
     kinds = {code(row.cells["kind"]) for row in rows["kind", "written", "Python type"]}
     assert kinds == {kind.value for kind in Kind}
+    types = {code(row.cells["named"]) for row in rows["type", "named", "values"]}
+    assert types == set(TYPE_NAMES.values())
     limits = {code(row.cells["limit"]) for row in rows["limit", "default", "what it bounds"]}
     assert limits == LIMITS.keys()

@@ -19,6 +19,7 @@ from tidegate.errors import (
     NeverMatchesWarning,
     QueueFullError,
     SnapshotError,
+    SpaceError,
     StateError,
     SubscriptionError,
     TidegateError,
@@ -36,6 +37,7 @@ from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.shapes import Shape
+from tidegate.language.spaces import Space
 from tidegate.subscribers.handlers import on
 from tidegate.subscribers.parameters import Parameter, Reckoned
 from tidegate.subscribers.subscriber import Subscriber
@@ -74,6 +76,8 @@ __all__ = [
     "SequenceMatcher",
     "Shape",
     "SnapshotError",
+    "Space",
+    "SpaceError",
     "StateError",
     "Subscriber",
     "SubscriptionError",

@@ -5,6 +5,7 @@ TidegateError
 │   └── FilterLimitError    ... or exceeds a limit
 ├── BadValueError           an object is not a Tidegate value
 │   └── EventError          ... and is part of an event; the message names the attribute
+├── SpaceError              a space, or a change of one, is malformed
 ├── UnresolvedError         a relation needs values for parameters, `t` or variables
 ├── SubscriptionError       a subscription does not exist, or exists already
 ├── QueueFullError          the queue of a subscriber is full, and the publisher cannot wait
@@ -66,6 +67,13 @@ class BadValueError(TidegateError):
 
 class EventError(BadValueError):
     """An event with an attribute that is not a value; the message names the attribute."""
+
+
+class SpaceError(TidegateError):
+    """A space that is malformed, or an attribute that would get another type.
+
+    An event that does not fit its space is an EventError, and a filter a FilterError.
+    """
 
 
 class UnresolvedError(TidegateError):

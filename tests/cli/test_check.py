@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from support.command_line import Folder
 from tidegate.cli import cli, main
 
 GOOD = "price < :limit and symbol like 'N%SE'"
@@ -181,3 +182,36 @@ def test_usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     assert run(["check", "--help"], monkeypatch) == 0
     assert run(["--version"], monkeypatch) == 0
     assert "tidegate 0." in capsys.readouterr().out
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def space(folder: Folder) -> str:
+    types = {"price": "float", "symbol": "string"}
+    return str(folder.path / folder.write("s.json", [{"name": "trades", "attributes": types}]))
+
+
+def test_what_fits_the_space(space: str) -> None:
+    assert check("--space", space, GOOD).stdout == check(GOOD).stdout
+    pattern = ["--as", "pattern", "price > 1 then price > 2"]
+    assert check("--space", space, *pattern).stdout == check(*pattern).stdout
+
+
+def test_what_does_not_fit_the_space(space: str, folder: Folder) -> None:
+    said = folder.refused("check", "--space", space, "symbol = 'a' and prize < 10")
+    assert said == (
+        "error: space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+        "  symbol = 'a' and prize < 10\n"
+        "                   ^^^^^\n"
+    )
+    result = check("--space", space, "--json", "--as", "advertisement", "symbol > 5")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout) == {
+        "error": "symbol is a string in space 'trades'; "
+        "compare it with a string, in quotes, not a number",
+        "start": 9,
+        "end": 10,
+    }
+    assert "no.json: cannot be read" in folder.refused("check", "--space", "no.json", "true")

@@ -203,3 +203,21 @@ def test_bad_input(wanted: Folder, arguments: tuple[str, ...], reason: str) -> N
 )
 def test_usage(folder: Folder, arguments: tuple[str, ...], reason: str) -> None:
     assert reason in folder.refused("explain", *arguments)
+
+
+def test_in_a_space_strings_become_timestamps_and_what_does_not_fit_is_refused(
+    folder: Folder,
+) -> None:
+    space: dict[str, object] = {"at": "timestamp", "price": "float"}
+    folder.write("s.json", [{"name": "trades", "attributes": space}])
+    wanted = ("explain", "--space", "s.json", "--filter", "at > timestamp '2026-01-01'")
+    assert folder.run(*wanted, "--event", '{"at": "2026-01-02T00:00:00Z"}').code == 0
+    said = folder.refused(*wanted, "--event", '{"prize": 1}')
+    assert said == (
+        "error: --event: space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+    )
+    said = folder.refused(
+        "explain", "--space", "s.json", "--filter", "price > 'a'", "--event", "{}"
+    )
+    assert said.startswith("error: subscription 'filter': price is a float in space 'trades'")
+    assert said.endswith("\n  price > 'a'\n          ^^^\n")

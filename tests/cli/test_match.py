@@ -717,3 +717,84 @@ def test_ids_are_escaped_as_json_says(folder: Folder) -> None:
     folder.write("events.jsonl", [{}])
     out = folder.run("match", *FILES).out
     assert [json.loads(line)["subscription"] for line in out.split("\n")[:-1]] == sorted(names)
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trades(folder: Folder) -> Folder:
+    types = {"symbol": "string", "price": "float", "volume": "integer", "at": "timestamp"}
+    folder.write("space.json", [{"name": "trades", "attributes": types}])
+    return folder
+
+
+@pytest.mark.parametrize("engine", ["naive", "columnar"])
+def test_strings_are_timestamps_where_the_space_says_so(trades: Folder, engine: str) -> None:
+    rows: list[Mapping[str, object]] = [
+        {"symbol": at(5), "at": at(5), "volume": 3.0},
+        {"at": at(1), "volume": 4},
+    ]
+    trades.write("events.jsonl", rows)
+    trades.write_parquet("events.parquet", pa.Table.from_pylist([dict(row) for row in rows]))
+    late = f"at > timestamp '{at(2)}' and symbol = '{at(5)}'"
+    trades.write(
+        "wanted.jsonl", [{"id": "late", "filter": late}, {"id": "v", "filter": "volume=4"}]
+    )
+    for events in ("events.jsonl", "events.parquet"):
+        given = ("--subscriptions", "wanted.jsonl", "--events", events, "--engine", engine)
+        assert trades.match(*given) == [(1, "v")]
+        assert trades.match(*given, "--space", "space.json") == [(0, "late"), (1, "v")]
+
+
+def test_events_and_subscriptions_that_do_not_fit_are_bad_lines(trades: Folder) -> None:
+    rows: list[dict[str, object]] = [{"price": 1}, {"prize": 1}, {"price": 1, "volume": 1.5}]
+    trades.write("events.jsonl", rows)
+    trades.write_parquet(
+        "events.parquet", pa.table({"price": [1, None, 1], "prize": [None, 1, None],
+                                    "volume": [None, None, 1.5]}))  # fmt: skip
+    filters = {"a": "price < 5", "b": "prize < 5", "c": "price < :p"}
+    subscriptions = [{"id": id, "filter": each} for id, each in filters.items()]
+    subscriptions[2]["params"] = {"p": "low"}  # type: ignore[assignment]
+    trades.write("wanted.jsonl", subscriptions)
+    given = ("match", "--subscriptions", "wanted.jsonl", "--space", "space.json", "--events")
+    said = trades.refused(*given, "events.jsonl")
+    assert said.startswith(
+        "error: wanted.jsonl, line 2: subscription 'b': space 'trades' has no attribute 'prize' "
+        "(did you mean 'price'?)\n  prize < 5\n  ^^^^^\nerror: wanted.jsonl, line 3: subscription "
+        "'c': price is a float in space 'trades'; compare it with a number, not :p, a string\n"
+    )
+    reasons = []
+    for events in ("events.jsonl", "events.parquet"):
+        ran = trades.run(*given, events, "--skip-bad")
+        assert (ran.code, pairs(ran.out)) == (0, [(0, "a")])
+        lines = [line for line in ran.err.splitlines() if line.startswith("skipped: events")]
+        reasons.append([line.split(": ", 2)[2] for line in lines])
+    assert (
+        reasons[0]
+        == reasons[1]
+        == [
+            "space 'trades' has no attribute 'prize' (did you mean 'price'?)",
+            "attribute 'volume' is an integer in space 'trades', not the float 1.5",
+        ]
+    )
+
+
+def test_changes_that_do_not_fit_are_bad_lines(trades: Folder) -> None:
+    """The time of events is an attribute like any other."""
+    change = {"op": "update", "id": "a"}
+    trades.write("log.jsonl", [
+        {"time": at(0), "op": "subscribe", "id": "a", "filter": "price < :p", "params": {"p": 5}},
+        {"time": at(1), **change, "params": {"p": "low"}},
+        {"time": at(2), **change, "filter": "prize < :p"},
+        {"time": at(4), **change, "filter": "price > :p"},
+    ])  # fmt: skip
+    trades.write("events.jsonl", [{"at": at(3), "price": 1}, {"at": at(5), "price": 1}])
+    given = ("--changes", "log.jsonl", "--events", "events.jsonl", "--event-time", "at")
+    ran = trades.run("match", *given, "--space", "space.json", "--skip-bad")
+    assert (ran.code, pairs(ran.out)) == (0, [(0, "a")])
+    assert "log.jsonl, line 2: price is a float in space 'trades'" in ran.err
+    assert "log.jsonl, line 3: subscription 'a': space 'trades' has no attribute 'prize'" in ran.err
+    assert "there is no field" not in ran.err
+    said = trades.refused("match", *given, "--space", "events.jsonl")
+    assert said.startswith("error: events.jsonl: not valid JSON")

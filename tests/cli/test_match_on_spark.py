@@ -87,3 +87,37 @@ def test_no_events(tmp_path: Path) -> None:
     events = lines(tmp_path / "e.jsonl", [])
     found = run("--subscriptions", subscriptions, "--events", events, "--engine", "spark")
     assert (found.exit_code, found.output) == (0, "")
+
+
+def test_what_does_not_fit_a_space(tmp_path: Path) -> None:
+    types = {"time": "timestamp", "when": "timestamp", "a": "float"}
+    space = lines(tmp_path / "space.json", [{"name": "s", "attributes": types}])
+    subscriptions: list[dict[str, object]] = [
+        {"id": "a", "filter": "a < 3"},
+        {"id": "b", "filter": "b < 3"},
+        {"id": "when", "filter": "when > timestamp '2026-01-01T00:00:04Z'"},
+    ]
+    time = "2026-01-01T00:00:00Z"
+    changes: list[dict[str, object]] = [
+        {"time": time, "op": "subscribe", "id": "a", "filter": "a < :p", "params": {"p": 3}},
+        {"time": "2026-01-01T00:00:10Z", "op": "update", "id": "a", "params": {"p": "x"}},
+        {"time": "2026-01-01T00:00:20Z", "op": "update", "id": "a", "filter": "b < 3"},
+    ]
+    rows = [
+        {name: value for name, value in row.items() if name in ("time", "a", "when")}
+        for row in drawn_events(random.Random(5))
+    ]
+    events = ("--events", lines(tmp_path / "events.jsonl", rows), "--event-time", "time")
+    for file in (
+        ("--subscriptions", lines(tmp_path / "subscriptions.jsonl", subscriptions)),
+        ("--changes", lines(tmp_path / "log.jsonl", changes)),
+    ):
+        given = (*file, *events, "--space", space, "--skip-bad")
+        wanted = run(*given, "--engine", "naive")
+        found = run(*given, "--engine", "spark")
+        assert (found.exit_code, found.stdout) == (0, wanted.stdout)
+        # files are listed in the order in which their first bad line was found
+        counts = [each.stderr.splitlines()[-1].partition(" in all: ") for each in (found, wanted)]
+        assert counts[0][0] == counts[1][0]
+        assert sorted(counts[0][2].split(", ")) == sorted(counts[1][2].split(", "))
+        assert wanted.stdout

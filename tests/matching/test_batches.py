@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from support.strategies import NAMES, values
 from tidegate.errors import EventError
 from tidegate.language.events import Event
+from tidegate.language.spaces import Space
 from tidegate.language.values import Value, to_us
 from tidegate.language.variables import VariableState
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.batches import EventBatch, Matches, times_us_of
+from tidegate.matching.batches import EventBatch, Matches, misfits, times_us_of
 from tidegate.matching.subscription import Moment
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -415,3 +416,37 @@ def test_matches_as_a_table() -> None:
         {"event": 0, "subscription": "a"},
         {"event": 2, "subscription": "b"},
     ]
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+def test_events_that_do_not_fit_a_space_are_found_in_columns() -> None:
+    space = Space("s", {"n": int, "x": float, "s": str})
+    table = pa.table(
+        {
+            "n": [1.0, 1.5, None, math.nan, math.inf],
+            "x": pa.array([1, 2, 3, None, 5], pa.int8()),
+            "s": pa.array(["a", None, "b", "a", "b"]).dictionary_encode(),
+            "y": [None, None, True, None, None],
+        }
+    )
+    assert list(misfits(EventBatch.of(table), space)) == [
+        (1, "attribute 'n' is an integer in space 's', not the float 1.5"),
+        (4, "attribute 'n' is an integer in space 's', not the float inf"),
+        (2, "space 's' has no attribute 'y'; it has n, x, s"),
+    ]
+    assert not list(misfits(EventBatch.of(table.select(["x", "s"])), space))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), values), max_size=5))
+def test_a_batch_fits_a_space_if_each_of_its_events_does(events: list[dict[str, Value]]) -> None:
+    space = Space("s", dict(zip(NAMES, (int, float, str), strict=True)))
+    wrong = {
+        (row, reason)
+        for row, event in enumerate(events)
+        for name, value in event.items()
+        if (reason := space.misfit(name, value)) is not None
+    }
+    batch = EventBatch.of_events([Event(each) for each in events])
+    assert set(misfits(batch, space)) == wrong

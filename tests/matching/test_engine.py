@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from support.strategies import (
+    events_aimed_at,
+    nodes,
+    typed_events_aimed_at,
+    typed_predicates,
+    values,
+)
 from tidegate.errors import (
     BadValueError,
     EventError,
@@ -19,8 +30,12 @@ from tidegate.errors import (
 )
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
-from tidegate.language.values import to_us
+from tidegate.language.filters import Filter, parse
+from tidegate.language.spaces import Space
+from tidegate.language.syntax import Node
+from tidegate.language.values import Value, to_us
 from tidegate.matching.engine import Engine
+from tidegate.matching.records import SubscriptionRecord
 from tidegate.matching.registry import MATCHERS
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -304,3 +319,132 @@ def test_a_batch_of_updates_ends_the_versions_of_cached_filters() -> None:
     assert engine.match({"x": 1.5}, time=later[1]) == []  # it is as it was at 1 s
     engine.update_batch({"s": {"n": 0.25}})
     assert engine.match({"x": 3.0}, time=later[2]) == ["s"]
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=sorted(MATCHERS))
+def trades(request: pytest.FixtureRequest) -> Engine:
+    space = Space("trades", {"symbol": str, "price": float, "volume": int, "at": datetime})
+    return Engine(matcher=request.param, clock=lambda: START, space=space)
+
+
+def test_subscriptions_are_checked_against_the_space(trades: Engine) -> None:
+    with pytest.raises(FilterError) as raised:
+        trades.subscribe("symbol = 'IBM' and prize < 10")
+    assert str(raised.value) == (
+        "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+        "  symbol = 'IBM' and prize < 10\n"
+        "                     ^^^^^"
+    )
+    with pytest.raises(FilterError, match="compare it with a number, not :limit, a string"):
+        trades.subscribe("price < :limit", limit="low")
+    with pytest.raises(FilterError, match="`like` compares strings"):
+        trades.subscribe(parse("price like '1%'"))
+    records = [SubscriptionRecord("a", "price < 1"), SubscriptionRecord("b", "volume = 'x'")]
+    with pytest.raises(SubscriptionError, match=r"(?s)^subscription 'b': volume is an .*\^\^\^$"):
+        trades.subscribe_records(records)
+    with pytest.raises(SubscriptionError, match="subscription 'b': volume is an integer"):
+        trades.subscribe_batch(pa.table({"id": ["a", "b"], "filter": ["true", "volume = 'x'"]}))
+    assert len(trades) == 0
+
+
+def test_updates_are_checked_against_the_space(trades: Engine) -> None:
+    trades.subscribe("price < :limit and at > :a + :b", id="a", limit=5, a=START, b=-1)
+    trades.subscribe("price < :limit", id="b", limit=5)
+    with pytest.raises(FilterError, match=r"(?s)not :limit, a string\n.*price < :limit"):
+        trades.update("a", limit="low", b=-2)
+    with pytest.raises(FilterError, match="not :a \\+ :b, which has no value"):
+        trades.update("a", b=START)
+    with pytest.raises(FilterError, match="not :limit, a boolean"):
+        trades.update_batch({"b": {"limit": 9}, "a": {"limit": True}})
+    with pytest.raises(SubscriptionError, match="there is no subscription 'c'"):
+        trades.update("c", limit=1)
+    assert trades.get("a").parameters == {"limit": 5, "a": START, "b": -1}
+    assert trades.get("b").parameters == {"limit": 5}
+    trades.update("a", a=None, b=START)
+    trades.update_batch({"b": {"limit": 9}})
+    assert trades.match({"price": 8}) == ["b"]
+
+
+def test_events_are_checked_against_the_space(trades: Engine) -> None:
+    trades.subscribe("price < 10", id="a")
+    with pytest.raises(EventError, match="attribute 'price' is a float in space 'trades', not the"):
+        trades.match({"price": "9"})
+    with pytest.raises(EventError, match="has no attribute 'prize'"):
+        trades.explain("a", {"prize": 9})
+    events: list[Any] = [{"price": 9, "volume": 9.0}, {"price": 9.5, "volume": 9.5}]
+    reason = "event 1: attribute 'volume' is an integer in space 'trades', not the float 9.5"
+    for batch in (events, pa.Table.from_pylist(events)):
+        with pytest.raises(EventError) as raised:
+            trades.match_batch(batch)
+        assert str(raised.value) == reason
+    table = pa.table({"price": [1.0, 11.0], "volume": [None, 9.0], "venue": pa.nulls(2)})
+    assert trades.match_batch(table).to_pylist() == [{"event": 0, "subscription": "a"}]
+
+
+def test_a_space_grows_while_it_is_used(trades: Engine) -> None:
+    assert trades.space is not None
+    with pytest.raises(FilterError):
+        trades.subscribe("venue = 'NYSE'")
+    trades.space.add({"venue": str})
+    sub = trades.subscribe("venue = 'NYSE'")
+    assert trades.match({"venue": "NYSE"}) == [sub.id]
+
+
+def test_a_restored_engine_can_have_a_space(tmp_path: Path) -> None:
+    space = Space("trades", {"price": float})
+    engine = Engine(space=space)
+    engine.subscribe("price < 5", id="a")
+    engine.snapshot(tmp_path / "s")
+    restored = Engine.restore(tmp_path / "s", space=space)
+    assert restored.match({"price": 4}) == ["a"]
+    with pytest.raises(EventError):
+        restored.match({"price": "4"})
+
+
+TYPED = {"a": float, "b": str, "c.d": datetime}
+"""The types of the attributes in `typed_predicates`."""
+
+
+@given(st.data(), st.lists(nodes(typed_predicates()), min_size=1, max_size=4))
+def test_a_space_that_allows_everything_changes_no_answer(data: Any, trees: list[Node]) -> None:
+    events = data.draw(st.lists(typed_events_aimed_at(*trees), min_size=1, max_size=4))
+    matches = []
+    for space in (None, Space("all", TYPED)):
+        engine = Engine(matcher="naive", space=space)
+        for tree in trees:
+            engine.subscribe(Filter(tree))
+        found = [sorted(engine.match(event)) for event in events]
+        matches.append((found, engine.match_batch(events).to_pylist()))
+    assert matches[0] == matches[1]
+
+
+@given(st.data(), st.lists(nodes(), min_size=1, max_size=5))
+def test_what_a_space_refuses_leaves_the_engine_unchanged(data: Any, trees: list[Node]) -> None:
+    """The engine in a space answers like one without that got only what was accepted."""
+    space = Space("some", TYPED)
+    engine, expected = Engine(matcher="naive", space=space), Engine(matcher="naive")
+    engine.subscribe("a < :p and b = :q", id="open", p=1, q="a")
+    expected.subscribe("a < :p and b = :q", id="open", p=1, q="a")
+    for number, tree in enumerate(trees):
+        with contextlib.suppress(FilterError):
+            engine.subscribe(Filter(tree), id=str(number))
+            expected.subscribe(Filter(tree), id=str(number))
+    update = data.draw(st.dictionaries(st.sampled_from(["p", "q"]), values))
+    with contextlib.suppress(FilterError):
+        engine.update("open", update)
+        expected.update("open", update)
+    fitting: list[dict[str, Value]] = []
+    for event in data.draw(st.lists(events_aimed_at(*trees), max_size=4)):
+        try:
+            found = engine.match(event)
+        except EventError:
+            with pytest.raises(EventError):
+                engine.match_batch([*fitting, event])
+            continue
+        assert sorted(found) == sorted(expected.match(event))
+        fitting.append(event)
+    assert engine.match_batch(fitting).to_pylist() == expected.match_batch(fitting).to_pylist()
+    assert engine.get("open").parameters == expected.get("open").parameters

@@ -99,24 +99,24 @@ def test_other_types() -> None:
 
 def test_a_named_subscription_may_have_parameters_and_evolve() -> None:
     request = Subscribe("x < :n + t and y = :m", "s", {"n": 1}, Lazy(), version=4)
-    subscription, version = checked_named_subscription(request, 7, DEFAULT_LIMITS)
+    subscription, version, _ = checked_named_subscription(request, 7, DEFAULT_LIMITS)
     assert version == 4
     assert subscription == Subscription(
         "s", parse("x < :n + t and y = :m"), {"n": 1}, since=7, origin=7, evolve=Lazy()
     )
-    earlier, _ = checked_named_subscription(replace(request, origin_us=3), 7, DEFAULT_LIMITS)
+    earlier, _, _ = checked_named_subscription(replace(request, origin_us=3), 7, DEFAULT_LIMITS)
     assert (earlier.since, earlier.origin) == (3, 3)
 
 
 def test_a_static_subscription_is_in_force_for_events_of_any_time() -> None:
     request = Subscribe("x < :n", "s", {"n": None})  # type: ignore[dict-item]
-    subscription, _ = checked_named_subscription(request, 7, DEFAULT_LIMITS)
+    subscription, _, _ = checked_named_subscription(request, 7, DEFAULT_LIMITS)
     assert (subscription.since, subscription.origin) == (None, 7)
     assert subscription.parameters == {}
 
 
 def test_a_change_of_the_whole_filter_keeps_the_origin() -> None:
-    subscription, _ = checked_named_subscription(
+    subscription, _, _ = checked_named_subscription(
         Subscribe("x < :n", "s", {"n": 5}), 7, DEFAULT_LIMITS
     )
     evolving = updated_subscription(
@@ -132,7 +132,7 @@ def test_a_change_of_the_whole_filter_keeps_the_origin() -> None:
 
 
 def test_limits_count_for_updates_too() -> None:
-    subscription, _ = checked_named_subscription(Subscribe("x < 1", "s"), 7, DEFAULT_LIMITS)
+    subscription, _, _ = checked_named_subscription(Subscribe("x < 1", "s"), 7, DEFAULT_LIMITS)
     with pytest.raises(FilterLimitError, match="at most 5"):
         updated_subscription(
             subscription, Update("s", 2, filter="x < 100"), Limits(length_chars_max=5)

@@ -33,6 +33,12 @@ def test_requests_are_read_as_they_were_written() -> None:
         m.Suspend(),
         m.Resume("b1", 2),
         m.Depart(),
+        m.Subscribe("x = 1", space="trades"),
+        m.Subscribe("x < 1", "four", space="trades"),
+        m.Publish(Event.of({"x": 1}), "trades"),
+        m.Advertise("x = 1", "trades"),
+        m.Unadvertise("x = 1", "trades"),
+        m.Unsubscribe("x = 1", "trades"),
     ]
     for request in requests:
         text = json.dumps(request_to_json(request))

@@ -10,8 +10,14 @@ from datetime import timedelta
 import pytest
 
 from support.ticking import Clock
-from tidegate import Cached, Hub, Lazy, Parameter, Periodic, Reckoned, Subscriber, on
-from tidegate.errors import BadValueError, EventError, QueueFullError, SubscriptionError
+from tidegate import Cached, Hub, Lazy, Parameter, Periodic, Reckoned, Space, Subscriber, on
+from tidegate.errors import (
+    BadValueError,
+    EventError,
+    FilterError,
+    QueueFullError,
+    SubscriptionError,
+)
 from tidegate.language.events import Event
 from tidegate.matching.engine import Engine
 from tidegate.subscribers.attachment import Failure
@@ -544,3 +550,67 @@ def test_a_changed_parameter_makes_a_new_version(hub: Hub, clock: Clock) -> None
     player.seen.clear()
     hub.publish_now({"x": 1.4}, time=start + timedelta(seconds=0.5))
     assert [name for name, _ in player.seen] == ["always", "lazily", "now and then"]
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+class Cheap(Subscriber):
+    limit = Parameter(10.0)
+    near = Parameter(0.0, damping=1.0)
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    @on("price < :limit and place between :near - 5 and :near + 5")
+    def quote(self, event: Event) -> None:
+        self.seen.append(event["price"])
+
+
+def in_space(**attributes: type) -> Hub:
+    return Hub(Engine(space=Space("trades", attributes)))
+
+
+def test_a_subscriber_that_does_not_fit_the_space_is_not_attached() -> None:
+    hub, cheap = in_space(prize=float, place=float), Cheap()
+    with pytest.raises(FilterError) as raised:
+        hub.attach(cheap)
+    assert str(raised.value) == (
+        "Cheap.quote: space 'trades' has no attribute 'price' (did you mean 'prize'?)\n"
+        "  price < :limit and place between :near - 5 and :near + 5\n"
+        "  ^^^^^"
+    )
+    assert len(hub.engine) == 0
+    assert hub.engine.space is not None
+    hub.engine.space.add({"price": float})
+    hub.attach(cheap)
+    hub.publish_now({"price": 9, "place": 1})
+    assert cheap.seen == [9]
+
+
+def test_a_value_that_does_not_fit_the_space_is_not_assigned() -> None:
+    hub = in_space(price=float, place=float)
+    cheap = hub.attach(Cheap())
+    with pytest.raises(FilterError, match="not :limit, a string"):
+        cheap.limit = "low"
+    with pytest.raises(FilterError, match="not :limit, a boolean"):
+        cheap.set(limit=True, near=100.0)
+    assert (cheap.limit, cheap.near, hub.updates) == (10.0, 0.0, 0)
+    hub.publish_now({"price": 9, "place": 1})
+    cheap.limit = 5
+    hub.publish_now({"price": 9, "place": 1})
+    assert cheap.seen == [9]
+    hub.detach(cheap)
+    cheap.limit = "low"  # no space speaks against it now
+    with pytest.raises(FilterError):
+        hub.attach(cheap)
+
+
+def test_an_event_that_does_not_fit_the_space_is_not_published() -> None:
+    hub = in_space(price=float, place=float)
+    cheap = hub.attach(Cheap())
+    with pytest.raises(EventError, match="not the string '9'"):
+        hub.publish_now({"price": "9", "place": 1})
+    with pytest.raises(EventError, match="has no attribute 'prize'"):
+        asyncio.run(hub.publish({"prize": 9, "place": 1}))
+    assert cheap.seen == []

@@ -17,6 +17,10 @@ class RecordingListener:
     def __init__(self) -> None:
         self.values: list[Mapping[str, Value | None]] = []
 
+    def check(self, values: Mapping[str, Value]) -> None:
+        if "bad" in values.values():
+            raise BadValueError("too bad")
+
     def changed(self, values: Mapping[str, Value | None]) -> None:
         self.values.append(values)
 
@@ -52,6 +56,8 @@ def test_all_or_nothing_changes(values: ParameterValues) -> None:
         values.assign({"low": 3, "high": [4]})
     with pytest.raises(SubscriptionError, match="Monitor has no parameter 'hihg'; it has low, hi"):
         values.assign({"low": 3, "hihg": 4})
+    with pytest.raises(BadValueError, match="too bad"):
+        values.assign({"low": 3, "high": "bad"})
     assert values.values == {"low": 1, "high": 2}
     assert listener.values == []
 

@@ -19,6 +19,7 @@ from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
+from tidegate.language.spaces import Space
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.broker import Broker, BrokerLimits
@@ -63,6 +64,7 @@ class Network:
         limits: BrokerLimits | None = None,
         merging: bool = False,
         substrate: str = "poset",
+        spaces: Iterable[Space] = (),
     ) -> None:
         """Connect brokers by ``links``; in a hierarchy each goes from a broker to its master."""
         self.now_us = 1
@@ -76,6 +78,7 @@ class Network:
         self._limits = limits
         self._merging = merging
         self._substrate = substrate
+        self._spaces = tuple(spaces)
         for one, other in links:
             self.connect(one, other)
 
@@ -91,6 +94,7 @@ class Network:
                 limits=self._limits,
                 merging=self._merging,
                 substrate=self._substrate,
+                spaces=self._spaces,
             )
             broker.add_domain(
                 Domain(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from datetime import datetime
 from typing import cast
 
 import click
 
 from tidegate.errors import FilterError, NeverMatchesWarning
-from tidegate.language.algebra.advertisements import parse_advertisement
+from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
 from tidegate.language.expressions import ParameterRef, format_expression
 from tidegate.language.filters import Filter, parse
-from tidegate.language.patterns.pattern import parse_pattern
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
+from tidegate.language.spaces import Checked
 from tidegate.language.values import Value, format_value
 
 CheckReport = dict[str, object]
@@ -31,8 +33,9 @@ CheckReport = dict[str, object]
     show_default=True,
     help="Kind of the text.",
 )
+@click.option("--space", "space_file", metavar="FILE", help="Space that the text must fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def check(text: str, kind: str, as_json: bool) -> None:
+def check(text: str, kind: str, space_file: str | None, as_json: bool) -> None:
     """Check a filter and show its shape, parameters and normal form.
 
     \b
@@ -40,24 +43,45 @@ def check(text: str, kind: str, as_json: bool) -> None:
       tidegate check "price < :limit and symbol like 'N%SE'"
       tidegate check --as pattern "price > 5 then price > 9 within 30 s"
     """
+    space = None
+    if space_file is not None:
+        from tidegate.cli.files.spaces import read_space  # imports Arrow, which takes a while
+
+        space = read_space(space_file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NeverMatchesWarning)  # it is in the report
-            report = _REPORTS[kind](text)
+            checked = _PARSERS[kind](text)
+        if space is not None:
+            space.check_filter(checked, text=text)
     except FilterError as error:
         if not as_json:
             raise
         problem = {"error": error.reason, "start": error.start, "end": error.end}
         click.echo(json.dumps(problem, ensure_ascii=False))
         sys.exit(2)
+    report = _report(checked)
     if as_json:
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         _print(report)
 
 
-def _report_filter(text: str) -> CheckReport:
-    return _describe(parse(text))
+_PARSERS: dict[str, Callable[[str], Checked]] = {
+    "filter": parse,
+    "pattern": parse_pattern,
+    "advertisement": parse_advertisement,
+}
+
+
+def _report(checked: Checked) -> CheckReport:
+    match checked:
+        case Pattern():
+            return _describe_pattern(checked)
+        case Advertisement():
+            return _describe_advertisement(checked)
+        case _:
+            return _describe(checked)
 
 
 def _describe(filter: Filter) -> CheckReport:
@@ -85,8 +109,7 @@ def _cell(value: Value | ParameterRef) -> object:
     return value
 
 
-def _report_pattern(text: str) -> CheckReport:
-    pattern = parse_pattern(text)
+def _describe_pattern(pattern: Pattern) -> CheckReport:
     return {
         "pattern": str(pattern),
         "within_s": pattern.within_s,
@@ -95,17 +118,9 @@ def _report_pattern(text: str) -> CheckReport:
     }
 
 
-def _report_advertisement(text: str) -> CheckReport:
-    advertisement = parse_advertisement(text)
+def _describe_advertisement(advertisement: Advertisement) -> CheckReport:
     names = {name for alternative in advertisement.alternatives for name in alternative}
     return {"advertisement": str(advertisement), "attributes": sorted(names)}
-
-
-_REPORTS = {
-    "filter": _report_filter,
-    "pattern": _report_pattern,
-    "advertisement": _report_advertisement,
-}
 
 
 def _print(report: CheckReport) -> None:

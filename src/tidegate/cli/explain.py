@@ -12,6 +12,7 @@ import click
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.events import TimeAttributes
 from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.spaces import read_space
 from tidegate.cli.files.subscriptions import read_subscriptions
 from tidegate.cli.option_errors import naming_option
 from tidegate.language.evolve import parse_evolve
@@ -35,6 +36,9 @@ from tidegate.matching.records import SubscriptionRecord, decode_object
 @click.option(
     "--timestamps", metavar="NAMES", default="", help="Other attributes that are times: a,b,c."
 )
+@click.option(
+    "--space", "space_file", metavar="FILE", help="Space that the event and the filter must fit."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
     subscriptions: str | None,
@@ -47,6 +51,7 @@ def explain(
     event_time: str | None,
     time: str | None,
     timestamps: str,
+    space_file: str | None,
     as_json: bool,
 ) -> None:
     """Explain why an event matches a subscription or not, predicate by predicate.
@@ -61,9 +66,12 @@ def explain(
     """
     filter_options = {"--params": params, "--since": since, "--evolve": evolve}
     _check_usage(subscriptions, id, filter, filter_options, event_time, time)
-    times = TimeAttributes.from_options(event_time, timestamps)
+    space = None if space_file is None else read_space(space_file)
+    times = TimeAttributes.from_options(event_time, timestamps, space)
     with naming_option("--event"):
         parsed_event = times.to_event(decode_object(event))
+        if space is not None:
+            space.check_event(parsed_event)
     with naming_option("--time"):
         match_time = None if time is None else parse_timestamp(time)
     if subscriptions is not None and id is not None:
@@ -71,7 +79,7 @@ def explain(
     else:
         record = _record(id or "filter", filter, params, since, evolve)
     # The oracle needs no compiled kernels, and no clock: without a time `t` is 0.
-    engine = Engine(clock=lambda: None, matcher="naive")
+    engine = Engine(clock=lambda: None, matcher="naive", space=space)
     engine.subscribe_records([record])
     explanation = engine.explain(record.id, parsed_event, time=match_time)
     click.echo(_json(explanation.to_json()) if as_json else str(explanation))

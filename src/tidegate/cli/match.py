@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import click
@@ -9,7 +10,7 @@ import click
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.changes import read_changes
 from tidegate.cli.files.events import EventChunk, TimeAttributes, read_events
-from tidegate.cli.files.input_file import InputFile
+from tidegate.cli.files.input_file import Advance, InputFile
 from tidegate.cli.files.matches import (
     STDOUT,
     CollectedMatches,
@@ -17,6 +18,7 @@ from tidegate.cli.files.matches import (
     OrderedMatches,
     matches_file,
 )
+from tidegate.cli.files.spaces import read_space
 from tidegate.cli.files.subscriptions import subscribe_all
 from tidegate.cli.pacing import PacedMatcher
 from tidegate.cli.progress import ProgressBars
@@ -48,6 +50,9 @@ from tidegate.matching.rows.kernels.jit import is_first_run
 @click.option(
     "--timestamps", metavar="NAMES", default="", help="Other attributes that are times: a,b,c."
 )
+@click.option(
+    "--space", "space_file", metavar="FILE", help="Space that events and filters must fit."
+)
 @click.option("--skip-bad", is_flag=True, help="Skip bad lines and print their number.")
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def match(
@@ -58,6 +63,7 @@ def match(
     matcher: str,
     event_time: str | None,
     timestamps: str,
+    space_file: str | None,
     skip_bad: bool,
     no_progress: bool,
 ) -> None:
@@ -73,6 +79,9 @@ def match(
     and before `until`, and `t` counts from `since`. With --changes it is matched with the
     subscriptions as of that time; all events are then in memory. Without times `t` is 0.
 
+    With --space events and subscriptions that do not fit the space are bad lines, and strings are
+    timestamps where the space says so.
+
     \b
     Examples:
       tidegate match --subscriptions wanted.jsonl --events quotes.jsonl
@@ -86,14 +95,16 @@ def match(
     if matcher in ("columnar", "spark") and is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
-    times = TimeAttributes.from_options(event_time, timestamps)
+    space = None if space_file is None else read_space(space_file)
+    times = TimeAttributes.from_options(event_time, timestamps, space)
     run: MatchRun
     if matcher == "spark":
         from tidegate.cli.match_on_spark import SparkRun  # an optional extra, seconds to import
 
-        run = SparkRun(times, bad, progress)
+        run = SparkRun(times, bad, progress, space)
     else:
-        run = _EngineRun(Engine(matcher=matcher, clock=lambda: None), times, bad, progress)
+        engine = Engine(matcher=matcher, clock=lambda: None, space=space)
+        run = _EngineRun(engine, times, bad, progress)
     # The output file is opened first: one that cannot be written is reported before the work.
     with matches_file(output) as writer:
         if changes is not None:
@@ -133,7 +144,7 @@ class _EngineRun:
             subscribe_all(self._engine, subscriptions, self._bad, advance)
         self._bad.raise_errors()
         with self._progress.reading(events) as advance:
-            for chunk in read_events(events, self._times, self._bad, advance):
+            for chunk in self._read_events(events, advance):
                 if self._bad.has_errors:  # reading goes on only to find all bad lines
                     continue
                 # Chunks and batches follow the order of the file, so sorting each batch sorts all.
@@ -141,13 +152,16 @@ class _EngineRun:
                     writer.write(OrderedMatches.of(matches))
         self._bad.raise_errors()
 
+    def _read_events(self, events: InputFile, advance: Advance) -> Iterator[EventChunk]:
+        return read_events(events, self._times, self._bad, advance, self._engine.space)
+
     def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events as of their own time, with a log of changes."""
         with self._progress.reading(changes) as advance:
             numbered = read_changes(changes, self._bad, advance)
         self._bad.raise_errors()
         with self._progress.reading(events) as advance:
-            chunks = list(read_events(events, self._times, self._bad, advance))
+            chunks = list(self._read_events(events, advance))
         self._bad.raise_errors()
         all_events = EventChunk.concat(chunks, self._times.event_time)
         ordered, time_us = all_events.sorted_by_time()

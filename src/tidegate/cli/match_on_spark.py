@@ -18,6 +18,7 @@ from tidegate.cli.files.spark_events import INDEX, SparkEvents
 from tidegate.cli.files.versions import read_log, read_table
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.spark_session import spark_session
+from tidegate.language.spaces import Space
 from tidegate.matching.batches import Matches
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import Version
@@ -30,15 +31,18 @@ from tidegate.spark.worker_tasks import DeliveryLayout, MatchTask
 class SparkRun:
     """One run of the command with Spark."""
 
-    def __init__(self, times: TimeAttributes, bad: BadLines, progress: ProgressBars) -> None:
+    def __init__(
+        self, times: TimeAttributes, bad: BadLines, progress: ProgressBars, space: Space | None
+    ) -> None:
         self._times = times
+        self._space = space
         self._bad = bad
         self._progress = progress
 
     def match(self, subscriptions: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events with subscriptions."""
         with self._progress.reading(subscriptions) as advance:
-            versions = read_table(subscriptions, self._bad, advance)
+            versions = read_table(subscriptions, self._bad, advance, self._space)
         if self._times.event_time is None:  # without event times no subscription ends
             versions = [replace(each, until=None) for each in versions]
         self._run(versions, events, writer)
@@ -46,7 +50,7 @@ class SparkRun:
     def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events as of their own time, with a log of changes."""
         with self._progress.reading(changes) as advance:
-            versions = read_log(changes, self._bad, advance)
+            versions = read_log(changes, self._bad, advance, self._space)
         self._run(versions, events, writer)
 
     def _run(self, versions: list[Version], events: InputFile, writer: MatchesWriter) -> None:
@@ -54,7 +58,7 @@ class SparkRun:
         with TemporaryDirectory(prefix="tidegate-") as folder:
             spark_events = SparkEvents(Path(folder), self._times.event_time)
             with self._progress.reading(events) as advance:
-                for chunk in read_events(events, self._times, self._bad, advance):
+                for chunk in read_events(events, self._times, self._bad, advance, self._space):
                     spark_events.write(chunk)
             self._bad.raise_errors()
             self._progress.say("matching with Spark")

@@ -11,7 +11,7 @@ large strings, timestamps of any unit and zone), behind `EventBatch` there are o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from tidegate.errors import EventError
 from tidegate.language.events import Event
+from tidegate.language.spaces import Space
 from tidegate.language.values import Value, to_us, to_value
 from tidegate.language.variables import VariableState
 from tidegate.matching.arrays import NO_TIME
@@ -187,6 +188,26 @@ class EventBatch:
             if value is not None:
                 attributes[name] = value
         return Event(attributes)
+
+
+def misfits(batch: EventBatch, space: Space) -> Iterator[tuple[int, str]]:
+    """The events that do not fit a space: their rows, and why.
+
+    Column by column; an event that has several wrong attributes is returned for each.
+    """
+    for name, column in batch.columns:
+        rows = np.flatnonzero(presence(column))
+        if pa.types.is_floating(column.type) and space.misfit(name, 0.0) is None:
+            numbers = column.fill_null(0).to_numpy(zero_copy_only=False)[rows]
+            rows = rows[np.isinf(numbers) | (np.floor(numbers) != numbers)]
+        for row in rows.tolist():
+            value = to_value(column[row].as_py())
+            reason = None if value is None else space.misfit(name, value)
+            # A column has one type, and of floats only those with a fraction are left; so if one
+            # value fits, all do.
+            if reason is None:
+                break
+            yield row, reason
 
 
 def presence(column: Column) -> npt.NDArray[np.bool_]:

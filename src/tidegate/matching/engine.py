@@ -27,14 +27,15 @@ from tidegate.language.events import Event
 from tidegate.language.evolve import Evolve, check_evolve
 from tidegate.language.filters import Filter, check_values, parse
 from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.spaces import Space
 from tidegate.language.values import to_us, to_value
 from tidegate.language.variables import Provider, Variables
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.batches import EventBatch, times_us_of, wall_clock
+from tidegate.matching.batches import EventBatch, misfits, times_us_of, wall_clock
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.evolving.cached import CachedMatcher
 from tidegate.matching.explain import Explanation, explain
-from tidegate.matching.matcher import PinningMatcher, SnapshotMatcher
+from tidegate.matching.matcher import PinningMatcher, SnapshotMatcher, Updates
 from tidegate.matching.records import (
     SubscriptionRecord,
     checked_parameters,
@@ -75,7 +76,9 @@ class Engine:
     ``matcher`` names the matcher inside: "columnar", "poset" (the covering poset of Siena), "rete"
     (a Rete network) or "naive" (the oracle). ``clock`` returns the time of subscriptions and events
     that have none of their own; the default is the time of day. With a clock that returns None
-    there is no time: `t` is 0 and `now()` undefined.
+    there is no time: `t` is 0 and `now()` undefined. With a ``space``, whatever does not fit it is
+    refused, and nothing has changed then: subscriptions and updates with a FilterError, events with
+    an EventError.
     """
 
     def __init__(
@@ -83,12 +86,14 @@ class Engine:
         *,
         matcher: str = "columnar",
         clock: Callable[[], datetime | None] = wall_clock,
+        space: Space | None = None,
     ) -> None:
         entry = matcher_entry(matcher)
         self._parses_in_bulk = entry.parses_in_bulk
         self._inner: PinningMatcher = entry.make()
         self._matcher = CachedMatcher(self._inner)
         self._clock = clock
+        self.space = space
         self._variables = Variables()
         self._lock = threading.Lock()
         """Held while subscriptions are added, so that an id that was made stays free until it is
@@ -134,6 +139,10 @@ class Engine:
         check_evolve(evolve)
         parsed = filter if isinstance(filter, Filter) else parse(filter)
         values = checked_parameters(parsed.parameters, {**(parameters or {}), **more})
+        kept = {name: value for name, value in values.items() if value is not None}
+        if self.space is not None:
+            text = filter if isinstance(filter, str) else None
+            self.space.check_filter(parsed, kept, text=text)
         unset = [name for name in parsed.parameters if name not in values]
         if unset:
             warnings.warn(
@@ -141,7 +150,6 @@ class Engine:
                 UnsetParameterWarning,
                 stacklevel=2,
             )
-        kept = {name: value for name, value in values.items() if value is not None}
         with self._lock:
             chosen = self._new_id() if id is None else id
             begin_us = self._begin_us(since)
@@ -166,7 +174,7 @@ class Engine:
         def subscriptions() -> Iterator[Subscription]:
             for record in records:
                 ids.append(record.id)
-                subscription = subscription_of(record, parser)
+                subscription = subscription_of(record, parser, self.space)
                 if subscription.since is None:
                     subscription = replace(subscription, since=self._begin_us(None))
                 yield subscription
@@ -204,6 +212,8 @@ class Engine:
         raw = {**parameters, **more} if parameters else more
         values = check_values("parameter :", raw)
         try:
+            if self.space is not None:
+                self._check_updates({id: values}, self.space)
             self._matcher.update(id, values)
         except KeyError:
             raise _unknown(id) from None
@@ -220,9 +230,17 @@ class Engine:
         """
         checked = {id: check_values("parameter :", raw) for id, raw in updates.items()}
         try:
+            if self.space is not None:
+                self._check_updates(checked, self.space)
             self._matcher.update_many(checked)
         except KeyError as error:
             raise _unknown(error.args[0]) from None
+
+    def _check_updates(self, updates: Updates, space: Space) -> None:
+        """Raise unless subscriptions fit a space with the new values of their parameters."""
+        for id, parameters in updates.items():
+            updated = self._matcher.get(id).updated(parameters)
+            space.check_filter(updated.filter, updated.parameters)
 
     def cancel(self, id: str) -> None:
         """End a subscription."""
@@ -264,10 +282,17 @@ class Engine:
 
     @classmethod
     def restore(
-        cls, path: str | Path, *, clock: Callable[[], datetime | None] = wall_clock
+        cls,
+        path: str | Path,
+        *,
+        clock: Callable[[], datetime | None] = wall_clock,
+        space: Space | None = None,
     ) -> Engine:
-        """An engine with the subscriptions of a snapshot; changes to it leave the file as it is."""
-        engine = cls(clock=clock)
+        """An engine with the subscriptions of a snapshot; changes to it leave the file as it is.
+
+        A snapshot does not contain the space, and its subscriptions are not checked again.
+        """
+        engine = cls(clock=clock, space=space)
         # of all matchers only the columnar one has a file format, so a snapshot is always of one
         loaded = engine._inner = ColumnarMatcher.load(path)
         engine._matcher = CachedMatcher(loaded)
@@ -288,6 +313,8 @@ class Engine:
 
     def match_at(self, event: Event, moment: Moment) -> list[str]:
         """The ids of the subscriptions that match an event judged at a moment."""
+        if self.space is not None:
+            self.space.check_event(event)
         return self._matcher.match(event, moment)
 
     def match_batch(
@@ -310,6 +337,9 @@ class Engine:
                 moments = [self.moment(each).time_us for each in taken]
                 known = [NO_TIME if each is None else each for each in moments]
                 batch = batch.judged_at(np.array(known, np.int64))
+        if self.space is not None:
+            for row, reason in misfits(batch, self.space):
+                raise EventError(f"event {row}: {reason}")
         return self._matcher.match_batch(batch.with_variables(self._variables.state)).to_table()
 
     def _timed(self, batch: EventBatch, event_time: str | None) -> EventBatch:
@@ -332,6 +362,8 @@ class Engine:
     ) -> Explanation:
         """Why a subscription does or does not match an event, predicate by predicate."""
         taken = Event.of(event, time)
+        if self.space is not None:
+            self.space.check_event(taken)
         return explain(self.get(id), taken, self.moment(taken))
 
 

@@ -22,6 +22,7 @@ from tidegate.language.expressions import ParameterRef
 from tidegate.language.filters import Filter, check_values
 from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.parsing.parser import parse_filter
+from tidegate.language.spaces import Space
 from tidegate.language.values import INT_MAX, Value, parse_timestamp, to_us, to_value
 from tidegate.matching.subscription import Subscription
 
@@ -62,10 +63,12 @@ class SubscriptionRecord:
         )
 
 
-def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Subscription:
+def subscription_of(
+    record: SubscriptionRecord, parser: BulkParser | None, space: Space | None = None
+) -> Subscription:
     """The subscription of a record, with its filter parsed, in bulk if there is a parser for that.
 
-    Raises SubscriptionError that names the subscription.
+    Raises SubscriptionError that names the subscription, also if it does not fit the space.
     """
     try:
         if parser is None:
@@ -74,13 +77,16 @@ def subscription_of(record: SubscriptionRecord, parser: BulkParser | None) -> Su
             filter = Filter.of_shape(*parser.read(record.filter))
         _, row = filter.shape_and_row
         names = [each.name for each in row if isinstance(each, ParameterRef)]
-        values = checked_parameters(names, record.params)
+        checked = checked_parameters(names, record.params)
+        values = {name: value for name, value in checked.items() if value is not None}
+        if space is not None:
+            space.check_filter(filter, values, text=record.filter)
     except TidegateError as error:
         raise SubscriptionError(f"subscription {record.id!r}: {error}") from error
     return Subscription(
         record.id,
         filter,
-        {name: value for name, value in values.items() if value is not None},
+        values,
         None if record.since is None else to_us(record.since),
         record.subscriber,
         None if record.until is None else to_us(record.until),

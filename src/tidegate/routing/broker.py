@@ -21,11 +21,12 @@ follows the change on every link. Where to look:
     a client connects, moves         clients/sessions.py, clients/moves.py
     a link is set up or lost         overlay/neighbours.py
     a pattern is factored            patterns/delegation.py
-    input is validated               validation.py
+    input is validated               validation.py, spaces.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate.errors import RoutingError, TidegateError
@@ -33,6 +34,7 @@ from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns.pattern import Pattern
+from tidegate.language.spaces import Space
 from tidegate.language.variables import Variables
 from tidegate.routing import messages as m
 from tidegate.routing.askers import NamedAsker
@@ -46,14 +48,13 @@ from tidegate.routing.overlay.domains import Domain
 from tidegate.routing.overlay.neighbours import Neighbours
 from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
+from tidegate.routing.spaces import BrokerSpaces
 from tidegate.routing.strategies import Strategy
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.validation import (
     check_pattern,
     check_publication_times,
-    checked_advertisement,
     checked_named_subscription,
-    checked_subscription,
 )
 from tidegate.routing.waves import AfterWave, WaveResult, Waves
 
@@ -93,8 +94,12 @@ class Broker:
         merging: bool = False,
         substrate: str = "poset",
         limits: BrokerLimits | None = None,
+        spaces: Iterable[Space] = (),
     ) -> None:
-        """``begun_us`` is when the broker was started, and must be later after each restart."""
+        """``begun_us`` is when the broker was started, and must be later after each restart.
+
+        Either all brokers of a network have ``spaces``, or none has.
+        """
         self.name = name
         self.strategy = strategy
         self.domains = BrokerDomains()
@@ -103,6 +108,7 @@ class Broker:
         )
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.limits = limits or BrokerLimits()
+        self.spaces = BrokerSpaces(spaces, self.limits.filters)
         self.tables = RoutingTables(self, merging=merging)
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
@@ -159,14 +165,17 @@ class Broker:
         if self.sessions.must_wait(client, message):
             self.sessions.postpone(client, message)
             return []
-        limits = self.limits.filters
+        spaces = self.spaces
         match message:
-            case m.Publish(event):
-                return self.events.publish(event, client)
-            case m.Subscribe(wanted, name=None):
-                return self.subscribe(checked_subscription(wanted, limits), client)
-            case m.Subscribe():
-                named = checked_named_subscription(message, self.now_us, limits)
+            case m.Publish(event, space):
+                return self.events.publish(event, client, space)
+            case m.Subscribe(wanted, name=None, space=space):
+                return self.subscribe(
+                    spaces.bound(spaces.subscription(wanted, space), space), client
+                )
+            case m.Subscribe(wanted):
+                named = checked_named_subscription(message, self.now_us, self.limits.filters)
+                spaces.check_named(named, wanted if isinstance(wanted, str) else None)
                 self.subscribe_named(named, client)
                 asker = NamedAsker(client, named.subscription.id)
                 return self._confirm(asker, named.version) if message.confirm else []
@@ -175,12 +184,13 @@ class Broker:
                 return self._confirm(NamedAsker(client, name), version) if confirm else []
             case m.Cancel(name):
                 self.named.cancel(client, name)
-            case m.Unsubscribe(wanted):
-                return self._unsubscribe(checked_subscription(wanted, limits), client)
-            case m.Advertise(advertisement):
-                return self.advertise(checked_advertisement(advertisement, limits), client)
-            case m.Unadvertise(advertisement):
-                return self._unadvertise(checked_advertisement(advertisement, limits), client)
+            case m.Unsubscribe(wanted, space):
+                return self._unsubscribe(spaces.subscription(wanted, space), space, client)
+            case m.Advertise(offered, space):
+                offered = spaces.advertisement(offered, space)
+                return self.advertise(spaces.bound(offered, space), client)
+            case m.Unadvertise(offered, space):
+                return self._unadvertise(spaces.advertisement(offered, space), space, client)
             case m.Suspend():
                 self.sessions.suspend(client)
             case m.Resume(home, moves):
@@ -255,12 +265,12 @@ class Broker:
             return [(asker.client, m.InForce(asker.name, version))]
         return self.named.confirm(asker, version)
 
-    def _unsubscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
+    def _unsubscribe(self, wanted: Filter | Pattern, space: str | None, client: Client) -> Outgoing:
         if isinstance(wanted, Pattern):
-            count, sent = self.patterns.unsubscribe(client, wanted)
+            count, sent = self.patterns.unsubscribe(client, self.spaces.bound(wanted, space))
         else:
-            count, sent = self.subscriptions.cancel(client, wanted), []
-            count += self.named.cancel_covered(client, wanted)
+            count, sent = self.subscriptions.cancel(client, self.spaces.bound(wanted, space)), []
+            count += self.named.cancel_covered(client, wanted, space)
         if not count:
             raise RoutingError(
                 f"{client.identity!r} has no subscription that `{wanted}` covers; only equal or "
@@ -276,13 +286,16 @@ class Broker:
             return []
         return self.tables.advertisements_changed([advertisement])
 
-    def _unadvertise(self, advertisement: Advertisement, client: Client) -> Outgoing:
-        if not self.advertisements.cancel(client, advertisement):
+    def _unadvertise(
+        self, advertisement: Advertisement, space: str | None, client: Client
+    ) -> Outgoing:
+        bound = self.spaces.bound(advertisement, space)
+        if not self.advertisements.cancel(client, bound):
             raise RoutingError(
                 f"{client.identity!r} has no advertisement that `{advertisement}` covers; only "
                 "equal or narrower ones are cancelled"
             )
-        return self.tables.advertisements_changed([advertisement])
+        return self.tables.advertisements_changed([bound])
 
     def remove_client(self, client: Client) -> Outgoing:
         """Remove a client with all its subscriptions and advertisements."""

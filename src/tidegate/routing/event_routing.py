@@ -36,6 +36,7 @@ from tidegate.routing.messages import (
     Publication,
     Stamp,
 )
+from tidegate.routing.spaces import DEFAULT, routed_event
 from tidegate.routing.strategies import IncomingEvent, neighbours_asking
 from tidegate.routing.validation import check_publication_times
 
@@ -53,20 +54,23 @@ class EventRouter:
         self._last_seen: dict[Peer, tuple[int, int]] = {}
         """For each other broker, when it was started and the number of its last event seen here."""
 
-    def publish(self, event: Event, client: Client) -> Outgoing:
-        """Route an event that a client of this broker publishes."""
+    def publish(self, event: Event, client: Client, space: str | None = None) -> Outgoing:
+        """Route an event that a client of this broker publishes in a space."""
         broker = self._broker
+        broker.spaces.check_event(event, space)
+        if event.time is None:
+            event = Event(event.attributes, from_us(broker.now_us))
+        stamp = Stamp(broker.name, self._begun_us, self._published + 1)
+        name = (space or DEFAULT) if broker.spaces else None
+        publication = Publication(event, stamp, client.identity, name)
+        routed = routed_event(publication)
         if broker.only_advertised and not any(
-            each.allows(event) for each in broker.advertisements.items_of(client)
+            each.allows(routed) for each in broker.advertisements.items_of(client)
         ):
             raise RoutingError(
                 f"{client.identity!r} has not advertised such an event; advertise it first"
             )
-        if event.time is None:
-            event = Event(event.attributes, from_us(broker.now_us))
         self._published += 1
-        stamp = Stamp(broker.name, self._begun_us, self._published)
-        publication = Publication(event, stamp, client.identity)
         return self._route(IncomingEvent(publication, None, None, None))
 
     def on_notify(self, message: Notify, peer: Peer) -> Outgoing:
@@ -92,7 +96,7 @@ class EventRouter:
         only_passes = incoming.targets is not None and broker.name not in incoming.targets
         matched: list[PosetNode[WantedFilter]] = []
         if not only_passes:
-            matched = broker.substrate.matching(incoming.publication.event)
+            matched = broker.substrate.matching(routed_event(incoming.publication))
         sent = self._deliver(incoming.publication, matched)
         asking = neighbours_asking(matched, broker.domains)
         sent += broker.strategy.next_hops(incoming, asking, broker.domains)

@@ -12,6 +12,9 @@
                             Seek, SeekReply, Release, HandOver a client that moves (see `moves`)
 
 A broker that cannot accept a message answers with `Refused`, and its state has not changed.
+
+A request of a client may name a space (see `spaces`). It is checked against the space, and concerns
+only events, subscriptions and advertisements of this space.
 """
 
 from __future__ import annotations
@@ -63,6 +66,7 @@ class Subscribe:
     """The time at which `t` is 0; None for the time at which the broker handles this request."""
     confirm: bool = False
     """Whether the broker sends `InForce` once all brokers have the subscription."""
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class Unsubscribe:
     """A client ends, at its broker, all its subscriptions that a filter or pattern covers."""
 
     wanted: Filter | Pattern | str
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class Advertise:
     """A client tells its broker which events it will publish."""
 
     advertisement: Advertisement | str
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ class Unadvertise:
     """A client ends, at its broker, all its advertisements that an advertisement covers."""
 
     advertisement: Advertisement | str
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,7 @@ class Publish:
     """A client gives its broker an event, which goes to every client that has subscribed to it."""
 
     event: Event
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,7 @@ class NamedSubscription(NamedTuple):
 
     subscription: Subscription
     version: int
+    space: str | None = None
 
 
 class Stamp(NamedTuple):
@@ -162,6 +171,8 @@ class Publication:
     event: Event
     stamp: Stamp
     publisher: str
+    space: str | None = None
+    """The name of its space, empty for the default one; None in a network without spaces."""
 
 
 class MatchedVersion(NamedTuple):
@@ -302,6 +313,8 @@ class Connect:
     master: bool = False
     """Whether the receiver becomes the master of the sender (hierarchical domains only)."""
     announcements: tuple[Announcement, ...] = ()
+    has_spaces: bool = False
+    """Whether the sender is a broker of a network with spaces."""
 
 
 @dataclass(frozen=True, slots=True)

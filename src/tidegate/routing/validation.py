@@ -158,7 +158,7 @@ def checked_named_subscription(
     subscription = Subscription(
         name, filter, known, since=since, origin=origin_us, evolve=message.evolve
     )
-    return NamedSubscription(subscription, message.version)
+    return NamedSubscription(subscription, message.version, message.space)
 
 
 def is_time_us(time_us: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import BadValueError, SimulationError
@@ -12,6 +13,9 @@ from tidegate.language.json_values import value_from_json, values_to_json
 from tidegate.language.values import from_us, to_us
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Message
+
+_InSpace = m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | m.Publish
+"""The requests that may name a space."""
 
 Record = Mapping[str, Any]
 """A decoded JSON object."""
@@ -23,6 +27,8 @@ def request_to_json(message: Message) -> Record:
     >>> request_to_json(m.Subscribe("price < 10"))
     {'do': 'subscribe', 'filter': 'price < 10'}
     """
+    if isinstance(message, _InSpace) and message.space is not None:
+        return {**request_to_json(replace(message, space=None)), "space": message.space}
     match message:
         case m.Publish(event):
             time_us = None if event.time is None else to_us(event.time)
@@ -55,6 +61,9 @@ def request_to_json(message: Message) -> Record:
 
 def request_from_json(record: Record) -> Message:
     """The request of a JSON object; raises SimulationError if its ``do`` is unknown."""
+    if "space" in record:
+        request = request_from_json({k: each for k, each in record.items() if k != "space"})
+        return replace(request, space=record["space"]) if isinstance(request, _InSpace) else request
     match record["do"]:
         case "publish":
             time_us = record["time_us"]

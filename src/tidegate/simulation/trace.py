@@ -132,7 +132,8 @@ def _added_and_removed(
 
 def _publication(publication: m.Publication) -> str:
     stamp = ":".join(map(str, publication.stamp))
-    return f"{stamp} {dict(publication.event.attributes)}"
+    space = f" in {publication.space}" if publication.space else ""
+    return f"{stamp} {dict(publication.event.attributes)}{space}"
 
 
 def _key(key: m.Key) -> str:

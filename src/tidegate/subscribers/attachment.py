@@ -24,10 +24,11 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate.errors import SubscriptionError
+from tidegate.errors import FilterError, SubscriptionError
 from tidegate.language.events import Event
 from tidegate.language.expressions import as_float
 from tidegate.language.semantics import holds
+from tidegate.language.spaces import Space
 from tidegate.language.values import Value
 from tidegate.subscribers.connection import ALWAYS, Connection, Handle, Request, TimeSpan
 from tidegate.subscribers.dead_reckoning import Track
@@ -64,12 +65,18 @@ class Attachment:
     """Sends the values of a subscriber to a connection, and calls its handlers with deliveries."""
 
     def __init__(
-        self, subscriber: Subscriber, connection: Connection, waiting_max: int, on_error: OnError
+        self,
+        subscriber: Subscriber,
+        connection: Connection,
+        waiting_max: int,
+        on_error: OnError,
+        space: Space | None = None,
     ) -> None:
         self._subscriber = subscriber
         self._plan = subscriber._tidegate_plan
         self._values = subscriber._tidegate_values
         self._on_error = on_error
+        self._space = space
         self._tracks = {
             name: Track(parameter.tolerance, predicts=parameter.is_predicted)
             for name, parameter in self._plan.parameters.items()
@@ -84,6 +91,7 @@ class Attachment:
         with self._values.lock:
             if self._values.listener is not None:
                 raise SubscriptionError(f"this {self._plan.owner} is already attached")
+            self.check(self._values.values)
             values = self._values_to_send(
                 {name: self._values.values.get(name) for name in self._plan.parameters}, 0.0
             )
@@ -112,6 +120,21 @@ class Attachment:
         self.mailbox.close()
 
     # -- updates ------------------------------------------------------------------------------
+
+    def check(self, values: Mapping[str, Value]) -> None:
+        """Raise FilterError unless all filters fit the space with these values.
+
+        The filters as they were written: a user knows nothing of the bands that are sent. And here
+        rather than in the engine, which gets updates only with the next event, too late to refuse.
+        """
+        if self._space is None:
+            return
+        for handler in self._plan.handlers:
+            try:
+                self._space.check_filter(handler.filter, values, text=handler.text)
+            except FilterError as error:
+                reason = f"{self._plan.owner}.{handler.name}: {error.reason}"
+                raise FilterError(reason, error.text, error.start, error.end) from None
 
     def changed(self, values: Mapping[str, Value | None]) -> None:
         """Send updates for changed values; called while the lock of the values is held."""

@@ -56,7 +56,8 @@ class Hub:
     Exceptions of handlers do not reach the publisher. They are passed to ``on_error``, which by
     default writes them to the log `tidegate`.
 
-    ``engine`` provides the clock and the variables; without one, the hub creates its own.
+    ``engine`` provides the clock, the variables and the space; without one, the hub creates its
+    own. With a space, events, filters and assigned values that do not fit it are refused.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Hub:
         """
         with self._lock:
             self._attachments[id(subscriber)] = Attachment(
-                subscriber, self._connection, self._waiting_max, self._on_error
+                subscriber, self._connection, self._waiting_max, self._on_error, self.engine.space
             )
         return subscriber
 

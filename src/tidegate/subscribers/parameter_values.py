@@ -29,6 +29,10 @@ class ValueCheck(Protocol):
 class ValuesListener(Protocol):
     """Sends changed values; implemented by `Attachment`."""
 
+    def check(self, values: Mapping[str, Value]) -> None:
+        """Raise if the parameters cannot have these values; called before any of them changes."""
+        ...
+
     def changed(self, values: Mapping[str, Value | None]) -> None:
         """Send values that changed together; called while `ParameterValues.lock` is held."""
         ...
@@ -62,7 +66,10 @@ class ParameterValues:
             )
         checked = {name: self._checks[name].check(each) for name, each in raw.items()}
         with self.lock:
-            self.values = _without_none({**self.values, **checked})
+            values = _without_none({**self.values, **checked})
+            if self.listener is not None:
+                self.listener.check(values)
+            self.values = values
             if self.listener is not None:
                 self.listener.changed(checked)
 

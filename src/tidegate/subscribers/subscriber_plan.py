@@ -23,10 +23,11 @@ from tidegate.subscribers.widening import BandNames, widen
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A method with its filter as written and as sent, where bands widen it."""
+    """A method with its filter as written, the text of it, and as sent, where bands widen it."""
 
     name: str
     filter: Filter
+    text: str
     sent_filter: Filter
     evolve: Evolve | None
     is_async: bool
@@ -126,7 +127,7 @@ def _handler(
     used_bands = {each: bands[each] for each in mark.filter.parameters if each in bands}
     sent_filter = _sent_filter(label, mark, used_bands)
     is_async = inspect.iscoroutinefunction(getattr(owner, name))
-    return Handler(name, mark.filter, sent_filter, mark.evolve, is_async)
+    return Handler(name, mark.filter, mark.text, sent_filter, mark.evolve, is_async)
 
 
 def _sent_filter(label: str, mark: Mark, bands: Mapping[str, BandNames]) -> Filter:

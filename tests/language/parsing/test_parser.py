@@ -179,3 +179,19 @@ def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
     assert problem.text == text
     assert 0 <= problem.start <= len(text)
     assert str(problem).startswith(problem.reason)
+
+
+def test_predicates_have_the_places_of_their_parts() -> None:
+    text = "not (`a b` not between -1 and (2) or x in (:p, 3 + t)) then y is not null"
+    parser = Parser(text)
+    parser.pattern()
+    found = [
+        (text[slice(*each.attribute)], [text[slice(*span)] for span in each.operands])
+        for each in parser.placed
+    ]
+    assert found == [("`a b`", ["-1", "(2)"]), ("x", [":p", "3 + t"]), ("y", [])]
+    assert [str(each.predicate) for each in parser.placed] == [
+        "`a b` not between -1 and 2",
+        "x in (:p, 3 + t)",
+        "y is not null",
+    ]

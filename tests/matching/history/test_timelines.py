@@ -26,6 +26,7 @@ from support.change_logs import (
     variable_values,
 )
 from tidegate.language.semantics import holds
+from tidegate.language.spaces import Space
 from tidegate.language.values import Value, to_us
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.timelines import Refusal, Timelines, versions_of
@@ -354,3 +355,17 @@ def test_changes_at_the_ends_of_the_calendar(time: datetime) -> None:
         ({"k": 1}, time, None)
     ]
     assert subscription_of(versions[0], None).since == to_us(time)
+
+
+def test_a_change_that_does_not_fit_the_space_is_refused() -> None:
+    space = Space("s", {"x": int})
+    changes = [
+        subscribe(NOON, "x = :k", k=1),
+        update(ONE, k="a"),
+        update(TWO, "y = :k"),
+        update(THREE, k=2),
+    ]
+    versions, refused = versions_of(changes, space)
+    assert in_short(versions) == [("x = :k", {"k": 1}, 0, 3), ("x = :k", {"k": 2}, 3, None)]
+    assert [each.change for each in refused] == changes[1:3]
+    assert refused[0].reason.startswith("subscription 's': x is an integer in space 's'")

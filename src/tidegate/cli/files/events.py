@@ -23,8 +23,9 @@ from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.input_file import Advance, InputFile
 from tidegate.errors import BadValueError, EventError, TidegateError
 from tidegate.language.events import Event
+from tidegate.language.spaces import Space
 from tidegate.language.values import Value, parse_timestamp, to_us
-from tidegate.matching.batches import EventBatch, times_us_of
+from tidegate.matching.batches import EventBatch, misfits, times_us_of
 from tidegate.matching.json_lines import decode_line
 
 CHUNK_EVENTS = 20_000
@@ -44,10 +45,17 @@ class TimeAttributes:
     others: frozenset[str] = frozenset()
 
     @classmethod
-    def from_options(cls, event_time: str | None, timestamps: str) -> TimeAttributes:
-        """Parse the values of --event-time, a name, and --timestamps, names with commas between."""
-        names = (name.strip() for name in timestamps.split(","))
-        return cls(event_time, frozenset(name for name in names if name))
+    def from_options(
+        cls, event_time: str | None, timestamps: str, space: Space | None = None
+    ) -> TimeAttributes:
+        """Parse the values of --event-time, a name, and --timestamps, names with commas between.
+
+        The attributes that are timestamps in the space of --space are added.
+        """
+        names = {name.strip() for name in timestamps.split(",")} - {""}
+        if space is not None:
+            names |= {name for name, kind in space.attributes.items() if kind is datetime}
+        return cls(event_time, frozenset(names))
 
     @property
     def names(self) -> frozenset[str]:
@@ -152,22 +160,31 @@ class EventChunk:
 
 
 def read_events(
-    file: InputFile, times: TimeAttributes, bad: BadLines, advance: Advance
+    file: InputFile,
+    times: TimeAttributes,
+    bad: BadLines,
+    advance: Advance,
+    space: Space | None = None,
 ) -> Iterator[EventChunk]:
-    """The events of a file, in chunks; bad events are collected in ``bad`` and skipped."""
+    """The events of a file, in chunks; bad events are collected in ``bad`` and skipped.
+
+    Events that do not fit the space are bad.
+    """
     if file.is_parquet:
-        return _ParquetEvents(file, times, bad).read(advance)
-    return _read_json(file, times, bad, advance)
+        return _ParquetEvents(file, times, bad, space).read(advance)
+    return _read_json(file, times, bad, advance, space)
 
 
 def _read_json(
-    file: InputFile, times: TimeAttributes, bad: BadLines, advance: Advance
+    file: InputFile, times: TimeAttributes, bad: BadLines, advance: Advance, space: Space | None
 ) -> Iterator[EventChunk]:
     indexes: list[int] = []
     events: list[Event] = []
     for index, (number, line) in enumerate(file.lines(advance)):
         try:
             event = times.to_event(decode_line(line))
+            if space is not None:
+                space.check_event(event)
         except TidegateError as error:
             bad.add(file, number, error)
             continue
@@ -186,10 +203,13 @@ class _ParquetEvents:
     A column of a type that is no value is an error of the whole file, a bad value one of its row.
     """
 
-    def __init__(self, file: InputFile, times: TimeAttributes, bad: BadLines) -> None:
+    def __init__(
+        self, file: InputFile, times: TimeAttributes, bad: BadLines, space: Space | None
+    ) -> None:
         self._file = file
         self._times = times
         self._bad = bad
+        self._space = space
         self._check_columns()
 
     def _check_columns(self) -> None:
@@ -212,7 +232,7 @@ class _ParquetEvents:
         for start, table in self._file.tables(CHUNK_EVENTS, advance):
             errors: dict[int, TidegateError] = {}
             timed = self._with_timestamps(_flattened(table), errors)
-            _find_errors(timed, 0, errors)
+            _find_errors(timed, 0, errors, self._space)
             for row in sorted(errors):
                 self._bad.add(self._file, start + row, errors[row])
             good_rows = np.setdiff1d(np.arange(table.num_rows), np.array(list(errors), np.int64))
@@ -251,7 +271,9 @@ class _ParquetEvents:
         return times
 
 
-def _find_errors(table: pa.Table, start: int, errors: dict[int, TidegateError]) -> None:
+def _find_errors(
+    table: pa.Table, start: int, errors: dict[int, TidegateError], space: Space | None
+) -> None:
     """Add the errors of rows with a bad value to ``errors``; ``start`` is the first row's number.
 
     A check of a table does not name the bad row. Bisection finds it with few checks, because bad
@@ -259,15 +281,17 @@ def _find_errors(table: pa.Table, start: int, errors: dict[int, TidegateError]) 
     """
     try:
         table.validate(full=True)  # strings must be Unicode
-        EventBatch.of(table)
+        batch = EventBatch.of(table)
+        for row, reason in misfits(batch, space) if space is not None else ():
+            errors.setdefault(start + row, EventError(reason))
         return
     except (pa.ArrowInvalid, EventError) as error:
         if table.num_rows == 1:
             errors.setdefault(start, EventError(str(error).partition("\n")[0]))
             return
     middle = table.num_rows // 2
-    _find_errors(table.slice(0, middle), start, errors)
-    _find_errors(table.slice(middle), start + middle, errors)
+    _find_errors(table.slice(0, middle), start, errors, space)
+    _find_errors(table.slice(middle), start + middle, errors, space)
 
 
 def _flattened(table: pa.Table) -> pa.Table:

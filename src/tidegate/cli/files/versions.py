@@ -14,6 +14,7 @@ from tidegate.cli.files.input_file import STDIN, Advance, InputFile
 from tidegate.cli.files.subscriptions import read_subscriptions
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.spaces import Space
 from tidegate.matching.history.timelines import versions_of
 from tidegate.matching.history.versions import Version
 from tidegate.matching.json_lines import decode_line
@@ -37,7 +38,9 @@ def is_log(file: InputFile) -> bool:
     return False
 
 
-def read_table(file: InputFile, bad: BadLines, advance: Advance) -> list[Version]:
+def read_table(
+    file: InputFile, bad: BadLines, advance: Advance, space: Space | None = None
+) -> list[Version]:
     """The subscriptions of a file, a version each; bad rows are collected in ``bad``."""
     parser = BulkParser()
     versions: dict[str, Version] = {}
@@ -45,20 +48,22 @@ def read_table(file: InputFile, bad: BadLines, advance: Advance) -> list[Version
         try:
             if record.id in versions:
                 raise SubscriptionError(f"there already is a subscription {record.id!r}")
-            subscription_of(record, parser)  # only to find errors of the filter
+            subscription_of(record, parser, space)  # only to find errors of the filter
             versions[record.id] = record
         except TidegateError as error:
             bad.add(file, number, error)
     return list(versions.values())
 
 
-def read_log(file: InputFile, bad: BadLines, advance: Advance) -> list[Version]:
+def read_log(
+    file: InputFile, bad: BadLines, advance: Advance, space: Space | None = None
+) -> list[Version]:
     """The versions that a log of changes makes; bad rows, and changes that cannot be applied, are
     collected in ``bad``."""
     numbered = read_changes(file, bad, advance)
     # By identity, because two rows may have equal changes.
     number_of = {id(change): number for number, change in numbered}
-    versions, refused = versions_of(change for _, change in numbered)
+    versions, refused = versions_of((change for _, change in numbered), space)
     for each in refused:
         bad.add(file, number_of[id(each.change)], SubscriptionError(each.reason))
     return versions

@@ -37,6 +37,11 @@ class Advertisement:
     node: Node
     alternatives: tuple[Allowed, ...]
 
+    @classmethod
+    def of(cls, node: Node) -> Advertisement:
+        """The advertisement with this tree, whose values are constants."""
+        return cls(node, tuple(_allowed(each) for each in _alternatives(node)))
+
     def allows(self, event: Event | Mapping[str, object]) -> bool:
         """Whether the advertisement allows an event."""
         attributes = Event.of(event).attributes
@@ -86,7 +91,7 @@ def parse_advertisement(text: str, limits: Limits = DEFAULT_LIMITS) -> Advertise
             raise FilterError(
                 f"an advertisement is made of constants; `{predicate}` is not", text, 0, len(text)
             )
-    return Advertisement(node, tuple(_allowed(each) for each in _alternatives(node)))
+    return Advertisement.of(node)
 
 
 def _alternatives(node: Node) -> list[tuple[Predicate, ...]]:

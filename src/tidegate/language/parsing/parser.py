@@ -65,6 +65,18 @@ def parse_filter(text: str, limits: Limits = DEFAULT_LIMITS) -> Node:
     return Parser(text, limits).filter()
 
 
+Span = tuple[int, int]
+"""The offsets at which a part of the text starts and ends."""
+
+
+class PlacedPredicate(NamedTuple):
+    """A predicate as it was written, before any `not`, and the places of its parts."""
+
+    predicate: Predicate
+    attribute: Span
+    operands: tuple[Span, ...]
+
+
 class Parser:
     """Parses one text, as a filter or as a pattern."""
 
@@ -72,6 +84,10 @@ class Parser:
         self._cursor = Cursor(text, limits)
         self._start = self._cursor.token
         self._values = ValueParser(self._cursor)
+        self._operand_spans: list[Span] = []
+        """The places of the operands of the predicate that is being read."""
+        self.placed: list[PlacedPredicate] = []
+        """The predicates that were read, in the order of the text."""
 
     @property
     def literals(self) -> list[Literal]:
@@ -165,16 +181,29 @@ class Parser:
         return node
 
     def _predicate(self) -> Predicate:
-        name = self._attribute()
+        token = self._cursor.token
+        self._operand_spans = []
+        predicate = self._constraint(self._attribute())
+        spans = tuple(self._operand_spans)
+        self.placed.append(PlacedPredicate(predicate, (token.start, token.end), spans))
+        return predicate
+
+    def _constraint(self, name: str) -> Predicate:
         comparison = _COMPARISONS.get(self._cursor.token.word)
         if comparison is not None:
             symbol = self._cursor.advance().text
-            return Predicate(name, comparison, (self._values.operand(symbol),))
+            return Predicate(name, comparison, (self._operand(symbol),))
         if self._cursor.accept("is"):
             return self._presence(name)
         negated = self._cursor.accept("not")
         operator, operands = self._word_operator(name)
         return Predicate(name, COMPLEMENT[operator] if negated else operator, operands)
+
+    def _operand(self, operator: str) -> Expression:
+        start = self._cursor.token.start
+        operand = self._values.operand(operator)
+        self._operand_spans.append((start, self._cursor.previous.end))
+        return operand
 
     def _attribute(self) -> str:
         token = self._cursor.token
@@ -209,9 +238,9 @@ class Parser:
         """`between`, `in` and the string operators, with their operands; `not` was read before."""
         token = self._cursor.token
         if self._cursor.accept("between"):
-            low = self._values.operand("between")
+            low = self._operand("between")
             self._cursor.expect("and", "`between` needs two values: between 1 and 2")
-            return Operator.BETWEEN, (low, self._values.operand("between"))
+            return Operator.BETWEEN, (low, self._operand("between"))
         if self._cursor.accept("in"):
             return Operator.IN, self._list_of_values()
         operator = _STRING_OPERATORS.get(token.word)
@@ -251,15 +280,15 @@ class Parser:
         self._cursor.expect("(", "the values of `in` are written in parentheses: in (1, 2)")
         if self._cursor.token.word == ")":
             raise self._cursor.error("`in` needs at least one value")
-        operands = [self._values.operand("in")]
+        operands = [self._operand("in")]
         while self._cursor.accept(","):
-            operands.append(self._values.operand("in"))
+            operands.append(self._operand("in"))
         self._cursor.expect(")", "the values of `in` are separated by commas and closed by )")
         return tuple(operands)
 
     def _string_operand(self, operator: Operator) -> Expression:
         token = self._cursor.token
-        operand = self._values.operand(operator.value)
+        operand = self._operand(operator.value)
         if isinstance(operand, (ParameterRef, Variable)):
             return operand
         if not isinstance(operand, Constant) or not isinstance(operand.value, str):

@@ -25,9 +25,10 @@ from operator import attrgetter
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.expressions import ParameterRef
 from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.spaces import Space
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.versions import Version, VersionDifference, difference_between
-from tidegate.matching.records import checked_parameters
+from tidegate.matching.records import checked_parameters, subscription_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,10 @@ class Timelines:
     [('price < 5', 12, 13)]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, space: Space | None = None) -> None:
+        """Changes that do not fit the ``space`` cannot be made."""
         self._timelines: dict[str, _Timeline] = {}
-        self._fold = _Fold()
+        self._fold = _Fold(space)
         self._open: list[tuple[datetime, str]] = []
         """A heap of the times of changes that are not final, each with its subscription. It finds
         the subscriptions that a new border concerns without a look at all others."""
@@ -179,9 +181,11 @@ class Timelines:
         ]
 
 
-def versions_of(changes: Iterable[Change]) -> tuple[list[Version], list[Refusal]]:
+def versions_of(
+    changes: Iterable[Change], space: Space | None = None
+) -> tuple[list[Version], list[Refusal]]:
     """All versions of a complete log of changes, and the refusals of those that cannot be made."""
-    timelines = Timelines()
+    timelines = Timelines(space)
     timelines.take(changes)
     return list(timelines.versions()), timelines.refusals()
 
@@ -189,7 +193,8 @@ def versions_of(changes: Iterable[Change]) -> tuple[list[Version], list[Refusal]
 class _Fold:
     """Folds changes into versions."""
 
-    def __init__(self) -> None:
+    def __init__(self, space: Space | None) -> None:
+        self._space = space
         self._parser = BulkParser()
         self._interned_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
@@ -246,6 +251,7 @@ class _Fold:
         params = {**state.params, **given}
         fitting = {name: value for name, value in params.items() if name in names}
         updated = replace(version, filter=filter, params=fitting, since=change.time)
+        self._check_fits(updated)
         return _SubscriptionState(updated, params, names)
 
     def _begun(self, state: _SubscriptionState, change: Change) -> _SubscriptionState:
@@ -263,7 +269,12 @@ class _Fold:
             origin=change.time,
             evolve=change.evolve,
         )
+        self._check_fits(begun)
         return _SubscriptionState(begun, params, names)
+
+    def _check_fits(self, version: Version) -> None:
+        if self._space is not None:
+            subscription_of(version, self._parser, self._space)
 
     def _names(self, id: str, filter: str) -> tuple[str, ...]:
         """The parameters that a filter names; raises SubscriptionError for a bad filter."""

@@ -72,12 +72,13 @@ class ClientState:
         now_us: int,
         evolve: Evolve | None = None,
         confirm: bool = False,
+        space: str | None = None,
     ) -> Subscribe:
-        """Subscribe under a name; `t` counts from ``now_us``."""
+        """Subscribe under a name, in a space; `t` counts from ``now_us``."""
         if name in self._named:
             raise RoutingError(f"there is a subscription {name!r} already; update or cancel it")
         version = self._changes + 1
-        request = Subscribe(wanted, name, parameters or {}, evolve, version, now_us)
+        request = Subscribe(wanted, name, parameters or {}, evolve, version, now_us, space=space)
         named = checked_named_subscription(request, now_us, DEFAULT_LIMITS)
         self._named[name], self._changes = named, version
         return replace(subscribe_request(named), confirm=confirm)
@@ -93,8 +94,10 @@ class ClientState:
         """Change parameters of a subscription, its filter, or both, in one step."""
         version = self._changes + 1
         message = Update(name, version, parameters or {}, filter, confirm)
-        updated = updated_subscription(self[name].subscription, message, DEFAULT_LIMITS)
-        self._named[name], self._changes = NamedSubscription(updated, version), version
+        named = self[name]
+        updated = updated_subscription(named.subscription, message, DEFAULT_LIMITS)
+        self._named[name] = NamedSubscription(updated, version, named.space)
+        self._changes = version
         return message
 
     def cancel(self, name: str) -> Cancel:
@@ -102,11 +105,12 @@ class ClientState:
         del self._named[self[name].subscription.id]
         return Cancel(name)
 
-    def unsubscribe(self, wanted: Filter) -> Unsubscribe:
-        """Cancel all subscriptions that a filter covers, with a name and without."""
-        for name in [name for name, named in self._named.items() if is_covered(named, wanted)]:
-            self.cancel(name)
-        return Unsubscribe(wanted)
+    def unsubscribe(self, wanted: Filter, space: str | None = None) -> Unsubscribe:
+        """Cancel all subscriptions in a space that a filter covers, with a name and without."""
+        for name, named in list(self._named.items()):
+            if is_covered(named, wanted, space):
+                self.cancel(name)
+        return Unsubscribe(wanted, space)
 
     def resubscribe(self) -> list[Subscribe]:
         """The requests for a broker that has forgotten this client, with the present versions."""
@@ -137,17 +141,17 @@ def matches_now(subscription: Subscription, event: Event) -> bool:
     )
 
 
-def is_covered(named: NamedSubscription, wanted: Filter) -> bool:
-    """Whether a filter covers this version of a subscription, now and for all time to come.
+def is_covered(named: NamedSubscription, wanted: Filter, space: str | None = None) -> bool:
+    """Whether a filter in a space covers this version of a subscription, now and ever after.
 
     Client and broker both decide by this function what an unsubscription cancels.
     """
-    return covers(wanted, wanted_form(named.subscription))
+    return named.space == space and covers(wanted, wanted_form(named.subscription))
 
 
 def subscribe_request(named: NamedSubscription) -> Subscribe:
     """The request for this version of a subscription."""
-    subscription, version = named
+    subscription, version, space = named
     return Subscribe(
         subscription.filter,
         subscription.id,
@@ -155,4 +159,5 @@ def subscribe_request(named: NamedSubscription) -> Subscribe:
         subscription.evolve,
         version,
         subscription.origin,
+        space=space,
     )

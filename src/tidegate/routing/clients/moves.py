@@ -195,12 +195,14 @@ class Moves:
             try:
                 sent += self._broker.subscribe(wanted, client)
             except RoutingError as error:
-                sent.append((client, Refused(Subscribe(wanted), str(error))))
+                written, space = self._broker.spaces.unbound(wanted)
+                sent.append((client, Refused(Subscribe(written, space=space), str(error))))
         for advertisement in answer.advertisements:
             try:
                 sent += self._broker.advertise(advertisement, client)
             except RoutingError as error:
-                sent.append((client, Refused(Advertise(advertisement), str(error))))
+                request = Advertise(*self._broker.spaces.unbound(advertisement))
+                sent.append((client, Refused(request, str(error))))
         for named in answer.named:
             try:
                 self._broker.subscribe_named(named, client)

@@ -83,7 +83,10 @@ class NamedSubscriptions:
                 f"{message.name!r} has version {named.version}, and {message.version} is not later"
             )
         updated = updated_subscription(named.subscription, message, self._broker.limits.filters)
-        self._put(client, NamedSubscription(updated, message.version))
+        changed = NamedSubscription(updated, message.version, named.space)
+        text = message.filter if isinstance(message.filter, str) else None
+        self._broker.spaces.check_named(changed, text)
+        self._put(client, changed)
 
     def cancel(self, client: Client, name: str) -> None:
         """Remove a subscription."""
@@ -97,12 +100,13 @@ class NamedSubscriptions:
             versions.pop(asker, None)  # a new one of this name must not be confirmed by it
         self._broker.subscriptions.cancel_named(asker)
 
-    def cancel_covered(self, client: Client, wanted: Filter) -> int:
-        """Remove all subscriptions of a client that a filter covers; returns their number."""
+    def cancel_covered(self, client: Client, wanted: Filter, space: str | None) -> int:
+        """Remove all subscriptions of a client in a space that a filter covers; returns their
+        number."""
         covered = [
             named.subscription.id
             for named in self.subscriptions_of(client)
-            if is_covered(named, wanted)
+            if is_covered(named, wanted, space)
         ]
         for name in covered:
             self.cancel(client, name)
@@ -123,6 +127,7 @@ class NamedSubscriptions:
         asker, table = NamedAsker(client, named.subscription.id), self._broker.subscriptions
         before = next(iter(table.items_of(asker)), None)
         form = wanted_form(named.subscription, before)  # computes only what differs from before
+        form = self._broker.spaces.bound(form, named.space)
         check_wanted_filter(form, self._broker.limits.filters)  # as the neighbours will
         self._by_client.setdefault(client, {})[named.subscription.id] = named
         table.set_named(asker, form)
@@ -135,7 +140,7 @@ class NamedSubscriptions:
         The event must match the wanted form. A static subscription matches just the same events,
         so only an evolving one is evaluated again.
         """
-        subscription, version = self._by_client[asker.client][asker.name]
+        subscription, version, _ = self._by_client[asker.client][asker.name]
         if subscription.filter.evolves:
             time_us = event_us(event)
             moment = Moment(time_us, self._broker.variables.at(time_us))

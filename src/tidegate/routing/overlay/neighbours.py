@@ -46,7 +46,8 @@ class Neighbours:
             raise RoutingError(f"{peer!r} is a neighbour of {self._me!r} already, or was asked")
         if as_client:
             self._check_no_master(joined)
-        request = Connect(domain, cost_us, as_client, joined.announcements())
+        has_spaces = bool(self._broker.spaces)
+        request = Connect(domain, cost_us, as_client, joined.announcements(), has_spaces)
         self._pending[peer] = request
         return [(peer, request)]
 
@@ -75,6 +76,12 @@ class Neighbours:
             raise RoutingError(
                 f"the domain {domain.name!r} is {domain.architecture.value}, so a broker connects "
                 f"{'to a neighbour, not to a' if request.master else 'to a'} master"
+            )
+        if request.has_spaces != bool(self._broker.spaces):
+            raise RoutingError(
+                f"{peer if request.has_spaces else self._me!r} has spaces and "
+                f"{self._me if request.has_spaces else peer!r} has none; either all brokers of a "
+                "network have spaces, or none has"
             )
         if domain.closes_cycle(peer, request.announcements):
             raise RoutingError(

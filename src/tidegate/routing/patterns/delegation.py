@@ -40,6 +40,7 @@ from tidegate.routing.messages import (
     Undelegate,
 )
 from tidegate.routing.patterns.chains import Chain, Chains, GreedySelection, Position
+from tidegate.routing.spaces import routed_event
 
 if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
@@ -278,11 +279,11 @@ class PatternMonitors:
     def on_event(self, asker: MonitorAsker, publication: Publication) -> None:
         """Take an event that matches a step for which a monitor has asked."""
         monitor = self._monitors[asker.number]
-        at = _position(publication)
+        at, event = _position(publication), routed_event(publication)
         fragments = tuple(
             Chain(step, step + 1, at, at, (publication,))
             for step in monitor.own_steps()
-            if monitor.pattern.steps[step].matches(publication.event)
+            if monitor.pattern.steps[step].matches(event)
         )
         self._wait(monitor, at, fragments)
 
@@ -348,7 +349,8 @@ class PatternMonitors:
         sent: Outgoing = []
         for client, selection in monitor.clients.items():
             if selection.take(chain):
-                match = DeliverSequence(monitor.pattern, chain.publications)
+                pattern, _ = self._broker.spaces.unbound(monitor.pattern)
+                match = DeliverSequence(pattern, chain.publications)
                 sent += self._broker.sessions.deliver(client, match)
         for peer, number in monitor.delegators:
             sent.append((peer, NotifyChain(number, chain.publications)))

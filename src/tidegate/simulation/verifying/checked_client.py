@@ -95,7 +95,7 @@ class CheckedClient:
 
     def add_version(self, name: str) -> None:
         """Add the version of a subscription that its state has now."""
-        subscription, version = self.state[name]
+        subscription, version, _ = self.state[name]
         self.round_versions.append(subscription)
         self.versions.setdefault(name, {})[version] = subscription
 
