@@ -226,7 +226,7 @@ def test_presence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "holding", "failing"),
+    ("text", "matching", "failing"),
     [
         ("x = 'a'", ["a"], ["b", "A", ""]),
         ("x != 'a'", ["b", ""], ["a", 1]),
@@ -258,8 +258,8 @@ def test_presence() -> None:
         ("false", [], [1]),
     ],
 )
-def test_operators(text: str, holding: list[Value], failing: list[Value]) -> None:
-    assert [value for value in holding if not matches(text, {"x": value})] == []
+def test_operators(text: str, matching: list[Value], failing: list[Value]) -> None:
+    assert [value for value in matching if not matches(text, {"x": value})] == []
     assert [value for value in failing if matches(text, {"x": value})] == []
 
 

@@ -220,11 +220,11 @@ def test_any_text_is_a_timestamp_or_refused(text: str) -> None:
 
 
 @given(strategies.times)
-def test_micros_are_exact(time: datetime) -> None:
+def test_times_in_microseconds_are_exact(time: datetime) -> None:
     assert from_us(to_us(time)) == time
 
 
-def test_micros_beyond_timestamps() -> None:
+def test_microseconds_beyond_timestamps() -> None:
     assert from_us(to_us(datetime.max.replace(tzinfo=UTC)) + 1) is None
     assert from_us(10**30) is None
     assert from_us(-(10**30)) is None
