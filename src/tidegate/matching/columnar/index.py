@@ -20,8 +20,8 @@ of event time. A part whose entries all lie outside of the times of the events i
 parts stay small enough for that to happen often.
 
 Locking. An index has no lock: its owner lets matches read it together, and everything that changes
-it run alone (see locks.py). Arrays of a part are written in place (rewrite, enclose, remove) or
-replaced by a new part; either way a match sees the state before or after, never one in between.
+it run alone (see rows/locks.py). Arrays of a part are written in place (rewrite, enclose, remove)
+or replaced by a new part; either way a match sees the state before or after, never one in between.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The default matcher: subscriptions as rows of their shapes, in an index of compiled kernels.
 
-Theory of operation. The table (`store/`) holds the subscriptions in columns, by number: shape, row
-of values, lifetime. `entries/` turns rows into entries, conjunctions of bounds on channels, and the
-indexes (`index_pair`, `index`) make them searchable. `encoding` turns events into rows of floats,
-`search` finds the pairs of an event and an entry with the kernels, and what an entry cannot
-express exactly is verified by the meaning of the language. An update writes new bounds in place;
-where that is impossible the entries are replaced.
+Theory of operation. The table (`rows/store/`) holds the subscriptions in columns, by number: shape,
+row of values, lifetime. `rows/entries/` turns rows into entries, conjunctions of bounds on
+channels, and the indexes (`index_pair`, `index`) make them searchable. `rows/encoding.py` turns
+events into rows of floats, `search` finds the pairs of an event and an entry with the kernels, and
+what an entry cannot express exactly is verified by the meaning of the language. An update writes
+new bounds in place; where that is impossible the entries are replaced.
 
 Past versions of subscriptions are rows of the same table, with an index of their own.
 

@@ -121,7 +121,7 @@ class CachedMatcher:
         return self._inner.match(event, moment)
 
     def _renew(self, attributes: Collection[str], time_us: int) -> None:
-        """Make the versions that an event makes, and pin their filters."""
+        """Begin new versions of the filters that an event makes due, and pin these filters."""
         with self._lock:
             ids = self._versions.renew(attributes, time_us)
             if ids:

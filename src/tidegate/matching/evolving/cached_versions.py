@@ -132,7 +132,7 @@ class CachedVersions:
         return group
 
     def resume(self, ids: Iterable[str], pinned_at_us: int) -> None:
-        """Give filters without a version, all of one group, a version of a time."""
+        """Begin a version, pinned at a time, of waiting filters of one group."""
         cohort = _Cohort(pinned_at_us)
         for id in ids:
             del self._group_of[id].waiting[id]

@@ -135,7 +135,7 @@ def hash_keys(entries: Entries, groups: KeyGroups) -> tuple[U64, U64, I64]:
 
 
 def salts_of(seed: int, count: int) -> U64:
-    """What the hashes of ``count`` groups begin with."""
+    """The salts of ``count`` groups: the words with which the hashes of their keys begin."""
     return _scatter(np.arange(count, dtype=np.uint64) + np.uint64(seed * 1_000_003))
 
 

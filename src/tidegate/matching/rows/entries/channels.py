@@ -80,7 +80,7 @@ class Channels:
         return self.numbers.get(_LIFETIME)
 
     def pattern(self, attribute: str, operator: Operator, text: str) -> int | None:
-        """The number of a pattern or of what it is the complement of; None if it is malformed.
+        """The number of a pattern, of a negated one without its `not`; None if it is malformed.
 
         The attribute must have a channel of patterns.
         """

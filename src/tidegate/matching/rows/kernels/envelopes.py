@@ -14,7 +14,7 @@ of it by that much passes at every time of the window.
     envelope     [ may pass           [ surely passes  ]            may pass ]
 
 One margin serves both sides, as the larger of the two distances; so it fits into the word of the
-channel (part.py), and a constraint stays three words.
+channel (columnar/kernels/part.py), and a constraint stays three words.
 
 Rounding. The envelope may be too wide, never too narrow; what is sure may be too narrow, never too
 wide. So a margin is rounded up, and by one step more, because the check adds it with a rounding of

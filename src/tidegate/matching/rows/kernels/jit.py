@@ -57,7 +57,7 @@ def lean(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def lean_inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function as ``lean`` does, and have LLVM make it a part of each that calls it.
+    """Compile a function as ``lean`` does, and have LLVM inline it into every caller.
 
     For functions that take a packed part: as arguments of a call, its arrays would be copied to the
     stack.
@@ -69,7 +69,7 @@ def lean_inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function as a part of each that calls it; also for kernels that allocate."""
+    """Compile a function that Numba inlines into every caller; also for kernels that allocate."""
     compiled: Callable[P, R] = njit(inline="always")(function)
     return compiled
 

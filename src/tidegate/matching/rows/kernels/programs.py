@@ -116,7 +116,7 @@ def run_program(
 
 @inlined
 def compare(operator: Int, value: float, bound: float) -> bool:
-    """One of `= != < <= > >=`."""
+    """Whether a value compares with a bound as one of `= != < <= > >=` says."""
     if operator == C_EQUAL:
         return value == bound
     if operator == C_NOT_EQUAL:

@@ -1,1 +1,1 @@
-"""The subscriptions of the columnar matcher, in columns and in snapshot files."""
+"""The subscriptions of a compiled matcher, in columns and in snapshot files."""

@@ -106,7 +106,7 @@ class SubscriptionColumns:
         return _numbers(self.is_current() & (self.evolve[: self.count] < 0))
 
     def pins(self, numbers: Numbers) -> I64:
-        """The time for which functions are evaluated, as motions have it (see programs.py).
+        """The time for which functions are evaluated, as motions hold it (see kernels/motion.py).
 
         A time for a pinned filter, EVERY plus its interval for a periodic one, EVERY for others.
         """
