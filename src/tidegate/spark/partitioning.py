@@ -132,7 +132,10 @@ def check_attribute(events: DataFrame, attribute: str) -> None:
 def split_into_buckets(
     versions: Iterable[Version], events: DataFrame, attribute: str, buckets: int
 ) -> tuple[list[Version], list[list[Version]]]:
-    """The versions of the rest, and those of each bucket."""
+    """Split versions by the values of an attribute.
+
+    Returns the versions that may match events of any bucket, and those of each bucket.
+    """
     keys = EqualityKeys()
     is_string = isinstance(events.schema[attribute].dataType, t.StringType)
     rest: list[Version] = []

@@ -285,7 +285,7 @@ class _Timed:
         return _Timed(self.expression, elapsed, self.lead)
 
     def sums(self) -> Iterator[tuple[_Timed, _Timed]]:
-        """The ways to see it as a sum: `x - y` is `x + -y`, and everything is itself plus 0.
+        """Yields the expression as sums: `x - y` is `x + -y`, and everything is itself plus 0.
 
         Floats agree: `x - y` is rounded like `x + -y`, and adding 0 changes nothing.
         """
@@ -297,7 +297,7 @@ class _Timed:
         yield self, self.part(Constant(0))
 
     def factors(self) -> tuple[_Timed, _Timed]:
-        """It as a product; `x` is `x * 1`."""
+        """The two factors of the expression; `x` is `x * 1`."""
         match self.expression:
             case Arithmetic("*", left, right):
                 return self.part(left), self.part(right)

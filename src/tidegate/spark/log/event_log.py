@@ -230,7 +230,7 @@ class EventLog:
         return segments
 
     def _joined(self, staged: Sequence[StagedFolder]) -> StagedFolder:
-        """One staged folder with the parts of several."""
+        """Move the part files of several staged folders into one; returns it."""
         parts = [part for each in staged for part in self._staged_parts(each)]
         if len(staged) == 1:
             return staged[0]

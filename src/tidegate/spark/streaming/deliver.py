@@ -170,7 +170,7 @@ def _event_rows(events: DataFrame) -> DataFrame:
 
 
 def _joined_stream(events: DataFrame, changes: DataFrame) -> DataFrame:
-    """One stream of both: each row has one of the structs `event`, `bad` and `change`."""
+    """Events and changes as one stream; a row has one of the structs `event`, `bad`, `change`."""
     # Structs, because columns of events and of changes may have the same names.
     change = f.struct(*map(quoted_column, changes.columns))
     return _event_rows(events).unionByName(
