@@ -125,18 +125,11 @@ class _Check:
 def _combined(alternatives: list[Trits], star: Trits, *, exclusive: bool) -> Trits:
     """The annotation of a node by table 1 of the paper, from those of its branches.
 
-    A branch that does not exist is all No; ``alternatives`` include the *-branch if there is one.
+    A *-branch that does not exist is all No.
     """
-    if star == (0, 0):
-        alternatives = [*alternatives, (0, 0)]
-    sure, may = alternatives[0]
-    for each in alternatives[1:]:
-        sure, may = alternative(sure, each[0]), may | each[1]
+    sure, may = star
+    for each in alternatives:
+        sure, may = sure & each[0], may | each[1]
     if not exclusive:
         sure, may = sure | star[0], may | star[1]
     return sure, may
-
-
-def alternative(one: int, other: int) -> int:
-    """The bits `sure` of an alternative combine."""
-    return one & other

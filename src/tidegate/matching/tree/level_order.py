@@ -19,7 +19,7 @@ VALUE_PASSES, RANGE_PASSES = 0.1, 0.5
 """Share of the events that pass the test of a value and of a range, for the estimate of steps."""
 
 
-def testable(entries: Entries) -> Bools:
+def is_testable(entries: Entries) -> Bools:
     """Which constraints a branch can test: values and ranges, no outsides and no sets."""
     result: Bools = (entries.channel & SET == 0) & (entries.low <= entries.high)
     return result
@@ -34,7 +34,7 @@ class ConstraintCounts:
 
     def add(self, entries: Entries) -> None:
         """Count the tests of entries."""
-        chosen = testable(entries)
+        chosen = is_testable(entries)
         is_value = entries.low[chosen] == entries.high[chosen]
         self.count(entries.channel[chosen], is_value, 1)
 

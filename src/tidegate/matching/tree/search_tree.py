@@ -73,7 +73,7 @@ from tidegate.matching.tree.kernels.search import evaluate_pairs, match_events, 
 from tidegate.matching.tree.kernels.slots import move_slots
 from tidegate.matching.tree.kernels.splitting import CUTS_MAX
 from tidegate.matching.tree.kernels.trits import annotate_all, annotate_entry
-from tidegate.matching.tree.level_order import ConstraintCounts, testable
+from tidegate.matching.tree.level_order import ConstraintCounts, is_testable
 from tidegate.matching.tree.link_words import LINK_BITS, as_int, as_words, widened
 from tidegate.matching.tree.tuning import DEFAULT_TUNING, TreeTuning
 
@@ -148,7 +148,7 @@ class SearchTree:
     def add(self, entries: Entries) -> I64:
         """Store entries without placing them; returns their numbers."""
         numbers = self._allocate(len(entries))
-        self._number_levels(np.unique(entries.channel[testable(entries)]))
+        self._number_levels(np.unique(entries.channel[is_testable(entries)]))
         self._reserve(len(entries.channel), len(entries.motion))
         self._write(entries, numbers)
         self._link_entries(entries.subscription, numbers)
@@ -261,7 +261,7 @@ class SearchTree:
     def _write(self, entries: Entries, numbers: I64) -> None:
         """Write the records of entries, with the constraints that branches can test first."""
         arrays = self._arrays
-        is_test = testable(entries)
+        is_test = is_testable(entries)
         owner = np.repeat(np.arange(len(entries)), np.diff(entries.first))
         level = np.zeros(len(owner), np.int32)
         level[is_test] = arrays.level_of[entries.channel[is_test]]

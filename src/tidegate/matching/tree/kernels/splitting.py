@@ -140,13 +140,14 @@ def _become_node(tree: TreeArrays, leaf: Int) -> bool:
         if _become_cut(tree, leaf, level):
             return True
         level += 1
-    while level < tree.head[H_FACTORED]:
+    while level < min(tree.head[H_FACTORED], tree.head[H_LEVELS]):
         values, ranges = _tests_at(tree, leaf, level)
-        if values:
+        if values or not ranges:
+            # also if nobody cares yet: who comes later and does must still find the table
             _become_values(tree, leaf, level, EXCLUSIVE)
             return True
         tie[tie_at(leaf, T_CUTS)] = 0
-        if ranges and _become_cut(tree, leaf, level):
+        if _become_cut(tree, leaf, level):
             return True
         level += 1
     if tree.head[H_ELIMINATE]:

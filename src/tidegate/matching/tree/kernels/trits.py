@@ -13,8 +13,7 @@ The annotation of a leaf has Yes for the links of its unconditional paths, which
 and need no verification, and Maybe for those of the others. At a VALUES or CUT node the
 branches of values and sides are alternatives, the *-branch among them, as it is all that is taken
 for a value without a branch; a *-branch that does not exist counts as No. The result is combined in
-parallel with the *-branch. In bits, `sure` of all this is that of the *-branch: it is one of the
-alternatives, so their AND adds nothing to it. At an EXCLUSIVE node there are alternatives only.
+parallel with the *-branch. At an EXCLUSIVE node there are alternatives only.
 
 A guard does not change that. It can only keep a search from a *-branch; and a *-branch with a guard
 has no Yes, because every path behind it has a test left.
@@ -62,6 +61,18 @@ from tidegate.matching.tree.kernels.layout import (
     path_at,
     tie_at,
 )
+
+
+@inlined
+def alternative(sure: Int, may: Int, other_sure: Int, other_may: Int) -> tuple[Int, Int]:
+    """Alternative combine of two annotations: exactly one of them applies."""
+    return sure & other_sure, may | other_may
+
+
+@inlined
+def parallel(sure: Int, may: Int, other_sure: Int, other_may: Int) -> tuple[Int, Int]:
+    """Parallel combine of two annotations: both apply."""
+    return sure | other_sure, may | other_may
 
 
 @inlined
@@ -121,17 +132,19 @@ def _combine(tree: TreeArrays, node: Int, word: Int, most: Int) -> bool:
     ints, tie = tree.node.view(np.int32), tree.tie
     at = words * node + word
     star = np.int64(ints[node_i32(node, N_STAR)])
-    may = np.uint64(0)
+    exclusive = ints[node_i32(node, N_KIND)] & EXCLUSIVE
+    star_sure, star_may = np.uint64(0), np.uint64(0)
+    if star != NONE:
+        star_sure, star_may = tree.sure[words * star + word], tree.may[words * star + word]
+    sure, may = star_sure, star_may
     child = np.int64(tie[tie_at(node, T_CHILD)])
-    while child != NONE and may != most:
-        may |= tree.may[words * child + word]
+    # What the other children can still change is `sure`, which counts at an EXCLUSIVE node only.
+    while child != NONE and (may != most or (exclusive and sure != 0)):
+        other = words * child + word
+        sure, may = alternative(sure, may, tree.sure[other], tree.may[other])
         child = np.int64(tie[tie_at(child, T_NEXT)])
-    sure = np.uint64(0) if star == NONE else tree.sure[words * star + word]
-    if ints[node_i32(node, N_KIND)] & EXCLUSIVE:
-        child = np.int64(tie[tie_at(node, T_CHILD)])
-        while child != NONE and sure != 0:
-            sure &= tree.sure[words * child + word]
-            child = np.int64(tie[tie_at(child, T_NEXT)])
+    if not exclusive:
+        sure, may = parallel(sure, may, star_sure, star_may)
     changed = bool(tree.may[at] != may or tree.sure[at] != sure)
     tree.may[at], tree.sure[at] = may, sure
     return changed

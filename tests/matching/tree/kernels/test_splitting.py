@@ -1,0 +1,56 @@
+"""Splitting leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.search_trees import kind_of, matching, tree_of, word_of
+from support.tree_invariants import check_tree
+from tidegate.matching.tree.kernels.layout import CUT, KIND_MASK, LEAF, N_LEFT, VALUES
+from tidegate.matching.tree.tuning import TreeTuning
+
+
+def test_a_leaf_is_split_when_it_is_too_large() -> None:
+    filters = {f"s{i}": f"x = {i}" for i in range(4)}
+    tuning = TreeTuning(leaf_paths_max=4)
+    assert kind_of(tree_of(filters, tuning)) == LEAF
+    assert kind_of(tree_of({**filters, "more": "x = 9"}, tuning)) == VALUES
+
+
+def test_equal_filters_stay_in_one_leaf() -> None:
+    matcher = tree_of({f"s{i}": "x starts with 'a'" for i in range(300)}, TreeTuning())
+    assert kind_of(matcher) == LEAF
+    assert len(matching(matcher, x="ab")) == 300
+
+
+def test_trivial_tests_are_eliminated_or_not() -> None:
+    filters = {f"s{i}": f"z = {i}" for i in range(4)} | {"x": "x = 1", "y": "y = 1"}
+    order = ("x", "y", "z")
+    few, many = (
+        tree_of(filters, TreeTuning(order, leaf_paths_max=0, eliminates_trivial_tests=eliminated))
+        for eliminated in (True, False)
+    )
+    assert few._index.tree.nodes < many._index.tree.nodes
+    for matcher in few, many:
+        assert matching(matcher, x=1, z=3) == ["s3", "x"]
+        check_tree(matcher._index.tree)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_ranges_are_cut_where_they_separate(count: int) -> None:
+    filters = {f"r{i}": f"x between {10 * i} and {10 * i + 4}" for i in range(count)}
+    matcher = tree_of(filters, TreeTuning(leaf_paths_max=1))
+    ranges = word_of(matcher, N_LEFT)
+    assert kind_of(matcher, ranges) & KIND_MASK == CUT
+    assert [matching(matcher, x=10 * i + 4) for i in range(count)] == [
+        [f"r{i}"] for i in range(count)
+    ]
+    assert matching(matcher, x=5) == []
+
+
+def test_ranges_that_all_overlap_are_not_cut() -> None:
+    filters = {f"r{i}": f"x between {i} and {100 - i} and y = {i}" for i in range(9)}
+    matcher = tree_of(filters, TreeTuning(order=("x",), leaf_paths_max=1))
+    assert kind_of(matcher, word_of(matcher, N_LEFT)) == VALUES  # on y
+    assert matching(matcher, x=50, y=3) == ["r3"]
+    assert matching(matcher, x=2, y=3) == []
