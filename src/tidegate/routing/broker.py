@@ -17,7 +17,8 @@ follows the change on every link. Where to look:
     a subscription is forwarded      forwarding.py, with the destinations of strategies.py
     an update is applied             clients/named_subscriptions.py at the client's own broker,
                                      routing_tables.py (`apply_filters`) at all others
-    an event is routed               event_routing.py
+    an event is routed               event_routing.py, with the next hops of strategies.py
+    an event's links are found       links/link_matching.py
     a client connects, moves         clients/sessions.py, clients/moves.py
     a link is set up or lost         overlay/neighbours.py
     a pattern is factored            patterns/delegation.py
@@ -34,12 +35,14 @@ from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.variables import Variables
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing import messages as m
 from tidegate.routing.askers import NamedAsker
 from tidegate.routing.clients.moves import Moves
 from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
 from tidegate.routing.event_routing import EventRouter
+from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.overlay.broker_domains import BrokerDomains
 from tidegate.routing.overlay.domains import Domain
@@ -47,6 +50,7 @@ from tidegate.routing.overlay.neighbours import Neighbours
 from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
 from tidegate.routing.strategies import Strategy
+from tidegate.routing.substrates import Substrate, link_matcher
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.validation import (
     check_pattern,
@@ -91,10 +95,14 @@ class Broker:
         begun_us: int = 0,
         only_advertised: bool | None = None,
         merging: bool = False,
-        substrate: str = "poset",
+        substrate: str | None = None,
         limits: BrokerLimits | None = None,
     ) -> None:
-        """``begun_us`` is when the broker was started, and must be later after each restart."""
+        """``begun_us`` is when the broker was started, and must be later after each restart.
+
+        ``substrate`` names what finds the filters that an event matches; None for the default of
+        the strategy.
+        """
         self.name = name
         self.strategy = strategy
         self.domains = BrokerDomains()
@@ -106,7 +114,14 @@ class Broker:
         self.tables = RoutingTables(self, merging=merging)
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
-        self.substrate = substrate_factory(substrate)(self.subscriptions.poset)
+        self.links: LinkMatching | None = None
+        self.substrate: Substrate
+        if strategy.matches_links:
+            self.substrate = self.links = LinkMatching(self.domains, link_matcher(substrate))
+        else:
+            poset = self.subscriptions.poset
+            assert isinstance(poset, Poset)
+            self.substrate = substrate_factory(substrate)(poset)
         self.subscriptions.listener = self.substrate
         self.events = EventRouter(self, begun_us)
         self.named = NamedSubscriptions(self)

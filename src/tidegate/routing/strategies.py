@@ -7,11 +7,13 @@ All strategies work on the same tables (see `forwarding`).
   them and sends a list of target brokers along with it (the baseline of Gryphon, "match first").
 - `subscription`: subscriptions go to all brokers, except where a wider one goes. Events follow the
   reverse paths of the subscriptions they match (Siena, 4.2.2).
+- `link-matching`: all subscriptions go to all brokers. Each broker on the way matches an event just
+  far enough to know over which links it goes (Gryphon, 3; see `links.link_matching`).
 - `advertisement`: advertisements go to all brokers, except where a wider one goes; subscriptions
   only follow the reverse paths of advertisements they overlap, and events as before (Siena, 4.2.3).
 
-In a hierarchical domain the last two send subscriptions to the master only, and every event to the
-master in any case (Siena, 4.2.1).
+In a hierarchical domain `subscription` and `advertisement` send subscriptions to the master only,
+and every event to the master in any case (Siena, 4.2.1).
 
 Why an event meets the subscriptions it matches. In an acyclic domain there is one path between two
 brokers. In a general graph a filter spreads along the tree of shortest paths from its own broker,
@@ -51,7 +53,8 @@ class IncomingEvent:
 
 AskersByDomain = Mapping[str, list[NeighbourAsker]]
 """The neighbours that have asked for a filter that an event matches, by the name of the domain."""
-NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], list[tuple[Peer, Notify]]]
+Hops = list[tuple[Peer, Notify]]
+NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], Hops]
 """Returns the neighbours to which an event is passed on, with the message for each."""
 
 
@@ -59,12 +62,20 @@ NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], list[tuple[P
 class Strategy:
     """How a broker forwards subscriptions and events."""
 
-    next_hops: NextHops
+    next_hops: NextHops | None
+    """None for link matching, which finds the next hops together with the subscribers."""
     sends_subscriptions: bool = True
     tree_per_source: bool = False
     """Whether each broker has a spanning tree of its own, also in domains that need only one."""
     needs_advertisements: bool = False
     """Whether subscriptions are sent only towards advertisements that they overlap."""
+    sends_targets: bool = False
+    """Whether a list of target brokers travels with an event."""
+
+    @property
+    def matches_links(self) -> bool:
+        """Whether brokers match events with links, for which none may lack a filter."""
+        return self.next_hops is None
 
     def destinations(
         self,
@@ -117,9 +128,7 @@ def neighbours_asking(
     return askers
 
 
-def _flood(
-    incoming: IncomingEvent, _asking: AskersByDomain, domains: BrokerDomains
-) -> list[tuple[Peer, Notify]]:
+def _flood(incoming: IncomingEvent, _asking: AskersByDomain, domains: BrokerDomains) -> Hops:
     return [
         (peer, Notify(incoming.publication, tree))
         for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree)
@@ -129,13 +138,13 @@ def _flood(
 
 def _follow_targets(
     incoming: IncomingEvent, asking: AskersByDomain, domains: BrokerDomains
-) -> list[tuple[Peer, Notify]]:
+) -> Hops:
     """The first broker of a domain determines the targets; each broker splits them by next hop.
 
     Each broker has a tree of its own here, and a filter is hidden only by one on the same tree. So
     the trees of the filters that an event matches are just the brokers with a matching subscriber.
     """
-    sent: list[tuple[Peer, Notify]] = []
+    sent: Hops = []
     for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree):
         if sender is None:
             roots = {each.key.tree for each in asking.get(domain.name, ())}
@@ -156,9 +165,9 @@ def _follow_targets(
 
 def _follow_subscriptions(
     incoming: IncomingEvent, asking: AskersByDomain, domains: BrokerDomains
-) -> list[tuple[Peer, Notify]]:
+) -> Hops:
     """To the neighbours that have asked for a matching filter, but never back or across trees."""
-    sent: list[tuple[Peer, Notify]] = []
+    sent: Hops = []
     for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree):
         askers = asking.get(domain.name, ())
         if tree is None:
@@ -178,9 +187,10 @@ def _follow_subscriptions(
 
 STRATEGIES: Mapping[str, Strategy] = {
     "flooding": Strategy(_flood, sends_subscriptions=False),
-    "match-first": Strategy(_follow_targets, tree_per_source=True),
+    "match-first": Strategy(_follow_targets, tree_per_source=True, sends_targets=True),
     "subscription": Strategy(_follow_subscriptions),
     "advertisement": Strategy(_follow_subscriptions, needs_advertisements=True),
+    "link-matching": Strategy(None, tree_per_source=True),
 }
 
 

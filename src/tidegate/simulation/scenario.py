@@ -66,8 +66,9 @@ class Scenario:
     """Processor time that a broker takes for each message."""
     merging: bool = False
     """Whether brokers merge filters before sending them, where that is exact."""
-    substrate: str = "poset"
-    """The matcher with which brokers find the filters that an event matches."""
+    substrate: str | None = None
+    """The matcher with which brokers find the filters that an event matches; None for the default
+    of the routing."""
     semantics: str | None = None
     """One of SEMANTICS; None for the one that the routing needs."""
     weather: Weather = field(default_factory=Weather)

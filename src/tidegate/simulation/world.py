@@ -138,8 +138,9 @@ class World:
     """Whether only advertised events are delivered; None for what the routing needs."""
     merging: bool = False
     """Whether brokers merge filters before sending them, where that is exact."""
-    substrate: str = "poset"
-    """The matcher with which brokers find the filters that an event matches."""
+    substrate: str | None = None
+    """The matcher with which brokers find the filters that an event matches; None for the default
+    of the routing."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     directions: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)

@@ -36,6 +36,20 @@ def test_all_invariants_hold(world: World) -> None:
     assert len(world.sites["b2"].broker.subscriptions.poset) == 2
 
 
+def test_links_are_wrong() -> None:
+    world = World(generate("chain", 3), "link-matching")
+    world.admit(ANN, SilentClient(), "b0")
+    world.request(ANN, m.Subscribe("x < 5"))
+    world.request(ANN, m.Subscribe("x < 3 or y < 1"))
+    world.run()
+    assert broken_invariants(world) == []
+    for name, problem in (("b0", "taken for one that no client wants"), ("b1", "leads to set()")):
+        links = world.sites[name].broker.links
+        assert links is not None
+        links._links = dict.fromkeys(links._links, 0)
+        assert any(problem in each for each in broken_invariants(world))
+
+
 def test_something_was_not_sent(world: World) -> None:
     node = next(iter(world.sites["b0"].broker.subscriptions.poset))
     node.forwards.clear()
