@@ -49,8 +49,8 @@ from tidegate.routing.overlay.domains import Domain
 from tidegate.routing.overlay.neighbours import Neighbours
 from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
-from tidegate.routing.strategies import Strategy
-from tidegate.routing.substrates import Substrate, link_matcher
+from tidegate.routing.strategies import EventMatching, FilterMatching, Strategy
+from tidegate.routing.substrates import link_matcher
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.validation import (
     check_pattern,
@@ -114,15 +114,7 @@ class Broker:
         self.tables = RoutingTables(self, merging=merging)
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
-        self.links: LinkMatching | None = None
-        self.substrate: Substrate
-        if strategy.matches_links:
-            self.substrate = self.links = LinkMatching(self.domains, link_matcher(substrate))
-        else:
-            poset = self.subscriptions.poset
-            assert isinstance(poset, Poset)
-            self.substrate = substrate_factory(substrate)(poset)
-        self.subscriptions.listener = self.substrate
+        self.matching = self._event_matching(substrate)
         self.events = EventRouter(self, begun_us)
         self.named = NamedSubscriptions(self)
         self.variables = Variables()
@@ -135,6 +127,16 @@ class Broker:
         self.patterns = PatternMonitors(self)
         self.now_us = begun_us
         """The time of the last message."""
+
+    def _event_matching(self, substrate: str | None) -> EventMatching:
+        """What finds who gets an event; the table tells it of all changes of its nodes."""
+        table, next_hops = self.subscriptions, self.strategy.next_hops
+        if next_hops is None:
+            table.listener = links = LinkMatching(self.domains, link_matcher(substrate))
+            return links
+        assert isinstance(table.poset, Poset)
+        table.listener = found = substrate_factory(substrate)(table.poset)
+        return FilterMatching(self.name, self.domains, next_hops, found)
 
     def add_domain(self, domain: Domain) -> None:
         """Join a domain, with the links that it has already."""

@@ -35,7 +35,7 @@ from tidegate.routing.messages import (
     Publication,
     Stamp,
 )
-from tidegate.routing.strategies import Hops, IncomingEvent, neighbours_asking
+from tidegate.routing.strategies import IncomingEvent
 from tidegate.routing.substrates import FilterNode
 from tidegate.routing.validation import check_publication_times
 
@@ -89,21 +89,8 @@ class EventRouter:
         return own, *(Stamp(origin, *last) for origin, last in self._last_seen.items())
 
     def _route(self, incoming: IncomingEvent) -> Outgoing:
-        links = self._broker.links
-        wanted, hops = self._follow_filters(incoming) if links is None else links.route(incoming)
-        return [*self._deliver(incoming.publication, wanted), *hops]
-
-    def _follow_filters(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
-        """The nodes that an event matches, and the next hops by the rule of the strategy."""
-        broker = self._broker
-        # With a list of targets, a broker that is not among them has no subscriber for the event.
-        only_passes = incoming.targets is not None and broker.name not in incoming.targets
-        matched: list[FilterNode] = []
-        if not only_passes:
-            matched = broker.substrate.matching(incoming.publication.event)
-        asking = neighbours_asking(matched, broker.domains)
-        assert broker.strategy.next_hops is not None
-        return matched, broker.strategy.next_hops(incoming, asking, broker.domains)
+        matched, hops = self._broker.matching.route(incoming)
+        return [*self._deliver(incoming.publication, matched), *hops]
 
     def _deliver(self, publication: Publication, matched: Iterable[FilterNode]) -> Outgoing:
         """Give an event to the clients and monitors of this broker that have asked for it."""

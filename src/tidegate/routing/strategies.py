@@ -26,16 +26,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidegate.errors import RoutingError
 from tidegate.language.algebra.advertisements import Advertisement
-from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter, over_estimate_ever
 from tidegate.routing.askers import NeighbourAsker
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Notify, Peer, Publication
 from tidegate.routing.outbox import Destination
 from tidegate.routing.overlay.broker_domains import BrokerDomains
+from tidegate.routing.substrates import FilterNode, Substrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,25 @@ class IncomingEvent:
     """The brokers that the event must reach, if the first broker has determined them."""
 
 
+Hops = list[tuple[Peer, Notify]]
+
+
+class EventMatching(Protocol):
+    """Finds who gets an event at a broker."""
+
+    @property
+    def steps(self) -> int:
+        """Matching steps of all events so far; 0 if they are not counted."""
+        ...
+
+    def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
+        """The nodes that an event matches, those of this broker's own askers at least, and the
+        next hops."""
+        ...
+
+
 AskersByDomain = Mapping[str, list[NeighbourAsker]]
 """The neighbours that have asked for a filter that an event matches, by the name of the domain."""
-Hops = list[tuple[Peer, Notify]]
 NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], Hops]
 """Returns the neighbours to which an event is passed on, with the message for each."""
 
@@ -79,7 +96,7 @@ class Strategy:
 
     def destinations(
         self,
-        node: PosetNode[WantedFilter],
+        node: FilterNode,
         domains: BrokerDomains,
         advertisements: Forwarding[Advertisement],
     ) -> Iterable[Destination]:
@@ -116,9 +133,33 @@ def _towards_publishers(
             yield destination
 
 
-def neighbours_asking(
-    matched: Iterable[PosetNode[WantedFilter]], domains: BrokerDomains
-) -> AskersByDomain:
+class FilterMatching:
+    """Finds the filters that an event matches; the strategy follows their askers."""
+
+    def __init__(
+        self, me: Peer, domains: BrokerDomains, next_hops: NextHops, substrate: Substrate
+    ) -> None:
+        self._me = me
+        self._domains = domains
+        self._next_hops = next_hops
+        self._substrate = substrate
+
+    @property
+    def steps(self) -> int:
+        return self._substrate.steps
+
+    def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
+        """The nodes that an event matches, and the next hops."""
+        # With a list of targets, a broker that is not among them has no subscriber for the event.
+        only_passes = incoming.targets is not None and self._me not in incoming.targets
+        matched: list[FilterNode] = []
+        if not only_passes:
+            matched = self._substrate.matching(incoming.publication.event)
+        asking = neighbours_asking(matched, self._domains)
+        return matched, self._next_hops(incoming, asking, self._domains)
+
+
+def neighbours_asking(matched: Iterable[FilterNode], domains: BrokerDomains) -> AskersByDomain:
     """The neighbours among the askers of the nodes that an event matches, by domain."""
     askers: dict[str, list[NeighbourAsker]] = {}
     for node in matched:

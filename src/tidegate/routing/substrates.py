@@ -7,10 +7,7 @@ that "Parametric Subscriptions", 5.1, has between Siena's poset and EventJava's 
 - `MatcherSubstrate`: any matcher. All values of a filter are parameters there, so an update writes
   cells in place and does not remove and add a subscription.
 
-With link matching, a `MatcherSubstrate` on a matcher that finds links is part of `LinkMatching`
-(see `links.link_matching`), the third substrate.
-
-All are listeners of the table of subscriptions (see `forwarding.NodeListener`), and hold exactly
+Both are listeners of the table of subscriptions (see `forwarding.NodeListener`), and hold exactly
 the nodes of its poset.
 """
 
@@ -25,7 +22,7 @@ from tidegate.language.expressions import Call, Constant, Elapsed, Expression, P
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
-from tidegate.matching.matcher import LinkMatcher, Matcher
+from tidegate.matching.matcher import COLLECTED, LinkMatcher, Matcher
 from tidegate.matching.poset.evolving_index import EvolvingIndex
 from tidegate.matching.poset.nodes import PosetNode, by_number
 from tidegate.matching.poset.poset import Poset
@@ -61,6 +58,11 @@ class Substrate(Protocol):
         """Take note that a node got or lost an asker; of no account where filters are matched."""
         ...
 
+    @property
+    def steps(self) -> int:
+        """Matching steps of all events so far; 0 if they are not counted."""
+        ...
+
     def matching(self, event: Event) -> list[FilterNode]:
         """All nodes that an event matches, in an order that does not depend on hashes.
 
@@ -74,6 +76,7 @@ class PosetSubstrate:
     """The poset for static filters, and an index of estimates for evolving ones."""
 
     def __init__(self, poset: Poset[WantedFilter]) -> None:
+        self.steps = 0
         self._poset = poset
         self._evolving: EvolvingIndex[FilterNode] = EvolvingIndex()
 
@@ -101,10 +104,13 @@ class MatcherSubstrate:
     """A matcher with a subscription for each node, in which every value is a parameter.
 
     The id of the subscription is the number of the node; cell 0 is the parameter `c0`, and so on.
+    A matcher that finds links has all of them collected, and counts its steps.
     """
 
     def __init__(self, matcher: Matcher) -> None:
+        self.steps = 0
         self._matcher = matcher
+        self._link_matcher = matcher if isinstance(matcher, LinkMatcher) else None
         self._nodes: dict[str, tuple[FilterNode, WantedFilter]] = {}
         """Nodes by id, with the filter that the matcher has: the item may have been replaced."""
 
@@ -113,6 +119,8 @@ class MatcherSubstrate:
         filter, values = _lifted(node.item)
         origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
         self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
+        if self._link_matcher is not None:
+            self._link_matcher.set_links(id, COLLECTED)
         self._nodes[id] = node, node.item
 
     def remove(self, node: FilterNode) -> None:
@@ -135,7 +143,12 @@ class MatcherSubstrate:
         pass
 
     def matching(self, event: Event) -> list[FilterNode]:
-        return self.nodes(self._matcher.match(event, Moment(event_us(event))))
+        moment = Moment(event_us(event))
+        if self._link_matcher is None:
+            return self.nodes(self._matcher.match(event, moment))
+        found = self._link_matcher.match_links(event, moment, COLLECTED)
+        self.steps += found.steps
+        return self.nodes(found.collected)
 
     def nodes(self, ids: Iterable[str]) -> list[FilterNode]:
         """The nodes of subscriptions, in the order of their numbers."""

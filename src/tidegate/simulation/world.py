@@ -10,7 +10,9 @@ notified, because what they know of each other may be lost with them.
 
 Theory of operation. A heap holds the pending actions, ordered by time. A message takes the delay of
 its link plus the time that its bytes need. At the broker it waits until the processor is free,
-occupies it for as long as such a message costs, and is handled at the end of that time.
+occupies it for as long as such a message costs, and is handled at the end of that time. How many
+matching steps it takes is known only then; if steps cost time, the processor is busy with them
+after that, and the messages that wait are handled so much later.
 """
 
 from __future__ import annotations
@@ -107,6 +109,8 @@ class Site:
     in_vain: int = 0
     """Events from a neighbour that were neither delivered nor forwarded."""
     busy_us: int = 0
+    steps_us: int = 0
+    """The part of ``busy_us`` that was spent on matching steps."""
     is_up: bool = True
     epoch: int = 0
     """How often the broker crashed. A message that waited in an earlier epoch is lost."""
@@ -334,7 +338,7 @@ class World:
         if self.observer is not None:
             self.observer(self.now_us, sender, receiver, message)
         cost_us = self.costs.processor_us(message)
-        if not cost_us and site.free_at_us <= self.now_us:
+        if not cost_us and not self.costs.step_us and site.free_at_us <= self.now_us:
             self._handle(site, sender, message)
             return
         site.waiting += 1
@@ -344,9 +348,15 @@ class World:
         epoch = site.epoch
         direction = None if isinstance(sender, Client) else self.directions[sender, receiver]
         direction_epoch = 0 if direction is None else direction.epoch
+        steps_us = site.steps_us
 
         def handle() -> None:
+            nonlocal steps_us
             if site.epoch != epoch:  # the broker crashed, and `waiting` was reset
+                return
+            if site.steps_us > steps_us:  # steps of messages before this one have taken time
+                later_us, steps_us = site.steps_us - steps_us, site.steps_us
+                self._schedule(self.now_us + later_us, handle)
                 return
             site.waiting -= 1
             # If the link went down, the sender has been told that the message is lost. A broker
@@ -359,6 +369,7 @@ class World:
 
     def _handle(self, site: Site, sender: Address, message: Message) -> None:
         site.handled += 1
+        steps = site.broker.matching.steps
         if self.stopwatch is None:
             outgoing = site.broker.handle(message, sender, self.now_us)
         else:
@@ -366,11 +377,19 @@ class World:
             begun_s = process_time()
             outgoing = site.broker.handle(message, sender, self.now_us)
             self.stopwatch(message, process_time() - begun_s)
+        if self.costs.step_us:
+            self._spend(site, round(self.costs.step_us * (site.broker.matching.steps - steps)))
         if outgoing:
             self._send(site.broker.name, outgoing)
         elif type(message) is Notify:
             site.in_vain += 1
         self._set_alarm(site)
+
+    def _spend(self, site: Site, steps_us: int) -> None:
+        """Occupy the processor with the matching steps of the message that was just handled."""
+        site.steps_us += steps_us
+        site.busy_us += steps_us
+        site.free_at_us = max(self.now_us, site.free_at_us) + steps_us
 
     def _set_alarm(self, site: Site) -> None:
         """Schedule the next wake-up of a broker, if it needs one earlier than scheduled."""

@@ -47,8 +47,8 @@ def line() -> Network:
 
 
 def matching(network: Network, broker: str) -> LinkMatching:
-    links = network.brokers[broker].links
-    assert links is not None
+    links = network.brokers[broker].matching
+    assert isinstance(links, LinkMatching)
     return links
 
 

@@ -8,6 +8,7 @@ from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
 from tidegate.routing.askers import NeighbourAsker
+from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Client, Key
 from tidegate.routing.outbox import Destination
 from tidegate.simulation.overlays.generators import generate
@@ -44,8 +45,8 @@ def test_links_are_wrong() -> None:
     world.run()
     assert broken_invariants(world) == []
     for name, problem in (("b0", "taken for one that no client wants"), ("b1", "leads to set()")):
-        links = world.sites[name].broker.links
-        assert links is not None
+        links = world.sites[name].broker.matching
+        assert isinstance(links, LinkMatching)
         links._links = dict.fromkeys(links._links, 0)
         assert any(problem in each for each in broken_invariants(world))
 

@@ -38,9 +38,11 @@ from tidegate.routing.substrates import FilterNode, MatcherSubstrate, id_of
 
 
 class LinkMatching:
-    """The filters of a broker with their links; a substrate, and a listener of the table."""
+    """The filters of a broker with their links; a listener of the table."""
 
     def __init__(self, domains: BrokerDomains, matcher: LinkMatcher) -> None:
+        self.steps = 0
+        """Matching steps of all events so far."""
         self.numbers = LinkNumbers(domains)
         self.rule = FloodingRule()
         self._domains = domains
@@ -55,7 +57,7 @@ class LinkMatching:
 
     def add(self, node: FilterNode) -> None:
         self._substrate.add(node)
-        self._links[node] = 0
+        self._links[node] = COLLECTED  # until its askers are known
 
     def remove(self, node: FilterNode) -> None:
         self._substrate.remove(node)
@@ -64,7 +66,7 @@ class LinkMatching:
 
     def change(self, node: FilterNode) -> None:
         self._substrate.change(node)
-        # Where the structure has changed, the matcher has a new subscription without links.
+        # Where the structure has changed, the matcher has a new subscription with other links.
         self._matcher.set_links(id_of(node), self._links[node])
 
     def askers_changed(self, node: FilterNode) -> None:
@@ -86,15 +88,13 @@ class LinkMatching:
 
     # -- events -------------------------------------------------------------------------------
 
-    def matching(self, event: Event) -> list[FilterNode]:
-        return self._substrate.matching(event)
-
     def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
         """The nodes of this broker's own askers that an event matches, and the next hops."""
         self.prepare()
         publication = incoming.publication
         trees = list(self._domains.trees_from(incoming.sender, incoming.tree))
         found = self._search(publication.event, trees)
+        self.steps += found.steps
         hops = [
             (peer, Notify(publication, tree))
             for domain, tree, _ in trees

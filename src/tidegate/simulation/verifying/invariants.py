@@ -50,8 +50,8 @@ def broken_invariants(world: World) -> list[str]:
                 f"{name}, {what}: {each}" for each in _link_problems(name, what, brokers)
             ]
         violations += [f"{name}: {each}" for each in _session_problems(world, name, broker)]
-        if broker.links is not None:
-            violations += [f"{name}: {each}" for each in _mask_problems(broker, broker.links)]
+        if isinstance(broker.matching, LinkMatching):
+            violations += [f"{name}: {each}" for each in _mask_problems(broker, broker.matching)]
     return violations
 
 
