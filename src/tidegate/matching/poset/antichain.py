@@ -25,26 +25,28 @@ class Antichain(Generic[T]):
 
     def __init__(self, identity: Callable[[T], Hashable]) -> None:
         self._identity = identity
-        self._nodes: dict[Hashable, PosetNode[T]] = {}
+        self._by_identity: dict[Hashable, PosetNode[T]] = {}
+        self._identities: dict[PosetNode[T], Hashable] = {}
         self._last_number = 0
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return len(self._identities)
 
     def __iter__(self) -> Iterator[PosetNode[T]]:
         """The nodes, in the order in which they got their items."""
-        return iter(self._nodes.values())
+        return iter(self._identities)
 
     def __contains__(self, node: object) -> bool:
-        return isinstance(node, PosetNode) and self.find(node.item) is node
+        return node in self._identities
 
     def insert(self, item: T) -> PosetNode[T]:
         """Return the node of an item: that of an equal item, else a new one without subscribers."""
         identity = self._identity(item)
-        node = self._nodes.get(identity)
+        node = self._by_identity.get(identity)
         if node is None:
             self._last_number += 1
-            node = self._nodes[identity] = PosetNode(item, self._last_number, [], evolves=False)
+            node = PosetNode(item, self._last_number, [], evolves=False)
+            self._register(node, identity)
         return node
 
     def rebind(self, node: PosetNode[T], item: T) -> PosetNode[T]:
@@ -53,19 +55,22 @@ class Antichain(Generic[T]):
         If another node has the item, that one is returned and this one is removed.
         """
         self.remove(node)
-        equal = self.find(item)
+        identity = self._identity(item)
+        equal = self._by_identity.get(identity)
         if equal is not None:
             return equal
         node.set_item(item, [], evolves=False)
-        self._nodes[self._identity(item)] = node
+        self._register(node, identity)
         return node
+
+    def _register(self, node: PosetNode[T], identity: Hashable) -> None:
+        self._by_identity[identity] = node
+        self._identities[node] = identity
 
     def remove(self, node: PosetNode[T]) -> None:
         """Remove a node; raises KeyError if it is not here."""
-        if node not in self:
-            raise KeyError(node)
-        del self._nodes[self._identity(node.item)]
+        del self._by_identity[self._identities.pop(node)]
 
     def find(self, item: T) -> PosetNode[T] | None:
         """The node of an item; None if there is none."""
-        return self._nodes.get(self._identity(item))
+        return self._by_identity.get(self._identity(item))
