@@ -9,6 +9,7 @@ import pytest
 from support.broker_network import Network
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
+from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.matcher import COLLECTED
 from tidegate.routing.broker import Broker
@@ -17,7 +18,9 @@ from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import (
     Client,
     Deliver,
+    FilterDelta,
     InForce,
+    Key,
     Notify,
     Publication,
     Refused,
@@ -284,6 +287,26 @@ def test_events_that_do_not_fit_are_refused() -> None:
         assert reason in answer.reason
     # Nothing was changed: the same event is new when it comes as it should.
     assert [receiver for receiver, _ in broker.handle(notify("a"), "a", 6)] == ["c"]
+
+
+def test_filters_that_do_not_fit_are_refused() -> None:
+    network = line()
+    network.subscribe("c", "cy", "x > 0")
+    network.run()
+    links = matching(network, "b")
+    links.prepare()
+    before = dict(links._links)
+    for delta, reason in (
+        (FilterDelta(((Key(9, None), parse("x > 1")),)), "has a tree for each source"),
+        (FilterDelta(((Key(9, "c"), parse("x > :n")),)), "whose values are known"),
+        (FilterDelta(removed=(Key(9, "c"),)), "which it has not sent"),
+        (FilterDelta(updated=((Key(1, "c"), ((7, 1),)),)), "has no cell 7"),
+    ):
+        ((_, answer),) = network.brokers["b"].handle(delta, "c", 5)
+        assert isinstance(answer, Refused)
+        assert reason in answer.reason
+    links.prepare()
+    assert links._links == before
 
 
 def test_an_event_on_an_unknown_tree_goes_to_the_clients_of_the_broker_only() -> None:
