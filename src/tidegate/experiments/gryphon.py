@@ -48,6 +48,7 @@ from tidegate.simulation.arrivals import Bursts, arrivals
 from tidegate.simulation.costs import FREE, Costs
 from tidegate.simulation.overlays.paper_networks import gryphon
 from tidegate.simulation.overlays.topology import Topology
+from tidegate.simulation.scenario import rare_collections
 from tidegate.simulation.world import SilentClient, World
 
 QUEUE_MAX = 80
@@ -87,6 +88,7 @@ class GryphonSetting:
         return world
 
 
+@rare_collections()
 def _subscribe(world: World, filters: Sequence[PlacedFilter]) -> None:
     for broker in PUBLISHERS:
         world.admit(_publisher(broker), SilentClient(), broker)
@@ -163,6 +165,7 @@ def highest_rate(is_too_high: Callable[[float], bool]) -> float:
     return low
 
 
+@rare_collections()
 def is_overloaded(
     world: World,
     setting: GryphonSetting,
@@ -269,6 +272,7 @@ def steps_by_hops(
         yield HopSteps(count, None, _centralized_steps(chosen, filters, published), events)
 
 
+@rare_collections()
 def _steps_on_the_way(world: World, events: Sequence[Event]) -> dict[int, list[int]]:
     """The sums of steps on the ways of all events to all brokers that deliver them, by hops."""
     delivering: set[Peer] = set()

@@ -163,7 +163,7 @@ class Simulation:
     def run(self, advance: OnAdvance = id) -> Report:
         """Run all phases; ``advance`` is called with the number of progress steps made."""
         begun_s = perf_counter()
-        with _rare_collections():
+        with rare_collections():
             self._set_up(advance)
             self._publish_and_change(advance)
         return self._report(perf_counter() - begun_s)
@@ -301,7 +301,7 @@ class Simulation:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Run the garbage collector rarely.
 
     A world has many objects and hardly any dead cycles. With Python's default threshold the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 
 import pytest
@@ -10,9 +11,12 @@ from tidegate.matching.matcher import COLLECTED, LinkMatcher
 from tidegate.routing.links.flooding_rule import FloodingRule
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.links.virtual_links import LinkNumbers, VirtualLink
+from tidegate.routing.messages import Address, Message, Notify
 from tidegate.routing.overlay.broker_domains import TreeInDomain
 from tidegate.routing.substrates import link_matcher
+from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying import random_run
+from tidegate.simulation.verifying.random_run import Mix, RandomRun
 from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, VerificationCase, cases
 from tidegate.simulation.world import World
 
@@ -42,6 +46,25 @@ def test_a_broker_may_flood_at_any_time(
     monkeypatch.setattr(FloodingRule, "floods", always, raising=False)
     for case in cases(range(8), [topology], ["link-matching"]):
         assert case.problems() == [], case.command
+
+
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+def test_no_link_carries_an_event_twice_or_with_a_list_of_targets(topology: str) -> None:
+    carried: Counter[object] = Counter()
+
+    def observe(_now_us: int, sender: Address, receiver: Address, message: Message) -> None:
+        if isinstance(message, Notify):
+            assert message.targets is None
+            carried[frozenset((sender, receiver)), message.publication.stamp] += 1
+
+    for seed in range(4):
+        brokers = None if topology == "centralized" else 4 + seed
+        mix = Mix(failures=False)
+        run = RandomRun(generate(topology, brokers, seed), "link-matching", seed, mix)
+        run.world.observer = observe
+        carried.clear()
+        assert run.problems() == []
+        assert topology == "centralized" or set(carried.values()) == {1}
 
 
 # -- broken links: each must be found, by the invariants and by the deliveries ---------------------
