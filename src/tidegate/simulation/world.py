@@ -238,10 +238,15 @@ class World:
         self._scheduled += 1
         heapq.heappush(self._pending, (max(time_us, self.now_us), self._scheduled, action))
 
-    def _schedule(self, time_us: int, action: Action) -> None:
-        """Schedule an action of the world itself, such as the arrival of a message."""
+    def _schedule(self, time_us: int, action: Action) -> int:
+        """Schedule an action of the world itself, such as the arrival of a message.
+
+        Returns its sequence number, by which it can be put off and keep its place.
+        """
         self._scheduled += 1
-        heapq.heappush(self._pending, (time_us, _AFTER_REQUESTS + self._scheduled, action))
+        sequence = _AFTER_REQUESTS + self._scheduled
+        heapq.heappush(self._pending, (time_us, sequence, action))
+        return sequence
 
     def run(self, until_us: int | None = None, *, actions_max: int | None = None) -> None:
         """Carry out all actions, or those up to a time, which becomes the current time.
@@ -355,8 +360,9 @@ class World:
             if site.epoch != epoch:  # the broker crashed, and `waiting` was reset
                 return
             if site.steps_us > steps_us:  # steps of messages before this one have taken time
-                later_us, steps_us = site.steps_us - steps_us, site.steps_us
-                self._schedule(self.now_us + later_us, handle)
+                later_us = self.now_us + site.steps_us - steps_us
+                steps_us = site.steps_us
+                heapq.heappush(self._pending, (later_us, sequence, handle))
                 return
             site.waiting -= 1
             # If the link went down, the sender has been told that the message is lost. A broker
@@ -365,7 +371,7 @@ class World:
             if direction is None or direction.epoch == direction_epoch:
                 self._handle(site, sender, message)
 
-        self._schedule(site.free_at_us, handle)
+        sequence = self._schedule(site.free_at_us, handle)
 
     def _handle(self, site: Site, sender: Address, message: Message) -> None:
         site.handled += 1

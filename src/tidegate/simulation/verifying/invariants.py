@@ -155,7 +155,8 @@ def _mask_problems(broker: Broker, matching: LinkMatching) -> Iterator[str]:
         links = matching.links_of(node)
         asked = [each for each in node.subscribers if isinstance(each, NeighbourAsker)]
         if bool(links & COLLECTED) != (len(asked) < len(node.subscribers)):
-            yield f"{node.item} is taken for one that {'some' if links & 1 else 'no'} client wants"
+            who = "some" if links & COLLECTED else "no"
+            yield f"{node.item} is taken for one that {who} client wants"
         for domain in broker.domains.by_name.values():
             homes = {
                 str(each.key.tree)
