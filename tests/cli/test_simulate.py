@@ -124,7 +124,7 @@ def test_loads_for_pictures(folder: Folder) -> None:
 @pytest.mark.slow
 def test_verification(folder: Folder) -> None:
     ran = folder.run("simulate", "--verify", "--topology", "random-tree", "--seeds", "0-1")
-    assert (ran.code, ran.err, ran.out) == (0, "", "8 runs, 0 with problems\n")
+    assert (ran.code, ran.err, ran.out) == (0, "", "10 runs, 0 with problems\n")
     ran = folder.run("simulate", "--verify", "--runs", "5", "--json")
     assert json.loads(ran.out) == {"runs": 5, "failed": 0}
     folder.write("mine.json", [to_json(generate("chain", 2))])

@@ -206,6 +206,7 @@ def test_too_many_subscriptions_and_advertisements() -> None:
         (Delegate(8, Pattern((parse("x = 1"), LONG)), 2), "at most 60"),
         (Notify(publication()), "must have its time of publication"),
         (Notify(publication(NOW), "p"), "has one tree only"),
+        (Notify(publication(NOW), None, frozenset("p")), "a list of targets, which this routing"),
         (Probe("far", 1, "p"), "has one tree only"),
         (Seek("far", 1, BOB, "m", "p"), "has one tree only"),
         (SeekReply("far", 1, False), "no client moves"),

@@ -103,7 +103,9 @@ def test_nothing_is_left_of_who_departs() -> None:
 # -- the two semantics --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+)
 def test_only_what_was_advertised_is_delivered_if_so_chosen(routing: str) -> None:
     network = Network(LINE, routing, only_advertised=True)
     network.advertise("a", "pub", "x > 0 and x < 0 and y is not null")
@@ -121,7 +123,7 @@ def test_only_what_was_advertised_is_delivered_if_so_chosen(routing: str) -> Non
     assert "'stranger' has not advertised" in str(network.received["stranger"])
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription"])
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "link-matching"])
 def test_advertisements_are_hints_otherwise(routing: str) -> None:
     network = Network(LINE, routing, only_advertised=False)
     network.advertise("a", "pub", "x > 0")
@@ -213,7 +215,9 @@ def test_the_suspended_can_still_unsubscribe() -> None:
 # -- neighbours ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+)
 def test_a_network_that_breaks_and_heals(routing: str) -> None:
     network = Network(LINE, routing)
     network.advertise("a", "pub", "x > 0")

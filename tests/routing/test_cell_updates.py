@@ -16,7 +16,7 @@ from tidegate.language.evolve import Lazy, Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.values import Value
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter, underlying_filter
-from tidegate.routing.cell_updates import differing_cells, structure, with_cells
+from tidegate.routing.cell_updates import differing_cells, identity, structure, with_cells
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,14 @@ def test_the_structure_of_an_evolving_filter_has_its_origin_and_evolve_mode() ->
     ]
     assert structure(same[0]) == structure(same[1])
     assert all(structure(each) != structure(same[0]) for each in others)
+
+
+def test_the_identity_is_what_is_the_same_however_it_is_written() -> None:
+    assert identity(parse("a = 1 and b < 2")) == identity(parse("b < 2 and a = 1"))
+    for other in ("a = 2", "a = 1.0", "a = true", "b = 1", "a >= 1"):
+        assert identity(parse("a = 1")) != identity(parse(other))
+    evolving = parse("x < t")
+    assert identity(EvolvingFilter(evolving, 1)) != identity(EvolvingFilter(evolving, 2))
 
 
 def test_only_cells_that_differ_are_returned() -> None:

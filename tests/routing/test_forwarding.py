@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tidegate.language.filters import Filter, parse
+from tidegate.matching.poset.antichain import Antichain
 from tidegate.matching.poset.coverage import FILTERS
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.askers import Asker, NamedAsker, NeighbourAsker
-from tidegate.routing.cell_updates import differing_cells, structure, with_cells
+from tidegate.routing.cell_updates import differing_cells, identity, structure, with_cells
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Client, Key
 from tidegate.routing.outbox import Destination
@@ -264,6 +265,19 @@ def test_the_narrower_one_of_another_client_stays_but_is_not_sent() -> None:
     assert len(it.poset) == 2
 
 
+def test_in_an_antichain_nothing_is_hidden() -> None:
+    it: Forwarding[WantedFilter] = Forwarding(FILTERS, everywhere, antichain=Antichain(identity))
+    it.ask(ANN, parse("x > 5"))
+    it.settle()
+    it.ask(BOB, parse("x > 7"))
+    assert settled(it) == {"p": (["x > 7"], 0), "q": (["x > 7"], 0)}
+    assert not it.ask(ANN, parse("x > 8"))  # for one client, covering counts as always
+    assert it.cancel(BOB, parse("x > 0")) == 1
+    assert settled(it) == {"p": ([], 1), "q": ([], 1)}
+    it.put("p", Key(1, None), parse("x > 5"))
+    assert [len(node.subscribers) for node in it.poset] == [2]
+
+
 def test_a_hidden_filter_is_sent_in_the_message_that_removes_the_wider_one() -> None:
     it = table()
     it.ask(ANN, parse("x > 5"))
@@ -436,6 +450,7 @@ class RecordingListener:
     def __init__(self) -> None:
         self.items: dict[int, str] = {}
         self.calls: list[str] = []
+        self.asked: list[tuple[int, int]] = []
 
     def add(self, node: PosetNode[WantedFilter]) -> None:
         assert node.number not in self.items
@@ -448,6 +463,10 @@ class RecordingListener:
     def remove(self, node: PosetNode[WantedFilter]) -> None:
         del self.items[node.number]
         self.calls.append("remove")
+
+    def askers_changed(self, node: PosetNode[WantedFilter]) -> None:
+        assert node.number in self.items
+        self.asked.append((node.number, len(node.subscribers)))
 
     def _note(self, what: str, node: PosetNode[WantedFilter]) -> None:
         self.items[node.number] = str(node.item)
@@ -466,6 +485,7 @@ def test_a_listener_is_called_for_every_change_of_the_nodes() -> None:
     assert listener.calls[2:] == ["change"]
     it.set_named(LIMIT, parse("x > 5"))  # to bob's node
     assert listener.calls[3:] == ["remove"]
+    assert listener.asked == [(0, 1), (0, 2), (0, 1), (1, 1), (0, 2)]
     assert list(listener.items.values()) == ["x > 5"] == [str(node.item) for node in it.poset]
     it.cancel(BOB, parse("x > 5"))
     it.cancel_named(LIMIT)

@@ -44,7 +44,7 @@ class Figure(Network):
         return [event["price"] for event in self.delivered(client)]
 
     def roots(self, broker: str) -> list[str]:
-        return [str(node.item) for node in self.brokers[broker].subscriptions.poset.roots()]
+        return [str(node.item) for node in self.brokers[broker].subscriptions.poset if node.is_root]
 
 
 def messages(network: Network, broker: str, client: str, message: Message) -> Step:

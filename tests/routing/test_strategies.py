@@ -52,6 +52,7 @@ def traffic(network: Network, kind: type[FilterDelta] | type[Notify]) -> int:
         ("match-first", 3, 1),  # from a to b only
         ("subscription", 3, 1),
         ("advertisement", 1, 1),  # subscriptions only towards a
+        ("link-matching", 3, 1),
     ],
 )
 def test_what_travels_on_a_line(routing: str, subscriptions: int, events: int) -> None:
@@ -66,7 +67,7 @@ def test_what_travels_on_a_line(routing: str, subscriptions: int, events: int) -
 
 
 def test_events_without_subscribers_stay_at_their_broker_except_in_a_hierarchy() -> None:
-    for routing in ("subscription", "match-first"):
+    for routing in ("subscription", "match-first", "link-matching"):
         network = Network(LINE, routing)
         network.publish("a", "pub", x=1)
         assert traffic(network, Notify) == 0

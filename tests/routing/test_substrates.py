@@ -65,6 +65,10 @@ class AllSubstrates:
         for each in self.all.values():
             each.change(node)
 
+    def askers_changed(self, node: PosetNode[WantedFilter]) -> None:
+        for each in self.all.values():
+            each.askers_changed(node)
+
     def matching(self, event: Event) -> dict[str, Numbers]:
         """The numbers of the nodes that each substrate finds."""
         return {
@@ -93,6 +97,7 @@ class Churn(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.table: Forwarding[WantedFilter] = Forwarding(FILTERS, lambda _node: ())
+        assert isinstance(self.table.poset, Poset)
         self.substrates = AllSubstrates(self.table.poset)
         self.table.listener = self.substrates
 

@@ -32,7 +32,9 @@ pytestmark = pytest.mark.slow
 LINES = traced("subscription")
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+)
 @pytest.mark.parametrize("topology", ["random-graph", "graphs-in-tree"])
 def test_a_replay_gives_the_same_messages(routing: str, topology: str) -> None:
     lines = traced(routing, topology)
@@ -168,7 +170,9 @@ def traced_updates(routing: str, **more: Any) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+)
 def test_updates_and_evolving_filters_are_replayed(routing: str) -> None:
     lines = traced_updates(routing)
     replayed = replay(io.StringIO("".join(lines)))

@@ -69,7 +69,7 @@ def test_a_hierarchy_is_needed_for_its_routing() -> None:
     assert strategy_name("hierarchy", generate("hierarchy", 5)) == "subscription"
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription"])
+@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "link-matching"])
 def test_the_semantics_can_be_chosen(routing: str) -> None:
     hints, advertised = (
         Simulation(scenario(routing=routing, semantics=each)).run() for each in SEMANTICS

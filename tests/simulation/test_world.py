@@ -93,6 +93,37 @@ def test_a_broker_takes_one_message_after_the_other() -> None:
     assert (site.waiting, site.waiting_max, site.busy_us) == (0, 3, 9_000)
 
 
+def test_the_matching_steps_of_a_message_delay_those_that_wait() -> None:
+    costs = Costs(by_kind_us={"Notify": 3_000}, step_us=500.0)
+    world = World(overlay(), "flooding", costs=costs, substrate="naive")
+    inbox = world_of(world)
+    for _ in range(3):  # of other clients: the oracle takes a step for each
+        cy = Client(f"cy{len(world.clients)}")
+        world.admit(cy, Inbox(), "b0")
+        world.request(cy, m.Subscribe(f"x = {len(world.clients)}"))
+    for x in (1, 2, 3):
+        world.at(1_000_000, publish(world, x))
+    world.run()
+    assert inbox.deliveries == [(1_013_000, 1), (1_018_000, 2), (1_023_000, 3)]
+    site = world.sites["b0"]
+    assert (site.waiting, site.waiting_max) == (0, 3)
+    assert (site.busy_us, site.steps_us) == (3 * 5_000, 3 * 2_000)
+
+
+def test_messages_keep_their_order_while_the_processor_is_busy_with_steps() -> None:
+    costs = Costs(by_kind_us={"Notify": 3_000}, step_us=500.0)
+    world = World(overlay(), "flooding", costs=costs, substrate="naive")
+    ann, late = world_of(world), Inbox()
+    world.admit(Client("cy"), late, "b0")
+    for x in (1, 2):
+        world.at(1_000_000, publish(world, x))
+    # After the first event, whose step puts off the second; subscribing itself takes no time.
+    world.at(1_013_100, lambda: world.request(Client("cy"), m.Subscribe("x > 0")))
+    world.run()
+    assert [x for _, x in ann.deliveries] == [1, 2]
+    assert late.deliveries == []
+
+
 def test_actions_from_outside_precede_the_messages_of_the_same_time() -> None:
     """Whenever they were scheduled: so a trace needs only requests and times."""
     world = World(overlay(), "flooding")

@@ -63,7 +63,7 @@ class Network:
         only_advertised: bool | None = None,
         limits: BrokerLimits | None = None,
         merging: bool = False,
-        substrate: str = "poset",
+        substrate: str | None = None,
         spaces: Iterable[Space] = (),
     ) -> None:
         """Connect brokers by ``links``; in a hierarchy each goes from a broker to its master."""

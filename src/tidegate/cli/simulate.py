@@ -149,7 +149,7 @@ class _Slow(click.ParamType[SlowSubscribers]):
 @click.option(
     "--substrate",
     type=click.Choice(SUBSTRATES),
-    help="Matcher of the brokers.  [default: poset]",
+    help="Matcher of the brokers.  [default: by routing]",
 )
 @click.option("--slow", type=_Slow(), help="Slow subscribers, and their time for each delivery.")
 @click.option("--crash", multiple=True, metavar="B@FROM..TO",

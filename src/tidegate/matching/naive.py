@@ -49,12 +49,7 @@ class NaiveMatcher:
         return self._subscriptions[id]
 
     def match(self, event: Event, moment: Moment) -> list[str]:
-        return [
-            each.id
-            for each in self._subscriptions.values()
-            if each.lives(moment)
-            and holds(each.filter.node, event.attributes, each.environment(moment))
-        ]
+        return [each.id for each in self._subscriptions.values() if _matches(each, event, moment)]
 
     def set_links(self, id: str, links: int) -> None:
         """Say over which links a subscription is reached."""
@@ -62,15 +57,19 @@ class NaiveMatcher:
         self._links[id] = links
 
     def match_links(self, event: Event, moment: Moment, mask: int) -> LinkMatches:
-        """The links in ``mask`` of all subscriptions that match; a step is one subscription."""
+        """The links in ``mask`` of all subscriptions that match.
+
+        Subscriptions without a link in ``mask`` are not looked at; a step is one of the others.
+        """
+        concerned = {id: links & mask for id, links in self._links.items() if links & mask}
         found = 0
         collected: list[str] = []
-        for id in self.match(event, moment):
-            links = self._links.get(id, 0) & mask
-            found |= links
-            if links & COLLECTED:
-                collected.append(id)
-        return LinkMatches(found, collected, len(self))
+        for id, links in concerned.items():
+            if _matches(self._subscriptions[id], event, moment):
+                found |= links
+                if links & COLLECTED:
+                    collected.append(id)
+        return LinkMatches(found, collected, len(concerned))
 
     def match_batch(self, batch: EventBatch) -> Matches:
         return match_each(self.match, batch)
@@ -80,3 +79,9 @@ class NaiveMatcher:
 
     def __contains__(self, id: str) -> bool:
         return id in self._subscriptions
+
+
+def _matches(each: Subscription, event: Event, moment: Moment) -> bool:
+    return each.lives(moment) and holds(
+        each.filter.node, event.attributes, each.environment(moment)
+    )

@@ -17,7 +17,8 @@ follows the change on every link. Where to look:
     a subscription is forwarded      forwarding.py, with the destinations of strategies.py
     an update is applied             clients/named_subscriptions.py at the client's own broker,
                                      routing_tables.py (`apply_filters`) at all others
-    an event is routed               event_routing.py
+    an event is routed               event_routing.py, with the next hops of strategies.py
+    an event's links are found       links/link_matching.py
     a client connects, moves         clients/sessions.py, clients/moves.py
     a link is set up or lost         overlay/neighbours.py
     a pattern is factored            patterns/delegation.py
@@ -36,12 +37,14 @@ from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.spaces import Space
 from tidegate.language.variables import Variables
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing import messages as m
 from tidegate.routing.askers import NamedAsker
 from tidegate.routing.clients.moves import Moves
 from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
 from tidegate.routing.event_routing import EventRouter
+from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.overlay.broker_domains import BrokerDomains
 from tidegate.routing.overlay.domains import Domain
@@ -49,7 +52,8 @@ from tidegate.routing.overlay.neighbours import Neighbours
 from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
 from tidegate.routing.spaces import BrokerSpaces
-from tidegate.routing.strategies import Strategy
+from tidegate.routing.strategies import EventMatching, FilterMatching, Strategy
+from tidegate.routing.substrates import link_matcher
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.validation import (
     check_pattern,
@@ -92,13 +96,14 @@ class Broker:
         begun_us: int = 0,
         only_advertised: bool | None = None,
         merging: bool = False,
-        substrate: str = "poset",
+        substrate: str | None = None,
         limits: BrokerLimits | None = None,
         spaces: Iterable[Space] = (),
     ) -> None:
         """``begun_us`` is when the broker was started, and must be later after each restart.
 
-        Either all brokers of a network have ``spaces``, or none has.
+        ``substrate`` names what finds the filters that an event matches; None for the default of
+        the strategy. Either all brokers of a network have ``spaces``, or none has.
         """
         self.name = name
         self.strategy = strategy
@@ -112,8 +117,7 @@ class Broker:
         self.tables = RoutingTables(self, merging=merging)
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
-        self.substrate = substrate_factory(substrate)(self.subscriptions.poset)
-        self.subscriptions.listener = self.substrate
+        self.matching = self._event_matching(substrate)
         self.events = EventRouter(self, begun_us)
         self.named = NamedSubscriptions(self)
         self.variables = Variables()
@@ -126,6 +130,16 @@ class Broker:
         self.patterns = PatternMonitors(self)
         self.now_us = begun_us
         """The time of the last message."""
+
+    def _event_matching(self, substrate: str | None) -> EventMatching:
+        """What finds who gets an event; the table tells it of all changes of its nodes."""
+        table, next_hops = self.subscriptions, self.strategy.next_hops
+        if next_hops is None:
+            table.listener = links = LinkMatching(self.domains, link_matcher(substrate))
+            return links
+        assert isinstance(table.poset, Poset)
+        table.listener = found = substrate_factory(substrate)(table.poset)
+        return FilterMatching(self.name, self.domains, next_hops, found)
 
     def add_domain(self, domain: Domain) -> None:
         """Join a domain, with the links that it has already."""

@@ -32,6 +32,11 @@ def structure(wanted: WantedFilter) -> Hashable:
     return wanted.filter.shape_and_row[0], wanted.origin_us, wanted.evolve
 
 
+def identity(wanted: WantedFilter) -> Hashable:
+    """The structure and the cells: equal for filters between which there is nothing to update."""
+    return structure(wanted), tuple([(type(cell), cell) for cell in _row(wanted)])
+
+
 def differing_cells(old: WantedFilter, new: WantedFilter) -> tuple[Cell, ...]:
     """The cells of ``new`` that differ from those of ``old``, which has the same structure.
 

@@ -12,7 +12,8 @@ Rules.
 Theory of operation. The substrate finds the nodes of the table of subscriptions that the event
 matches. Their askers say what follows: clients get the event; a named subscription evaluates it
 once more, exactly (see `clients.named_subscriptions`); a monitor takes it for its pattern; and for
-the neighbours among them the strategy decides the next hops (Siena, 4.2).
+the neighbours among them the strategy decides the next hops (Siena, 4.2). With link matching one
+search finds the next hops and the nodes of this broker's own askers (see `links.link_matching`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from typing import TYPE_CHECKING
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.values import from_us
-from tidegate.matching.poset.nodes import PosetNode
-from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.askers import MonitorAsker, NamedAsker
 from tidegate.routing.messages import (
     Client,
@@ -37,7 +36,8 @@ from tidegate.routing.messages import (
     Stamp,
 )
 from tidegate.routing.spaces import DEFAULT, routed_event
-from tidegate.routing.strategies import IncomingEvent, neighbours_asking
+from tidegate.routing.strategies import IncomingEvent
+from tidegate.routing.substrates import FilterNode
 from tidegate.routing.validation import check_publication_times
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class EventRouter:
         broker = self._broker
         broker.domains.check_tree(message.tree, peer)
         check_publication_times([message.publication])
+        if message.targets is not None and not broker.strategy.sends_targets:
+            raise RoutingError("an event has a list of targets, which this routing does not use")
         origin, begun_us, number = message.publication.stamp
         if self._last_seen.get(origin, (0, 0)) >= (begun_us, number) or origin == broker.name:
             return []
@@ -91,20 +93,10 @@ class EventRouter:
         return own, *(Stamp(origin, *last) for origin, last in self._last_seen.items())
 
     def _route(self, incoming: IncomingEvent) -> Outgoing:
-        broker = self._broker
-        # With a list of targets, a broker that is not among them has no subscriber for the event.
-        only_passes = incoming.targets is not None and broker.name not in incoming.targets
-        matched: list[PosetNode[WantedFilter]] = []
-        if not only_passes:
-            matched = broker.substrate.matching(routed_event(incoming.publication))
-        sent = self._deliver(incoming.publication, matched)
-        asking = neighbours_asking(matched, broker.domains)
-        sent += broker.strategy.next_hops(incoming, asking, broker.domains)
-        return sent
+        matched, hops = self._broker.matching.route(incoming)
+        return [*self._deliver(incoming.publication, matched), *hops]
 
-    def _deliver(
-        self, publication: Publication, matched: Iterable[PosetNode[WantedFilter]]
-    ) -> Outgoing:
+    def _deliver(self, publication: Publication, matched: Iterable[FilterNode]) -> Outgoing:
         """Give an event to the clients and monitors of this broker that have asked for it."""
         broker = self._broker
         matches: dict[Client, list[MatchedVersion]] = {}

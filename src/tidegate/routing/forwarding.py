@@ -22,7 +22,8 @@ Subscriptions", figure 6: UPDATE). At a neighbour, a filter that takes the place
 same structure keeps its key and is sent as an update of cells (PROPAGATE; see `outbox`).
 
 A destination is a neighbour and a spanning tree. Where every broker has a tree of its own, a filter
-hides a narrower one only on the same tree: on another tree it may not reach the same brokers.
+hides a narrower one only on the same tree: on another tree it may not reach the same brokers. With
+link matching, which needs all filters everywhere, no filter hides another.
 
 Nothing here depends on hashes: nodes and destinations are kept in dictionaries as ordered sets, so
 the same requests lead to the same messages, in the same order, in every run.
@@ -38,6 +39,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
+from tidegate.matching.poset.antichain import Antichain
 from tidegate.matching.poset.coverage import Coverage
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
@@ -75,6 +77,10 @@ class NodeListener(Protocol[T]):
         """Called after the item of a node was replaced."""
         ...
 
+    def askers_changed(self, node: PosetNode[T]) -> None:
+        """Called after a node got or lost an asker, and still has one."""
+        ...
+
 
 class Forwarding(Generic[T]):
     """A table of filters or advertisements: who asked for each, and where it is sent.
@@ -90,13 +96,16 @@ class Forwarding(Generic[T]):
         *,
         structure: Callable[[T], Hashable] = id,
         by_item: bool = True,
+        antichain: Antichain[T] | None = None,
     ) -> None:
         """``structure`` says which items differ in cells only; by default none do.
 
         ``by_item`` says whether the destinations of a node depend on its item too, and not only on
-        its askers.
+        its askers. With an ``antichain`` for the nodes no item hides another, and every item is
+        sent to all its destinations.
         """
-        self.poset: Poset[T] = Poset(coverage)
+        self.hides = antichain is None
+        self.poset: Poset[T] | Antichain[T] = Poset(coverage) if antichain is None else antichain
         self.listener: NodeListener[T] | None = None
         self._covers = coverage.covers
         self.destinations = destinations
@@ -297,8 +306,13 @@ class Forwarding(Generic[T]):
         if self.listener is not None and not node.subscribers:
             self.listener.add(node)
         node.subscribers.add(asker)
-        self.mark(node)
+        self._askers_changed(node)
         return node
+
+    def _askers_changed(self, node: PosetNode[T]) -> None:
+        self.mark(node)
+        if self.listener is not None:
+            self.listener.askers_changed(node)
 
     def _replace(self, asker: Asker, node: PosetNode[T], item: T) -> PosetNode[T]:
         """Replace the item of an asker; returns the node of the new item."""
@@ -310,7 +324,7 @@ class Forwarding(Generic[T]):
         if placed is not node:  # another node has an equal item
             self._node_removed(node, children)
             placed.subscribers.add(asker)
-            self.mark(placed)
+            self._askers_changed(placed)
             return placed
         self._updated[node] = None
         if node.edge_changes != edge_changes:
@@ -328,7 +342,7 @@ class Forwarding(Generic[T]):
         """Remove an asker from a node, and the node with its last asker."""
         node.subscribers.discard(asker)
         if node.subscribers:
-            self.mark(node)
+            self._askers_changed(node)
             return
         children = node.children
         self.poset.remove(node)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import RoutingError
 from tidegate.language.algebra.advertisements import Advertisement
+from tidegate.matching.poset.antichain import Antichain
 from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter, over_estimate_ever
-from tidegate.routing.cell_updates import differing_cells, structure, with_cells
+from tidegate.routing.cell_updates import differing_cells, identity, structure, with_cells
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.merging import MergedFilters
 from tidegate.routing.messages import AdvertisementDelta, FilterDelta, Key, Outgoing, Peer
@@ -43,6 +44,7 @@ class RoutingTables:
             self._merged_filters if merging else OneFilterEach,
             structure=structure,
             by_item=broker.strategy.needs_advertisements,
+            antichain=Antichain(identity) if broker.strategy.matches_links else None,
         )
         self.advertisements: Forwarding[Advertisement] = Forwarding(
             ADVERTISEMENTS, self._advertisement_destinations

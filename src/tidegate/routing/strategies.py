@@ -7,11 +7,13 @@ All strategies work on the same tables (see `forwarding`).
   them and sends a list of target brokers along with it (the baseline of Gryphon, "match first").
 - `subscription`: subscriptions go to all brokers, except where a wider one goes. Events follow the
   reverse paths of the subscriptions they match (Siena, 4.2.2).
+- `link-matching`: all subscriptions go to all brokers. Each broker on the way matches an event just
+  far enough to know over which links it goes (Gryphon, 3; see `links.link_matching`).
 - `advertisement`: advertisements go to all brokers, except where a wider one goes; subscriptions
   only follow the reverse paths of advertisements they overlap, and events as before (Siena, 4.2.3).
 
-In a hierarchical domain the last two send subscriptions to the master only, and every event to the
-master in any case (Siena, 4.2.1).
+In a hierarchical domain `subscription` and `advertisement` send subscriptions to the master only,
+and every event to the master in any case (Siena, 4.2.1).
 
 Why an event meets the subscriptions it matches. In an acyclic domain there is one path between two
 brokers. In a general graph a filter spreads along the tree of shortest paths from its own broker,
@@ -24,16 +26,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidegate.errors import RoutingError
 from tidegate.language.algebra.advertisements import Advertisement
-from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter, over_estimate_ever
 from tidegate.routing.askers import NeighbourAsker
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Notify, Peer, Publication
 from tidegate.routing.outbox import Destination
 from tidegate.routing.overlay.broker_domains import BrokerDomains
+from tidegate.routing.spaces import routed_event
+from tidegate.routing.substrates import FilterNode, Substrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,26 @@ class IncomingEvent:
     """The brokers that the event must reach, if the first broker has determined them."""
 
 
+Hops = list[tuple[Peer, Notify]]
+
+
+class EventMatching(Protocol):
+    """Finds who gets an event at a broker."""
+
+    @property
+    def steps(self) -> int:
+        """Matching steps of all events so far; 0 if they are not counted."""
+        ...
+
+    def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
+        """The nodes that an event matches, those of this broker's own askers at least, and the
+        next hops."""
+        ...
+
+
 AskersByDomain = Mapping[str, list[NeighbourAsker]]
 """The neighbours that have asked for a filter that an event matches, by the name of the domain."""
-NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], list[tuple[Peer, Notify]]]
+NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], Hops]
 """Returns the neighbours to which an event is passed on, with the message for each."""
 
 
@@ -59,16 +80,24 @@ NextHops = Callable[[IncomingEvent, AskersByDomain, BrokerDomains], list[tuple[P
 class Strategy:
     """How a broker forwards subscriptions and events."""
 
-    next_hops: NextHops
+    next_hops: NextHops | None
+    """None for link matching, which finds the next hops together with the subscribers."""
     sends_subscriptions: bool = True
     tree_per_source: bool = False
     """Whether each broker has a spanning tree of its own, also in domains that need only one."""
     needs_advertisements: bool = False
     """Whether subscriptions are sent only towards advertisements that they overlap."""
+    sends_targets: bool = False
+    """Whether a list of target brokers travels with an event."""
+
+    @property
+    def matches_links(self) -> bool:
+        """Whether brokers match events with links, for which none may lack a filter."""
+        return self.next_hops is None
 
     def destinations(
         self,
-        node: PosetNode[WantedFilter],
+        node: FilterNode,
         domains: BrokerDomains,
         advertisements: Forwarding[Advertisement],
     ) -> Iterable[Destination]:
@@ -105,9 +134,33 @@ def _towards_publishers(
             yield destination
 
 
-def neighbours_asking(
-    matched: Iterable[PosetNode[WantedFilter]], domains: BrokerDomains
-) -> AskersByDomain:
+class FilterMatching:
+    """Finds the filters that an event matches; the strategy follows their askers."""
+
+    def __init__(
+        self, me: Peer, domains: BrokerDomains, next_hops: NextHops, substrate: Substrate
+    ) -> None:
+        self._me = me
+        self._domains = domains
+        self._next_hops = next_hops
+        self._substrate = substrate
+
+    @property
+    def steps(self) -> int:
+        return self._substrate.steps
+
+    def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
+        """The nodes that an event matches, and the next hops."""
+        # With a list of targets, a broker that is not among them has no subscriber for the event.
+        only_passes = incoming.targets is not None and self._me not in incoming.targets
+        matched: list[FilterNode] = []
+        if not only_passes:
+            matched = self._substrate.matching(routed_event(incoming.publication))
+        asking = neighbours_asking(matched, self._domains)
+        return matched, self._next_hops(incoming, asking, self._domains)
+
+
+def neighbours_asking(matched: Iterable[FilterNode], domains: BrokerDomains) -> AskersByDomain:
     """The neighbours among the askers of the nodes that an event matches, by domain."""
     askers: dict[str, list[NeighbourAsker]] = {}
     for node in matched:
@@ -117,9 +170,7 @@ def neighbours_asking(
     return askers
 
 
-def _flood(
-    incoming: IncomingEvent, _asking: AskersByDomain, domains: BrokerDomains
-) -> list[tuple[Peer, Notify]]:
+def _flood(incoming: IncomingEvent, _asking: AskersByDomain, domains: BrokerDomains) -> Hops:
     return [
         (peer, Notify(incoming.publication, tree))
         for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree)
@@ -129,13 +180,13 @@ def _flood(
 
 def _follow_targets(
     incoming: IncomingEvent, asking: AskersByDomain, domains: BrokerDomains
-) -> list[tuple[Peer, Notify]]:
+) -> Hops:
     """The first broker of a domain determines the targets; each broker splits them by next hop.
 
     Each broker has a tree of its own here, and a filter is hidden only by one on the same tree. So
     the trees of the filters that an event matches are just the brokers with a matching subscriber.
     """
-    sent: list[tuple[Peer, Notify]] = []
+    sent: Hops = []
     for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree):
         if sender is None:
             roots = {each.key.tree for each in asking.get(domain.name, ())}
@@ -156,9 +207,9 @@ def _follow_targets(
 
 def _follow_subscriptions(
     incoming: IncomingEvent, asking: AskersByDomain, domains: BrokerDomains
-) -> list[tuple[Peer, Notify]]:
+) -> Hops:
     """To the neighbours that have asked for a matching filter, but never back or across trees."""
-    sent: list[tuple[Peer, Notify]] = []
+    sent: Hops = []
     for domain, tree, sender in domains.trees_from(incoming.sender, incoming.tree):
         askers = asking.get(domain.name, ())
         if tree is None:
@@ -178,9 +229,10 @@ def _follow_subscriptions(
 
 STRATEGIES: Mapping[str, Strategy] = {
     "flooding": Strategy(_flood, sends_subscriptions=False),
-    "match-first": Strategy(_follow_targets, tree_per_source=True),
+    "match-first": Strategy(_follow_targets, tree_per_source=True, sends_targets=True),
     "subscription": Strategy(_follow_subscriptions),
     "advertisement": Strategy(_follow_subscriptions, needs_advertisements=True),
+    "link-matching": Strategy(None, tree_per_source=True),
 }
 
 

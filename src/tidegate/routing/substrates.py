@@ -13,7 +13,7 @@ the nodes of its poset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tidegate.errors import RoutingError
@@ -22,9 +22,9 @@ from tidegate.language.expressions import Call, Constant, Elapsed, Expression, P
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
-from tidegate.matching.matcher import Matcher
+from tidegate.matching.matcher import COLLECTED, LinkMatcher, Matcher
 from tidegate.matching.poset.evolving_index import EvolvingIndex
-from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.nodes import PosetNode, by_number
 from tidegate.matching.poset.poset import Poset
 from tidegate.matching.poset.wanted_filter import (
     EvolvingFilter,
@@ -54,6 +54,15 @@ class Substrate(Protocol):
         """Replace the filter of a node by its present item."""
         ...
 
+    def askers_changed(self, node: FilterNode) -> None:
+        """Take note that a node got or lost an asker; of no account where filters are matched."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Matching steps of all events so far; 0 if they are not counted."""
+        ...
+
     def matching(self, event: Event) -> list[FilterNode]:
         """All nodes that an event matches, in an order that does not depend on hashes.
 
@@ -67,6 +76,7 @@ class PosetSubstrate:
     """The poset for static filters, and an index of estimates for evolving ones."""
 
     def __init__(self, poset: Poset[WantedFilter]) -> None:
+        self.steps = 0
         self._poset = poset
         self._evolving: EvolvingIndex[FilterNode] = EvolvingIndex()
 
@@ -82,6 +92,9 @@ class PosetSubstrate:
         self.remove(node)
         self.add(node)
 
+    def askers_changed(self, node: FilterNode) -> None:
+        pass
+
     def matching(self, event: Event) -> list[FilterNode]:
         static = self._poset.matching(event, include_evolving=False)
         return static + self._evolving.matching(event) if len(self._evolving) else static
@@ -91,27 +104,32 @@ class MatcherSubstrate:
     """A matcher with a subscription for each node, in which every value is a parameter.
 
     The id of the subscription is the number of the node; cell 0 is the parameter `c0`, and so on.
+    A matcher that finds links has all of them collected, and counts its steps.
     """
 
     def __init__(self, matcher: Matcher) -> None:
+        self.steps = 0
         self._matcher = matcher
+        self._link_matcher = matcher if isinstance(matcher, LinkMatcher) else None
         self._nodes: dict[str, tuple[FilterNode, WantedFilter]] = {}
         """Nodes by id, with the filter that the matcher has: the item may have been replaced."""
 
     def add(self, node: FilterNode) -> None:
-        id = str(node.number)
+        id = id_of(node)
         filter, values = _lifted(node.item)
         origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
         self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
+        if self._link_matcher is not None:
+            self._link_matcher.set_links(id, COLLECTED)
         self._nodes[id] = node, node.item
 
     def remove(self, node: FilterNode) -> None:
-        id = str(node.number)
+        id = id_of(node)
         self._matcher.remove(id)
         del self._nodes[id]
 
     def change(self, node: FilterNode) -> None:
-        id = str(node.number)
+        id = id_of(node)
         old = self._nodes[id][1]
         if structure(node.item) == structure(old):
             cells = differing_cells(old, node.item)
@@ -121,9 +139,25 @@ class MatcherSubstrate:
             self.remove(node)
             self.add(node)
 
+    def askers_changed(self, node: FilterNode) -> None:
+        pass
+
     def matching(self, event: Event) -> list[FilterNode]:
-        ids = self._matcher.match(event, Moment(event_us(event)))
-        return sorted((self._nodes[id][0] for id in ids), key=lambda node: node.number)
+        moment = Moment(event_us(event))
+        if self._link_matcher is None:
+            return self.nodes(self._matcher.match(event, moment))
+        found = self._link_matcher.match_links(event, moment, COLLECTED)
+        self.steps += found.steps
+        return self.nodes(found.collected)
+
+    def nodes(self, ids: Iterable[str]) -> list[FilterNode]:
+        """The nodes of subscriptions, in the order of their numbers."""
+        return by_number(self._nodes[id][0] for id in ids)
+
+
+def id_of(node: FilterNode) -> str:
+    """The id of the subscription that a node has in a matcher."""
+    return str(node.number)
 
 
 def _lifted(item: WantedFilter) -> tuple[Filter, dict[str, Value]]:
@@ -144,13 +178,30 @@ def _not_before_origin(leaf: Expression) -> Expression:
     return Call("max", (leaf, Constant(0))) if isinstance(leaf, Elapsed) else leaf
 
 
+DEFAULT_SUBSTRATE = "poset"
+DEFAULT_LINK_MATCHER = "tree"
+"""The matcher of link matching, where the substrate must be one that finds links."""
 SUBSTRATES = ("poset", *(name for name in MATCHERS if name != "poset"))
 
 
-def substrate(name: str) -> Callable[[Poset[WantedFilter]], Substrate]:
+def substrate(name: str | None) -> Callable[[Poset[WantedFilter]], Substrate]:
     """The factory of the substrate with this name; it takes the poset of the table."""
+    name = name or DEFAULT_SUBSTRATE
     if name == "poset":
         return PosetSubstrate
     if name not in MATCHERS:
         raise RoutingError(f"there is no substrate {name!r}; there are {', '.join(SUBSTRATES)}")
     return lambda _poset: MatcherSubstrate(MATCHERS[name].make())
+
+
+def link_matcher(name: str | None) -> LinkMatcher:
+    """A new matcher of this name; raises RoutingError unless it finds the links of events."""
+    name = name or DEFAULT_LINK_MATCHER
+    matcher: object = MATCHERS[name].make() if name in MATCHERS else None
+    if not isinstance(matcher, LinkMatcher):
+        able = [each for each in MATCHERS if isinstance(MATCHERS[each].make(), LinkMatcher)]
+        raise RoutingError(
+            f"link matching needs a substrate that finds the links of events, not {name!r}; "
+            f"there are {', '.join(able)}"
+        )
+    return matcher

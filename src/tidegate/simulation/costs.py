@@ -24,6 +24,8 @@ class Costs:
     """For a message whose kind has no time of its own."""
     by_kind_us: Mapping[str, int] = field(default_factory=dict)
     """By `kind_of` the message."""
+    step_us: float = 0.0
+    """For each matching step of a message, in addition; the substrate must count them."""
 
     def processor_us(self, message: Message) -> int:
         """The processor time that a broker takes for a message."""

@@ -66,8 +66,9 @@ class Scenario:
     """Processor time that a broker takes for each message."""
     merging: bool = False
     """Whether brokers merge filters before sending them, where that is exact."""
-    substrate: str = "poset"
-    """The matcher with which brokers find the filters that an event matches."""
+    substrate: str | None = None
+    """The matcher with which brokers find the filters that an event matches; None for the default
+    of the routing."""
     semantics: str | None = None
     """One of SEMANTICS; None for the one that the routing needs."""
     weather: Weather = field(default_factory=Weather)
@@ -162,7 +163,7 @@ class Simulation:
     def run(self, advance: OnAdvance = id) -> Report:
         """Run all phases; ``advance`` is called with the number of progress steps made."""
         begun_s = perf_counter()
-        with _rare_collections():
+        with rare_collections():
             self._set_up(advance)
             self._publish_and_change(advance)
         return self._report(perf_counter() - begun_s)
@@ -300,7 +301,7 @@ class Simulation:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Run the garbage collector rarely.
 
     A world has many objects and hardly any dead cycles. With Python's default threshold the

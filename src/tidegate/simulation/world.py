@@ -10,7 +10,9 @@ notified, because what they know of each other may be lost with them.
 
 Theory of operation. A heap holds the pending actions, ordered by time. A message takes the delay of
 its link plus the time that its bytes need. At the broker it waits until the processor is free,
-occupies it for as long as such a message costs, and is handled at the end of that time.
+occupies it for as long as such a message costs, and is handled at the end of that time. How many
+matching steps it takes is known only then; if steps cost time, the processor is busy with them
+after that, and the messages that wait are handled so much later.
 """
 
 from __future__ import annotations
@@ -107,6 +109,8 @@ class Site:
     in_vain: int = 0
     """Events from a neighbour that were neither delivered nor forwarded."""
     busy_us: int = 0
+    steps_us: int = 0
+    """The part of ``busy_us`` that was spent on matching steps."""
     is_up: bool = True
     epoch: int = 0
     """How often the broker crashed. A message that waited in an earlier epoch is lost."""
@@ -138,8 +142,9 @@ class World:
     """Whether only advertised events are delivered; None for what the routing needs."""
     merging: bool = False
     """Whether brokers merge filters before sending them, where that is exact."""
-    substrate: str = "poset"
-    """The matcher with which brokers find the filters that an event matches."""
+    substrate: str | None = None
+    """The matcher with which brokers find the filters that an event matches; None for the default
+    of the routing."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     directions: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
@@ -233,10 +238,15 @@ class World:
         self._scheduled += 1
         heapq.heappush(self._pending, (max(time_us, self.now_us), self._scheduled, action))
 
-    def _schedule(self, time_us: int, action: Action) -> None:
-        """Schedule an action of the world itself, such as the arrival of a message."""
+    def _schedule(self, time_us: int, action: Action) -> int:
+        """Schedule an action of the world itself, such as the arrival of a message.
+
+        Returns its sequence number, by which it can be put off and keep its place.
+        """
         self._scheduled += 1
-        heapq.heappush(self._pending, (time_us, _AFTER_REQUESTS + self._scheduled, action))
+        sequence = _AFTER_REQUESTS + self._scheduled
+        heapq.heappush(self._pending, (time_us, sequence, action))
+        return sequence
 
     def run(self, until_us: int | None = None, *, actions_max: int | None = None) -> None:
         """Carry out all actions, or those up to a time, which becomes the current time.
@@ -333,7 +343,7 @@ class World:
         if self.observer is not None:
             self.observer(self.now_us, sender, receiver, message)
         cost_us = self.costs.processor_us(message)
-        if not cost_us and site.free_at_us <= self.now_us:
+        if not cost_us and not self.costs.step_us and site.free_at_us <= self.now_us:
             self._handle(site, sender, message)
             return
         site.waiting += 1
@@ -343,9 +353,16 @@ class World:
         epoch = site.epoch
         direction = None if isinstance(sender, Client) else self.directions[sender, receiver]
         direction_epoch = 0 if direction is None else direction.epoch
+        steps_us = site.steps_us
 
         def handle() -> None:
+            nonlocal steps_us
             if site.epoch != epoch:  # the broker crashed, and `waiting` was reset
+                return
+            if site.steps_us > steps_us:  # steps of messages before this one have taken time
+                later_us = self.now_us + site.steps_us - steps_us
+                steps_us = site.steps_us
+                heapq.heappush(self._pending, (later_us, sequence, handle))
                 return
             site.waiting -= 1
             # If the link went down, the sender has been told that the message is lost. A broker
@@ -354,10 +371,11 @@ class World:
             if direction is None or direction.epoch == direction_epoch:
                 self._handle(site, sender, message)
 
-        self._schedule(site.free_at_us, handle)
+        sequence = self._schedule(site.free_at_us, handle)
 
     def _handle(self, site: Site, sender: Address, message: Message) -> None:
         site.handled += 1
+        steps = site.broker.matching.steps
         if self.stopwatch is None:
             outgoing = site.broker.handle(message, sender, self.now_us)
         else:
@@ -365,11 +383,19 @@ class World:
             begun_s = process_time()
             outgoing = site.broker.handle(message, sender, self.now_us)
             self.stopwatch(message, process_time() - begun_s)
+        if self.costs.step_us:
+            self._spend(site, round(self.costs.step_us * (site.broker.matching.steps - steps)))
         if outgoing:
             self._send(site.broker.name, outgoing)
         elif type(message) is Notify:
             site.in_vain += 1
         self._set_alarm(site)
+
+    def _spend(self, site: Site, steps_us: int) -> None:
+        """Occupy the processor with the matching steps of the message that was just handled."""
+        site.steps_us += steps_us
+        site.busy_us += steps_us
+        site.free_at_us = max(self.now_us, site.free_at_us) + steps_us
 
     def _set_alarm(self, site: Site) -> None:
         """Schedule the next wake-up of a broker, if it needs one earlier than scheduled."""

@@ -82,7 +82,9 @@ def some_route(network: Network, random: Random) -> list[str]:
     return route
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+)
 @pytest.mark.parametrize("where", WORLDS)
 @settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**32), suspends=st.booleans())
@@ -114,7 +116,9 @@ def test_nothing_is_missed_or_comes_twice(
     assert network.is_empty()
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "advertisement"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+)
 @pytest.mark.parametrize("where", WORLDS)
 @settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**32))

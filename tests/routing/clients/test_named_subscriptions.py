@@ -44,7 +44,7 @@ WORLDS = {
     "general": (RING, Architecture.GENERAL),
     "hierarchical": (HIERARCHY, Architecture.HIERARCHICAL),
 }
-ROUTINGS = ["flooding", "match-first", "subscription", "advertisement"]
+ROUTINGS = ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
 SECOND = 1_000_000
 
 
@@ -408,7 +408,9 @@ def test_parameters_of_a_new_filter_keep_their_values() -> None:
 # -- ending -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("routing", ["subscription", "advertisement", "match-first"])
+@pytest.mark.parametrize(
+    "routing", ["subscription", "advertisement", "match-first", "link-matching"]
+)
 def test_cancelled_departed_and_unsubscribed_leave_nothing(routing: str) -> None:
     endings: list[tuple[Message, ...]] = [
         (Cancel("s"), Cancel("evolving")),

@@ -82,6 +82,17 @@ def test_children_are_the_brokers_with_this_parent(links: Links) -> None:
 
 
 @given(links)
+def test_a_subtree_has_the_brokers_whose_paths_lead_through_its_first(links: Links) -> None:
+    graph = graph_of(links)
+    for root in NAMES:
+        for broker in NAMES:
+            if path(graph, root, broker) is not None:
+                below = [each for each in NAMES if broker in (path(graph, root, each) or ())]
+                assert sorted(graph.tree(root).subtree(broker)) == below
+                assert graph.tree(root).subtree(broker)[0] == broker
+
+
+@given(links)
 def test_reaches_is_whether_there_is_a_path(links: Links) -> None:
     graph = graph_of(links)
     for one in NAMES:

@@ -4,7 +4,7 @@ from itertools import combinations
 from math import hypot
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate.routing.overlay.domains import Architecture
@@ -54,6 +54,7 @@ def test_the_same_overlay_has_the_same_places() -> None:
 
 
 @settings(max_examples=settings().max_examples // 6)
+@example("random-tree", 53, 53)
 @given(
     st.sampled_from(["random-tree", "tree", "chain", "star"]), st.integers(1, 60), st.integers(0)
 )

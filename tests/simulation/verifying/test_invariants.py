@@ -8,6 +8,7 @@ from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.filters import parse
 from tidegate.routing import messages as m
 from tidegate.routing.askers import NeighbourAsker
+from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Client, Key
 from tidegate.routing.outbox import Destination
 from tidegate.simulation.overlays.generators import generate
@@ -34,6 +35,20 @@ def world() -> World:
 def test_all_invariants_hold(world: World) -> None:
     assert broken_invariants(world) == []
     assert len(world.sites["b2"].broker.subscriptions.poset) == 2
+
+
+def test_links_are_wrong() -> None:
+    world = World(generate("chain", 3), "link-matching")
+    world.admit(ANN, SilentClient(), "b0")
+    world.request(ANN, m.Subscribe("x < 5"))
+    world.request(ANN, m.Subscribe("x < 3 or y < 1"))
+    world.run()
+    assert broken_invariants(world) == []
+    for name, problem in (("b0", "taken for one that no client wants"), ("b1", "leads to set()")):
+        links = world.sites[name].broker.matching
+        assert isinstance(links, LinkMatching)
+        links._links = dict.fromkeys(links._links, 0)
+        assert any(problem in each for each in broken_invariants(world))
 
 
 def test_something_was_not_sent(world: World) -> None:

@@ -19,7 +19,13 @@ from tidegate.routing.clients.sessions import KeptDelivery, Sessions
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Address, Client, Key, Message, Notify, Outgoing, Peer, Refused
 from tidegate.routing.overlay.broker_domains import BrokerDomains
-from tidegate.routing.strategies import STRATEGIES, AskersByDomain, IncomingEvent, Strategy
+from tidegate.routing.strategies import (
+    STRATEGIES,
+    AskersByDomain,
+    IncomingEvent,
+    NextHops,
+    Strategy,
+)
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying.random_run import Mix, RandomRun
 from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, VerificationCase, cases
@@ -133,7 +139,7 @@ def test_a_broker_that_sends_events_down_the_wrong_tree(monkeypatch: pytest.Monk
         hops = right(incoming, asked, domains)
         return [(peer, Notify(notify.publication, "b0")) for peer, notify in hops]
 
-    right = STRATEGIES["subscription"].next_hops
+    right = next_hops("subscription")
     monkeypatch.setitem(dict_of_strategies(), "subscription", Strategy(astray))
     assert finds("0 times, not 1", "subscription", "random-graph")
 
@@ -145,10 +151,16 @@ def test_a_broker_that_drops_some_events(monkeypatch: pytest.MonkeyPatch) -> Non
         hops = right(incoming, asked, domains)
         return hops[:-1] if len(hops) > 1 else hops
 
-    right = STRATEGIES["subscription"].next_hops
+    right = next_hops("subscription")
     lossy = Strategy(all_but_the_last)
     monkeypatch.setitem(dict_of_strategies(), "subscription", lossy)
     assert finds("0 times, not 1", "subscription", "random-tree")
+
+
+def next_hops(routing: str) -> NextHops:
+    function = STRATEGIES[routing].next_hops
+    assert function is not None
+    return function
 
 
 def dict_of_strategies() -> dict[str, Strategy]:

@@ -92,6 +92,13 @@ class Tree:
         """The neighbours of a broker whose paths from the root lead through it."""
         return self._children.get(broker, [])
 
+    def subtree(self, broker: str) -> list[str]:
+        """The brokers whose paths from the root lead through a broker, which is the first."""
+        found = [broker]
+        for each in found:
+            found += self.children(each)
+        return found
+
     def passes(self, through: Tree, to: str) -> bool:
         """Whether the path from this root to a broker passes through the root of another tree.
 

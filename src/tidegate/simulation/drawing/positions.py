@@ -10,7 +10,7 @@ out like its tree of shortest paths.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import cos, log2, pi, sin
+from math import acos, cos, log2, pi, sin
 
 import networkx as nx
 
@@ -74,12 +74,24 @@ class _TreeDrawing:
         }
 
     def around(self) -> Positions:
-        """Levels as rings around the root; a chain becomes a straight line."""
-        turn = 2 * pi / self.leaves[self._order[0]]
+        """Levels as rings around the root; a chain becomes a straight line.
+
+        The children of a broker stay within the tangent of its ring, so that no link cuts through
+        the rings inside and crosses others (Eades, "Drawing Free Trees").
+        """
+        root = self._order[0]
+        sectors = {root: (-pi / 2, 2 * pi)}
         positions = {}
-        for broker, middle in self._middles().items():
-            angle, radius = turn * middle - pi / 2, self._depths[broker]
+        for broker in self._order:
+            start, width = sectors[broker]
+            angle, radius = start + width / 2, self._depths[broker]
             positions[broker] = (radius * cos(angle), radius * sin(angle))
+            width = min(width, 2 * acos(radius / (radius + 1)) if radius else width)
+            start = angle - width / 2
+            for child in self._children[broker]:
+                share = width * self.leaves[child] / self.leaves[broker]
+                sectors[child] = (start, share)
+                start += share
         return positions
 
     def _middles(self) -> dict[str, float]:

@@ -8,6 +8,9 @@
 3. A client is known only at its home broker, with exactly the filters and advertisements it has
    asked for.
 4. No wave and no move of a client is unfinished.
+5. With link matching, each filter has the links that lead to those who asked for it, and on each
+   spanning tree exactly those are in the mask to which the path leads over this broker. Both are
+   computed from scratch, in another way than by the broker: path by path, without virtual links.
 
 Deliveries can be right by chance while one of these is broken; then a later change goes wrong. So
 a run checks them after each round.
@@ -20,11 +23,13 @@ from typing import TypeVar
 
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
+from tidegate.matching.matcher import COLLECTED
 from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Coverage
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.routing.askers import NamedAsker, NeighbourAsker
 from tidegate.routing.broker import Broker
 from tidegate.routing.forwarding import Forwarding
+from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Client, Peer
 from tidegate.simulation.world import World
 
@@ -32,7 +37,7 @@ T = TypeVar("T")
 
 
 def broken_invariants(world: World) -> list[str]:
-    """The violations of invariants 1, 2 and 4 and, for clients that moved, 3."""
+    """The violations of invariants 1, 2, 4 and 5 and, for clients that moved, 3."""
     violations: list[str] = []
     brokers = {name: site.broker for name, site in world.sites.items() if site.is_up}
     for name, broker in brokers.items():
@@ -45,6 +50,8 @@ def broken_invariants(world: World) -> list[str]:
                 f"{name}, {what}: {each}" for each in _link_problems(name, what, brokers)
             ]
         violations += [f"{name}: {each}" for each in _session_problems(world, name, broker)]
+        if isinstance(broker.matching, LinkMatching):
+            violations += [f"{name}: {each}" for each in _mask_problems(broker, broker.matching)]
     return violations
 
 
@@ -98,7 +105,7 @@ def _table_problems(table: Forwarding[T], coverage: Coverage[T]) -> Iterator[str
         hidden = {
             destination
             for other in table.poset
-            if other is not node and coverage.covers(other.item, node.item)
+            if table.hides and other is not node and coverage.covers(other.item, node.item)
             for destination in other.forwards
         }
         expected = set(table.destinations(node)) - hidden
@@ -139,3 +146,28 @@ def _session_problems(world: World, name: Peer, broker: Broker) -> Iterator[str]
         yield f"{len(broker.waves)} waves have not come back"
     if len(broker.moves):
         yield f"{len(broker.moves)} moves have not ended"
+
+
+def _mask_problems(broker: Broker, matching: LinkMatching) -> Iterator[str]:
+    """Check invariant 5."""
+    matching.prepare()
+    for node in broker.subscriptions.poset:
+        links = matching.links_of(node)
+        asked = [each for each in node.subscribers if isinstance(each, NeighbourAsker)]
+        if bool(links & COLLECTED) != (len(asked) < len(node.subscribers)):
+            who = "some" if links & COLLECTED else "no"
+            yield f"{node.item} is taken for one that {who} client wants"
+        for domain in broker.domains.by_name.values():
+            homes = {
+                str(each.key.tree)
+                for each in asked
+                if broker.domains.domain_of[each.peer] is domain
+            }
+            for tree in domain.graph.tree(broker.name).costs:
+                expected = {
+                    domain.next_hop(home) for home in homes if domain.is_on_path(tree, home)
+                }
+                mask = matching.numbers.mask([(domain, tree, None)])
+                reached = set(matching.numbers.peers(links & mask, domain))
+                if reached != expected:
+                    yield f"{node.item} leads to {reached} on the tree of {tree}, not {expected}"

@@ -81,7 +81,7 @@ class Mix:
     """Whether clients move to other brokers."""
     updates: bool = True
     """Whether there are named subscriptions, which have parameters or evolve."""
-    substrate: str = "poset"
+    substrate: str | None = None
 
 
 class _PublishedEvent(NamedTuple):

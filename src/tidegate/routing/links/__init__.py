@@ -1,0 +1,1 @@
+"""Routing by link matching: virtual links, the search for the links of an event, flooding."""
