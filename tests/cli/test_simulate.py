@@ -129,7 +129,7 @@ def test_verification(folder: Folder) -> None:
     assert json.loads(ran.out) == {"runs": 5, "failed": 0}
     folder.write("mine.json", [to_json(generate("chain", 2))])
     ran = folder.run("simulate", "--verify", "--overlay", "mine.json", "--routing", "flooding")
-    assert ran.out == "1 runs, 0 with problems\n"
+    assert ran.out == "1 run, 0 with problems\n"
 
 
 def test_a_failing_seed_is_printed_with_its_command(
@@ -178,7 +178,7 @@ def test_help_names_all_workloads(folder: Folder) -> None:
         ),
         (("--topology", "tree", "--crash", "b1"), "'b1' has no time"),
         (("--topology", "tree", "--cut", "b1-b9@1s"), "there is no link 'b1-b9'"),
-        (("--topology", "tree", "--partition", "b99@1s"), "there is no broker 'b99'"),
+        (("--topology", "tree", "--partition", "b99@1s"), "there is no broker or region 'b99'"),
         (("--topology", "tree", "--bandwidth", "0"), "0.0 is not in the range x>0"),
         (("--topology", "tree", "--duplicates", "2"), "2.0 is not in the range 0<=x<=1"),
         (

@@ -56,13 +56,21 @@ def test_a_partition_cuts_all_links_between_the_two_sides() -> None:
     ("text", "reason"),
     [
         ("b0,b1,b2,b3@1s", "cuts no link of 'chain'"),
-        ("b0,b9@1s", "there is no broker 'b9' in 'chain'"),
+        ("b0,b9@1s", "there is no broker or region 'b9' in 'chain'; regions: none"),
         ("west", "'west' has no time; write it as east,b7@1s..2s"),
     ],
 )
 def test_a_wrong_partition_is_refused(text: str, reason: str) -> None:
     with pytest.raises(TidegateError, match=re.escape(reason)):
         parse_partition(text, CHAIN)
+
+
+def test_an_unknown_region_is_refused_with_those_there_are() -> None:
+    isp = generate("isp24")
+    regions = ", ".join(sorted(set(isp.regions.values())))
+    reason = f"there is no broker or region 'wst' in 'isp24'; regions: {regions}"
+    with pytest.raises(TidegateError, match=re.escape(reason)):
+        parse_partition("wst@1s", isp)
 
 
 @pytest.mark.parametrize("text", ["b1@1s..2s", "b1-b2@1s..2s"])

@@ -32,6 +32,19 @@ def test_lines() -> None:
     assert any("0 refused, 3 to brokers that were down" in line for line in with_crash.lines())
 
 
+def test_one_of_something_is_not_in_the_plural() -> None:
+    alone = replace(
+        REPORT, brokers=1, links=(), published=1, backlog_max=1, link_messages=1, link_bytes=1,
+        in_vain=1,
+    )  # fmt: skip
+    lines = {line[:14].strip(): line[14:] for line in alone.lines()}
+    assert lines["overlay"] == "chain, 1 broker, 0 links"
+    assert lines["published"] == "1 event"
+    assert lines["backlog"] == "up to 1 delivery before one slow subscriber"
+    assert lines["on links"] == "1 message, 1 byte"
+    assert lines["in vain"] == "1 event that a broker had no use for"
+
+
 def test_json() -> None:
     record = json.loads(REPORT.to_json())
     assert record["kinds"]["Publish"] == record["published"] == REPORT.published

@@ -66,7 +66,7 @@ def test_a_run_delivers_and_rejects(folder: Path, spark: SparkSession) -> None:
     found = spark.read.parquet(str(folder / "deliveries")).toArrow().to_pylist()
     told_rows = sorted((r["symbol"], r["subscription"], r["version"].second) for r in found)
     assert told_rows == [("A", "cheap", 0), ("B", "cheap", 3)]
-    rejected = spark.read.parquet(str(folder / "checkpoint" / "aside")).toArrow().to_pylist()
+    rejected = spark.read.parquet(str(folder / "checkpoint" / "rejected")).toArrow().to_pylist()
     assert sorted(row["kind"] for row in rejected) == ["change", "event", "event"]
     reasons = " ".join(row["reason"] for row in rejected)
     assert "column 'price' is a string" in reasons

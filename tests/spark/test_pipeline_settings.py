@@ -65,13 +65,13 @@ def test_paths_are_those_beside_the_file(tmp_path: Path, monkeypatch: pytest.Mon
 def test_all_that_can_be_said(tmp_path: Path) -> None:
     text = changed('changes = "changes"', 'topic = "changes"\nservers = "s:1"\nlateness = "2 min"')
     text = text.replace('format = "json"', 'format = "json"\noptions = {multiLine = true}')
-    text += 'aside = "aside"\n[trigger]\nevery = "500 ms"\n[metrics]\nport = 0\n'
+    text += 'rejected = "rejected"\n[trigger]\nevery = "500 ms"\n[metrics]\nport = 0\n'
     text += '[variables]\nload = 0.5\n[spark]\n"spark.master" = "local[2]"\n'
     found = read(tmp_path, text)
     assert found.needs_kafka
     assert found.subscriptions.lateness == timedelta(minutes=2)
     assert found.source.options == {"multiLine": True}
-    assert found.checkpoint.aside == str(tmp_path / "aside")
+    assert found.checkpoint.rejected == str(tmp_path / "rejected")
     assert found.trigger.every == timedelta(milliseconds=500)
     assert found.metrics is not None
     assert (found.metrics.port, found.metrics.address) == (0, "127.0.0.1")
@@ -148,6 +148,11 @@ def test_a_duration_is_a_string(tmp_path: Path, value: str) -> None:
             "[source] has no key sheme; it has format",
         ),
         ('path = "checkpoint"', "", "[checkpoint] path is missing"),
+        (
+            'path = "checkpoint"',
+            'path = "c"\naside = "a"',
+            "[checkpoint] aside is now called rejected",
+        ),
         ("[checkpoint]", "[metrics]", "the table [checkpoint] is missing"),
         ("[source]", "checkpoint = 1\n[source]", "is not valid TOML"),
         ("[source]", "metrics = 1\n[source]", "metrics must be a table: write [metrics]"),

@@ -21,6 +21,7 @@ from tidegate.errors import BadValueError, SimulationError, TidegateError
 from tidegate.language.durations import parse_duration
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
+from tidegate.simulation.counting import counted
 from tidegate.simulation.drawing.loads import loads_from_json
 from tidegate.simulation.faults import parse_crash, parse_cut, parse_partition
 from tidegate.simulation.overlays.generators import generate
@@ -331,7 +332,8 @@ def _replay(name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(replayed)))
     else:
-        click.echo(f"{replayed.messages:,} messages are the same, byte for byte")
+        verb = "is" if replayed.messages == 1 else "are"
+        click.echo(f"{counted(replayed.messages, 'message')} {verb} the same, byte for byte")
         if replayed.difference is not None:
             click.echo("\n".join(_difference_lines(name, replayed.difference)))
     if replayed.difference is not None:
@@ -372,7 +374,7 @@ def _verify(given: Options, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(verdict)))
     else:
-        click.echo(f"{verdict.runs:,} runs, {verdict.failed:,} with problems")
+        click.echo(f"{counted(verdict.runs, 'run')}, {verdict.failed:,} with problems")
     if verdict.failed:
         sys.exit(1)
 

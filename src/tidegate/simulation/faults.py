@@ -105,8 +105,11 @@ def parse_partition(text: str, topology: Topology) -> tuple[Fault, ...]:
     inside: set[Peer] = set()
     for name in names.split(","):
         members = [broker for broker, region in topology.regions.items() if region == name]
-        if not members:
-            topology.links_of(name)  # raises if there is no such broker
+        if not members and name not in topology.brokers:
+            regions = ", ".join(sorted(set(topology.regions.values()))) or "none"
+            raise SimulationError(
+                f"there is no broker or region {name!r} in {topology.name!r}; regions: {regions}"
+            )
         inside.update(members or [name])
     cut = [link for link in topology.links if (link.a in inside) != (link.b in inside)]
     if not cut:

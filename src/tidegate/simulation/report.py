@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from tidegate.simulation.clients import Tally
+from tidegate.simulation.counting import counted
 from tidegate.simulation.script import ScriptOutput
 from tidegate.simulation.world import World
 
@@ -107,10 +108,11 @@ class Report:
         return f"{self.delivered:,} of {self.wanted:,} wanted, {self.spurious:,} spurious"
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        yield "overlay", f"{self.topology}, {self.brokers:,} brokers, {len(self.links):,} links"
+        size = f"{counted(self.brokers, 'broker')}, {counted(len(self.links), 'link')}"
+        yield "overlay", f"{self.topology}, {size}"
         clients = "scripted clients" if self.is_scripted else f"{self.workload} workload"
         yield "run", f"{self.routing} routing, {clients}, seed {self.seed}"
-        yield "published", f"{self.published:,} events"
+        yield "published", counted(self.published, "event")
         yield "delivered", self._delivered()
         if self.delays is not None:
             delays = self.delays
@@ -120,7 +122,8 @@ class Report:
                 f"max {delays.max_ms:,.1f} ms",
             )
         if self.backlog_max:
-            yield "backlog", f"up to {self.backlog_max:,} deliveries before one slow subscriber"
+            backlog = counted(self.backlog_max, "delivery", "deliveries")
+            yield "backlog", f"up to {backlog} before one slow subscriber"
         if self.refused or self.unheard:
             yield (
                 "requests",
@@ -128,8 +131,9 @@ class Report:
             )
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
         yield "messages", f"{self.messages:,}: {kinds}"
-        yield "on links", f"{self.link_messages:,} messages, {self.link_bytes:,} bytes"
-        yield "in vain", f"{self.in_vain:,} events that a broker had no use for"
+        traffic = f"{counted(self.link_messages, 'message')}, {counted(self.link_bytes, 'byte')}"
+        yield "on links", traffic
+        yield "in vain", f"{counted(self.in_vain, 'event')} that a broker had no use for"
         busy = (f"{each.a}-{each.b} {each.messages:,}" for each in self.links[:SHOWN])
         yield "busiest links", ", ".join(busy) or "none"
         yield "and brokers", ", ".join(_broker_text(each) for each in self.loads[:SHOWN])

@@ -87,7 +87,7 @@ def start(
         spark_trigger = {
             "processingTime": f"{round(trigger.every.total_seconds() * 1000)} milliseconds"
         }
-    rejected_path = settings.checkpoint.aside
+    rejected_path = settings.checkpoint.rejected
     return deliver(
         source_of(settings, spark),
         subscriptions_of(settings, spark),
@@ -98,7 +98,7 @@ def start(
         key=sink.columns,
         grouped=sink.grouped,
         variables=settings.variables,
-        aside=None if rejected_path is None else ParquetSink(rejected_path),
+        rejected=None if rejected_path is None else ParquetSink(rejected_path),
         trigger=spark_trigger,
         report=report,
         name="tidegate",

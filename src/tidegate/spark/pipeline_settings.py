@@ -65,7 +65,7 @@ class CheckpointSettings:
     """The table `[checkpoint]`: where the progress and the state of the pipeline are kept."""
 
     path: str
-    aside: str | None = None
+    rejected: str | None = None
     """The folder for rejected rows, in place of the one in the checkpoint."""
 
 
@@ -115,6 +115,8 @@ _TABLES: dict[str, type[Any]] = {
 }
 _FREE_TABLES = ("variables", "spark")
 """Tables that may have any keys."""
+_RENAMED_KEYS = {("checkpoint", "aside"): "rejected"}
+"""Present names of keys, by table and former name."""
 _REQUIRED_KEYS = {
     "source": {
         "json": ("path",),
@@ -180,10 +182,12 @@ def _read_toml_table(
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, value in table.items():
+        if (name, key) in _RENAMED_KEYS:
+            raise ConnectorError(f"[{name}] {key} is now called {_RENAMED_KEYS[name, key]}")
         if key not in hints:
             raise ConnectorError(f"[{name}] has no key {key}; it has {', '.join(hints)}")
         values[key] = _checked_value(hints[key], value, f"[{name}] {key}")
-        if key in ("path", "aside", "table", "changes") and "://" not in values[key]:
+        if key in ("path", "rejected", "table", "changes") and "://" not in values[key]:
             values[key] = str((folder / values[key]).absolute())
     for each in fields(kind):  # type: ignore[arg-type]
         if each.name not in values and each.default is MISSING and each.default_factory is MISSING:

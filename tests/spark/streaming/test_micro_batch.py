@@ -49,7 +49,7 @@ def test_late_events_and_changes_are_rejected(spark: SparkSession, tmp_path: Pat
     folders.add("events", 0, [event(0, 100, 4)])
     folders.add("changes", 1, [subscribe(79, "late", "a < 5"), subscribe(80, "last", "a < 5")])
     folders.add("events", 1, [event(1, 79.999999, 4), event(2, 80, 4), {"number": 3, "a": 4.0}])
-    _, report = folders.run(spark, to, files=1, aside=rejected)
+    _, report = folders.run(spark, to, files=1, rejected=rejected)
     assert list(rejected.batches) == [1]
     assert (report.late, report.bad) == (2, 1)
     told = [(row["kind"], row["reason"]) for row in rejected.rows]
@@ -69,7 +69,7 @@ def test_changes_that_cannot_be_applied_are_rejected_when_their_time_is_final(
     folders.add("changes", 0, [update(1, "s", p=1), {"time": at(1), "op": "begin", "id": "s"}])
     for number, second in enumerate([1, 30, 31]):
         folders.add("events", number, [event(number, second, 4)])
-    assert len(folders.run(spark, to, files=1, aside=rejected)) == 3
+    assert len(folders.run(spark, to, files=1, rejected=rejected)) == 3
     reasons = {batch: [row["reason"] for row in rows] for batch, rows in rejected.batches.items()}
     assert list(reasons) == [0, 2]
     assert reasons[0] == ["op: there is no 'begin'; there are subscribe, update, unsubscribe"]
@@ -142,7 +142,7 @@ def test_a_sink_may_do_with_a_batch_what_it_likes(
     for batch in range(3):
         some = [event(n, batch * 10 + n, n) for n in range(8)]
         folders.add("events", batch, [*some, {"number": 99, "a": 1.0}])
-    reports = folders.run(spark, to, None if changing else steady, files=1, aside=rejected)
+    reports = folders.run(spark, to, None if changing else steady, files=1, rejected=rejected)
     assert [(each.events, each.matches, each.bad) for each in reports] == [
         (9, 0, 1), (9, 13, 1), (9, 13, 1),
     ]  # fmt: skip
@@ -173,7 +173,7 @@ def test_a_table_of_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
     rejected = Collected()
     query = deliver(
         events, table, to, event_time="time", checkpoint=tmp_path / "checkpoint", key="number",
-        trigger={"availableNow": True}, report=reports.append, aside=rejected,
+        trigger={"availableNow": True}, report=reports.append, rejected=rejected,
     )  # fmt: skip
     query.awaitTermination()
     assert to.rows == [{"number": 0, "subscription": "s", "subscriber": "me", "version": None}]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import TopologyError
 from tidegate.routing.overlay.domains import Architecture
+from tidegate.simulation.counting import counted
 from tidegate.simulation.overlays import hybrids, paper_networks, plain_networks, reshaping
 from tidegate.simulation.overlays.topology import BROKERS_MAX, Topology
 from tidegate.simulation.overlays.transit_stub import transit_stub
@@ -40,7 +41,7 @@ def generate(name: str, brokers: int | None = None, seed: int = 0) -> Topology:
     generator = TOPOLOGIES[name]
     count = generator.brokers if brokers is None else brokers
     if generator.fixed and count != generator.brokers:
-        size = "1 broker" if generator.brokers == 1 else f"{generator.brokers} brokers"
+        size = counted(generator.brokers, "broker")
         raise TopologyError(f"the topology {name!r} always has {size}, not {count}")
     if not 1 <= count <= BROKERS_MAX:
         raise TopologyError(f"the number of brokers must be 1 to {BROKERS_MAX}, not {count}")

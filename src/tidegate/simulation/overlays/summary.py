@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import networkx as nx
 
 from tidegate.routing.overlay.domains import Architecture
+from tidegate.simulation.counting import counted
 from tidegate.simulation.overlays.topology import Topology
 
 
@@ -34,7 +35,7 @@ class OverlaySummary:
             "name": self.name,
             "brokers": f"{self.brokers:,}",
             "links": f"{self.links:,}",
-            "diameter": f"{self.diameter_hops:,} hop{'s'[: self.diameter_hops != 1]}",
+            "diameter": counted(self.diameter_hops, "hop"),
             "mean degree": f"{self.mean_degree:.2f}",
             "delays": self._delays(),
             "domains": ", ".join(f"{n:,} {kind.value}" for kind, n in self.domains.items()),

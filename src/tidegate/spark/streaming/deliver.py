@@ -70,7 +70,7 @@ def deliver(
     key: str | Sequence[str] | None = None,
     grouped: bool = False,
     variables: Mapping[str, object] | None = None,
-    aside: Sink | None = None,
+    rejected: Sink | None = None,
     trigger: Mapping[str, Any] | None = None,
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
@@ -84,10 +84,10 @@ def deliver(
     they come: `to` gets the rows of `match` with one more column `operation`, which is `assert`, or
     `retract` where a late change invalidates an earlier delivery.
 
-    Rejected rows, which are older than that or cannot be read, go to ``aside``, by default Parquet
-    files in the folder `aside` of the checkpoint. ``checkpoint`` is a folder that the driver and
-    all workers see. ``trigger`` is as for Spark's `DataStreamWriter`. ``report`` is called after
-    each micro-batch.
+    Rejected rows, which are older than that or cannot be read, go to ``rejected``, by default
+    Parquet files in the folder `rejected` of the checkpoint. ``checkpoint`` is a folder that the
+    driver and all workers see. ``trigger`` is as for Spark's `DataStreamWriter`. ``report`` is
+    called after each micro-batch.
     """
     if not events.isStreaming:
         raise EventError("deliver takes a stream of events; tidegate.spark.match takes a table")
@@ -99,7 +99,7 @@ def deliver(
     # Spark's own files are in `spark/` and ours beside them, so that one folder holds all that
     # belongs to one query.
     folder = Path(checkpoint)
-    rejected_sink = ParquetSink(str(folder / "aside")) if aside is None else aside
+    rejected_sink = ParquetSink(str(folder / "rejected")) if rejected is None else rejected
     output = BatchOutput(layout, schema, to, rejected_sink, MatchCounts(events.sparkSession))
     if isinstance(subscriptions, DataFrame) and is_stream:
         _check_changes(subscriptions, event_time, lateness)

@@ -1,4 +1,4 @@
-"""Constraints of one entry: bounds, their short form, sets."""
+"""The bounds of one entry, as the innermost loop checks them: flags, sets, margins of envelopes."""
 
 from __future__ import annotations
 
@@ -9,52 +9,109 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.matching.rows.kernels.constraints import as_probe, in_set, satisfied
+from support.kernel_entries import (
+    CHANNELS,
+    NO_PROGRAM,
+    OF_SETS,
+    SETS,
+    VALUES,
+    Bounds,
+    Entry,
+    entries_of,
+    entry_lists,
+)
+from tidegate.matching.columnar.kernels.check import check_bounds, take_apart
+from tidegate.matching.columnar.kernels.layout import flat
+from tidegate.matching.columnar.kernels.part import (
+    E_SUBSCRIPTION,
+    ENTRY_WORDS,
+    PackedPart,
+    margin_at,
+    pack,
+)
+from tidegate.matching.rows.kernels.constraints import satisfied
+from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING, UNSURE, VERIFY
 
-floats = st.floats(allow_nan=False)
+SET_FIRST = np.array([0, *np.cumsum([len(each) for each in SETS])], np.int32)
+SET_VALUE = np.array([float(each) for some in SETS for each in some])
+
+
+def packed(*listed: Entry) -> PackedPart:
+    return pack(flat(entries_of(list(listed)), NO_PROGRAM))
+
+
+def checked(part: PackedPart, row: list[float], margin: float = 0.0) -> dict[int, int]:
+    """What is returned for each entry, by subscription, if all constraints have a margin."""
+    at, i32, _, _, f64, _, _ = part
+    entries, bound, bits, margins = take_apart(at, i32, f64)
+    if margin:
+        margins[margin_at(0) :: 6] = margin
+    events = np.array([[math.nan] * len(row), row])
+    subscriptions = entries[E_SUBSCRIPTION:-ENTRY_WORDS:ENTRY_WORDS].tolist()
+    return {
+        number: check_bounds(
+            entry, entries, bound, bits, margins, events, 1, SET_FIRST, SET_VALUE
+        )
+        for entry, number in enumerate(subscriptions)
+    }  # fmt: skip
+
+
+def is_satisfied(entry: Entry, row: list[float]) -> bool:
+    """What an entry without functions means."""
+    return all(
+        _is_member(row[CHANNELS], bounds)
+        if channel == OF_SETS
+        else satisfied(row[channel], *bounds)
+        for channel, asked in entry.constraints.items()
+        for bounds in asked
+    )
+
+
+def _is_member(number: float, bounds: Bounds) -> bool:
+    low, high = bounds
+    if math.isnan(number):
+        return False
+    return low in SETS[int(number)] if low == high else low - 1 not in SETS[int(number)]
+
+
+rows = st.tuples(
+    st.lists(st.sampled_from([*VALUES, math.nan]), min_size=CHANNELS, max_size=CHANNELS),
+    st.sampled_from([0.0, 1.0, 2.0, 3.0, math.nan]),
+).map(lambda drawn: [*drawn[0], drawn[1]])
+
+
+@given(entry_lists, rows)
+def test_an_entry_is_found_if_the_event_satisfies_its_constraints(
+    listed: list[Entry], row: list[float]
+) -> None:
+    found = checked(packed(*listed), row)
+    assert found == {
+        number: -1 if each.flags & (DEAD | GONE) or not is_satisfied(each, row) else each.flags
+        for number, each in enumerate(listed)
+    }
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "inside"),
+    ("x", "wanted"),
     [
-        (1.0, 2.0, [1.0, 1.5, 2.0]),
-        (-math.inf, 1.0, [-math.inf, 0.5, 1.0]),
-        (2.0, 1.0, [-math.inf, 0.5, 1.0, 2.0, math.inf]),  # the outside of 1 to 2
-        (math.nan, math.nan, []),
+        (0.9, -1),
+        (1.0, MOVING | UNSURE),
+        (1.4, MOVING | UNSURE),
+        (1.5, MOVING),
+        (2.5, MOVING),
+        (2.6, MOVING | UNSURE),
+        (3.1, -1),
     ],
 )
-def test_what_satisfies_bounds(low: float, high: float, inside: list[float]) -> None:
-    values = [-math.inf, 0.5, 1.0, 1.5, 2.0, math.inf, math.nan]
-    assert [x for x in values if satisfied(x, low, high)] == inside
+def test_a_value_within_the_margin_of_an_envelope_is_unsure(x: float, wanted: int) -> None:
+    entry = Entry({0: [(1.0, 3.0)]}, MOVING)
+    assert checked(packed(entry), [x], margin=0.5) == {0: wanted}
 
 
-@given(floats, floats, floats)
-def test_what_satisfies_bounds_passes_their_short_form(x: float, low: float, high: float) -> None:
-    below, above = as_probe(low, high)
-    if low <= x <= high:
-        assert below <= x <= above
-    if low > high:
-        assert below > above
+def test_bounds_without_a_margin_are_sure() -> None:
+    entry = Entry({0: [(1.0, 3.0)]}, MOVING | VERIFY)
+    assert checked(packed(entry), [1.0]) == {0: MOVING | VERIFY}
 
 
-def test_the_short_form_is_as_narrow_as_floats_of_32_bits_are() -> None:
-    assert [float(each) for each in as_probe(0.5, 1.0)] == [0.5, 1.0]
-    below, above = as_probe(0.1, 0.1)
-    assert np.nextafter(below, np.float32(1)) == above
-
-
-@given(st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=4), st.integers(0, 9), st.data())
-def test_a_set_has_a_number_or_not(sets: list[set[int]], number: int, data: st.DataObject) -> None:
-    first = np.array([0, *np.cumsum([len(each) for each in sets])], np.int32)
-    members = np.array([float(each) for some in sets for each in sorted(some)])
-    place = data.draw(st.integers(0, len(sets) - 1))
-    within = in_set(float(place), float(number), float(number), first, members)
-    without = in_set(float(place), number + 1.0, number - 1.0, first, members)
-    assert within == (number in sets[place])
-    assert without == (number not in sets[place])
-
-
-def test_an_event_without_a_set_satisfies_nothing() -> None:
-    first, members = np.array([0, 1], np.int32), np.array([3.0])
-    assert not in_set(math.nan, 3.0, 3.0, first, members)
-    assert not in_set(math.nan, 4.0, 2.0, first, members)
+def test_margins_count_for_moving_entries_only() -> None:
+    assert checked(packed(Entry({0: [(1.0, 3.0)]})), [1.0], margin=0.5) == {0: 0}
