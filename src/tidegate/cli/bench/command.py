@@ -17,6 +17,7 @@ import click
 
 from tidegate.cli.bench.evolving import bench_evolving
 from tidegate.cli.bench.parametric import bench_parametric
+from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
 from tidegate.experiments import parsing
 
@@ -250,6 +251,7 @@ def bench_spark(
 # `tidegate bench` without a command runs all in the order of their registration.
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
+bench.add_command(bench_tree)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

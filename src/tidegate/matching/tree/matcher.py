@@ -123,6 +123,11 @@ class TreeMatcher:
         """Matching steps of all searches so far, as the paper counts them."""
         return self._index.steps
 
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of the tree."""
+        return self._index.tree.nodes
+
     # -- matching -----------------------------------------------------------------------------
 
     def match(self, event: Event, moment: Moment) -> list[str]:
