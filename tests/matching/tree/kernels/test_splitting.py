@@ -6,6 +6,8 @@ import pytest
 
 from support.search_trees import kind_of, matching, tree_of, word_of
 from support.tree_invariants import check_tree
+from tidegate.language.filters import parse
+from tidegate.matching.subscription import Subscription
 from tidegate.matching.tree.kernels.layout import CUT, KIND_MASK, LEAF, N_LEFT, VALUES
 from tidegate.matching.tree.tuning import TreeTuning
 
@@ -54,3 +56,14 @@ def test_ranges_that_all_overlap_are_not_cut() -> None:
     assert kind_of(matcher, word_of(matcher, N_LEFT)) == VALUES  # on y
     assert matching(matcher, x=50, y=3) == ["r3"]
     assert matching(matcher, x=2, y=3) == []
+
+
+def test_a_level_that_was_left_out_is_inserted_when_somebody_cares() -> None:
+    order = ("x", "y", "z")
+    filters = {f"s{i}": f"x = {i % 2} and z = {i}" for i in range(12)}
+    matcher = tree_of(filters, TreeTuning(order, leaf_paths_max=2))
+    matcher.add(Subscription(f"y{i}", parse(f"x = 1 and y = {i} and z = 3")) for i in range(12))
+    check_tree(matcher._index.tree)
+    before = matcher.steps
+    assert matching(matcher, x=1, y=5, z=3) == ["s3", "y5"]
+    assert matcher.steps - before < 12  # without the level, each of the twelve would be tested

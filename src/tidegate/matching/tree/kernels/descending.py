@@ -30,7 +30,9 @@ from tidegate.matching.tree.kernels.layout import (
     CUT,
     E_FLAGS,
     E_PATHS,
+    E_TESTS,
     EXCLUSIVE,
+    H_FACTORED,
     KIND_MASK,
     LEAF,
     N_CHANNEL,
@@ -65,10 +67,12 @@ from tidegate.matching.tree.kernels.layout import (
     tie_at,
 )
 from tidegate.matching.tree.kernels.records import (
+    channel_of_bound,
     first_from_level,
     first_leaf,
     has_path_in,
     has_room,
+    insert_above,
     new_leaf,
     new_path,
     next_leaf,
@@ -97,8 +101,12 @@ def place_path(tree: TreeArrays, path: Int, pending: Int) -> Int:
         kind = ints[node_i32(node, N_KIND)]
         if kind & KIND_MASK == LEAF:
             break
-        if not has_room(tree, 1, 2):
+        if not has_room(tree, 2, 2):
             return np.int64(NO_ROOM)
+        skipped = _skipped_level(tree, node, entry)
+        if skipped != NONE:
+            node = insert_above(tree, node, skipped)
+            kind = ints[node_i32(node, N_KIND)]
         constraint = test_on(tree, entry, ints[node_i32(node, N_CHANNEL)])
         if kind == VALUES:
             node = _below_values(tree, node, path, constraint)
@@ -112,6 +120,23 @@ def place_path(tree: TreeArrays, path: Int, pending: Int) -> Int:
             return pending
     _settle(tree, path, node)
     return pending
+
+
+@lean
+def _skipped_level(tree: TreeArrays, node: Int, entry: Int) -> Int:
+    """A level above a node that was left out, and that an entry tests; NONE if there is none.
+
+    The level was left out because nobody below cared about it (trivial-test elimination).
+    """
+    if node == ROOT or tree.tie[tie_at(node, T_CUTS)] != NONE:
+        return np.int64(NONE)
+    parent = tree.tie[tie_at(node, T_PARENT)]
+    first = max(np.int64(tree.tie[tie_at(parent, T_LEVEL)]) + 1, tree.head[H_FACTORED])
+    constraint = first_from_level(tree, entry, first)
+    if constraint == tree.entry[entry_at(entry, E_TESTS)]:
+        return np.int64(NONE)
+    level = np.int64(tree.level_of[channel_of_bound(tree, constraint)])
+    return level if level < tree.tie[tie_at(node, T_LEVEL)] else np.int64(NONE)
 
 
 @lean

@@ -56,6 +56,7 @@ from tidegate.matching.tree.kernels.layout import (
     T_PATHS,
     T_PREV,
     T_ROLE,
+    VALUES,
     TreeArrays,
     bound_at,
     entry_at,
@@ -64,7 +65,7 @@ from tidegate.matching.tree.kernels.layout import (
     path_at,
     tie_at,
 )
-from tidegate.matching.tree.kernels.slots import drop_child, put_child
+from tidegate.matching.tree.kernels.slots import drop_child, put_child, replace_child
 
 
 @inlined
@@ -142,6 +143,51 @@ def _attach(tree: TreeArrays, node: Int, parent: Int, role: Int, key: float) -> 
         ints[node_i32(parent, N_LEFT)] = node
     elif role == AS_RIGHT:
         ints[node_i32(parent, N_RIGHT)] = node
+
+
+@lean
+def insert_above(tree: TreeArrays, node: Int, level: Int) -> Int:
+    """Put a new VALUES node in the place of another, which comes behind its *-branch.
+
+    Returns its number. The other node is not the root.
+    """
+    tie, ints = tree.tie, tree.node.view(np.int32)
+    parent, role = np.int64(tie[tie_at(node, T_PARENT)]), tie[tie_at(node, T_ROLE)]
+    key = tree.node[node_f64(node, N_KEY)]
+    before, after = tie[tie_at(node, T_PREV)], tie[tie_at(node, T_NEXT)]
+    new = new_leaf(tree, NONE, role, key, level, NONE)
+    ints[node_i32(new, N_KIND)] = VALUES
+    ints[node_i32(new, N_CHANNEL)] = tree.channel_at[level]
+    ints[node_i32(new, N_STAR)] = node
+    tie[tie_at(new, T_PARENT)] = parent
+    tie[tie_at(new, T_CHILD)] = node
+    tie[tie_at(new, T_PATHS)] = tie[tie_at(node, T_PATHS)]
+    tie[tie_at(new, T_PREV)] = before
+    tie[tie_at(new, T_NEXT)] = after
+    if before != NONE:
+        tie[tie_at(before, T_NEXT)] = new
+    else:
+        tie[tie_at(parent, T_CHILD)] = new
+    if after != NONE:
+        tie[tie_at(after, T_PREV)] = new
+    if role == AS_VALUE:
+        replace_child(tree.slot, parent, np.float64(key).view(np.int64), new)
+    elif role == AS_STAR:
+        ints[node_i32(parent, N_STAR)] = new
+    elif role == AS_LEFT:
+        ints[node_i32(parent, N_LEFT)] = new
+    elif role == AS_RIGHT:
+        ints[node_i32(parent, N_RIGHT)] = new
+    tie[tie_at(node, T_PARENT)] = new
+    tie[tie_at(node, T_ROLE)] = AS_STAR
+    tie[tie_at(node, T_PREV)] = NONE
+    tie[tie_at(node, T_NEXT)] = NONE
+    # all that was below is behind the *-branch, so the annotation is the same
+    words = tree.head[H_LINK_WORDS]
+    for word in range(words):
+        tree.sure[words * new + word] = tree.sure[words * node + word]
+        tree.may[words * new + word] = tree.may[words * node + word]
+    return new
 
 
 @lean

@@ -121,6 +121,10 @@ def _join(tree: TreeArrays, node: Int) -> None:
             drop_node(tree, leaf)
             leaf = parent
     make_leaf(tree, node)
+    if tie[tie_at(node, T_CUTS)] == NONE:
+        # levels that were left out above the node can be tested again
+        parent = tie[tie_at(node, T_PARENT)]
+        tie[tie_at(node, T_LEVEL)] = 0 if parent == NONE else tie[tie_at(parent, T_LEVEL)] + 1
     level, dropped = tie[tie_at(node, T_LEVEL)], 0
     while taken != NONE:
         path, taken = taken, np.int64(paths[path_at(taken, P_NEXT)])

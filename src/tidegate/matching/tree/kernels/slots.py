@@ -40,6 +40,16 @@ def find_child(slot: I64, node: Int, bits: Int) -> Int:
 
 
 @lean_inlined
+def replace_child(slot: I64, node: Int, bits: Int, child: Int) -> None:
+    """Put another child in the place of the one that a node has for a value."""
+    mask = (len(slot) // SLOT_WORDS) - 1
+    at = _home(node, bits, mask)
+    while slot[SLOT_WORDS * at + S_CHILD] >> 32 != node or slot[SLOT_WORDS * at + S_VALUE] != bits:
+        at = (at + 1) & mask
+    slot[SLOT_WORDS * at + S_CHILD] = (np.int64(node) << 32) | np.int64(child)
+
+
+@lean_inlined
 def put_child(slot: I64, node: Int, bits: Int, child: Int) -> None:
     """Add a child of a node for a value that has none; there must be an empty slot."""
     mask = (len(slot) // SLOT_WORDS) - 1

@@ -4,7 +4,7 @@ A leaf is split when it has more than `leaf_paths_max` paths. It becomes a CUT n
 branch of ranges and some cut separates its ranges, else a VALUES node on the next attribute:
 with trivial-test elimination the next one that any of its paths cares about. Levels on which all of
 them don't care would be nodes with a *-branch only, which every search passes, so the answer is
-the same without them.
+the same without them. When an entry comes that cares, the node is inserted (`descending.py`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tidegate.matching.tree.kernels.layout import (
     P_LEAF,
     P_NEXT,
     P_SIBLING,
+    ROOT,
     T_CHILD,
     T_CUTS,
     T_LEVEL,
@@ -135,8 +136,8 @@ def _split(tree: TreeArrays, leaf: Int) -> bool:
 def _become_node(tree: TreeArrays, leaf: Int) -> bool:
     """Choose what a leaf tests when it is split; returns False if there is nothing to test."""
     tie = tree.tie
-    level = np.int64(tie[tie_at(leaf, T_LEVEL)])
-    if tie[tie_at(leaf, T_CUTS)] != NONE:
+    level, cuts = np.int64(tie[tie_at(leaf, T_LEVEL)]), tie[tie_at(leaf, T_CUTS)]
+    if cuts != NONE:
         if _become_cut(tree, leaf, level):
             return True
         level += 1
@@ -150,11 +151,12 @@ def _become_node(tree: TreeArrays, leaf: Int) -> bool:
         if _become_cut(tree, leaf, level):
             return True
         level += 1
-    if tree.head[H_ELIMINATE]:
+    # The root is on the first level, so that a node for a level that was left out always has a
+    # parent below which it can be inserted.
+    if tree.head[H_ELIMINATE] and leaf != ROOT:
         level = _next_level(tree, leaf, level)
-    tie[tie_at(leaf, T_CUTS)] = NONE
     if level >= tree.head[H_LEVELS]:
-        tie[tie_at(leaf, T_LEVEL)] = level
+        tie[tie_at(leaf, T_CUTS)] = cuts
         return False
     _become_values(tree, leaf, level, 0)
     return True
