@@ -2,7 +2,8 @@
 
 Where it is the right choice: filters over one schema that mostly ask for equality, with few values
 and many attributes, and brokers that look for links instead of subscriptions (`match_links`).
-Elsewhere the columnar matcher is faster; docs/performance.md has the figures.
+Elsewhere, and where parameters change often, the columnar matcher is faster; docs/performance.md
+has the figures.
 
 Theory of operation. The table, entries, encoding of events and the steps around the search are
 those of all compiled matchers (`matching/rows`); this folder has the tree. `kernels/layout.py`
