@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tidegate.matching.rows.found_pairs import (
     NO_PAIRS,
     EntryPairs,
+    ResultBuffers,
     SubscriptionPairs,
     concatenate_pairs,
     first_of_each,
@@ -88,3 +89,10 @@ def test_no_chunks() -> None:
     assert (
         found.subscriptions.type == matches_of([chunk([], [], pa.array(["a"]))]).subscriptions.type
     )
+
+
+def test_buffers_are_kept_until_more_room_is_asked_for() -> None:
+    buffers = ResultBuffers()
+    first = buffers.with_room_for(10)
+    assert buffers.with_room_for(len(first[0])) is first
+    assert [len(array) for array in buffers.with_room_for(5_000)] == [5_000] * 3

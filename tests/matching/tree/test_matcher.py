@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.tree_invariants import check_tree
 from tidegate.language.events import Event
+from tidegate.language.evolve import Cached
 from tidegate.language.filters import parse
 from tidegate.matching.matcher import LinkMatcher
 from tidegate.matching.naive import NaiveMatcher
@@ -156,6 +157,28 @@ def test_garbage_of_removed_entries_is_given_back() -> None:
         matcher.remove(str(i))
     assert not matcher._index.tree.is_wasteful
     assert matcher.match(Event.of({"x": 1_950, "y": 1}), Moment()) == ["1950"]
+
+
+def test_updates_of_a_few_subscriptions_do_not_fill_the_memory() -> None:
+    matcher = TreeMatcher()
+    matcher.add(Subscription(str(i), parse("x = :v and y = 1"), {"v": i}) for i in range(3))
+    for v in range(2_000):
+        matcher.update("1", {"v": v})
+    assert matcher._index.tree._bounds < 2_000
+    assert matcher.match(Event.of({"x": 1_999, "y": 1}), Moment()) == ["1"]
+
+
+def test_a_variable_that_comes_later_has_a_column_before_the_next_event() -> None:
+    matcher = TreeMatcher()
+    matcher.add([Subscription("a", parse("x < @a + t"), since=0, evolve=Cached(1.0))])
+    assert matcher.match(Event.of({"x": 1}), Moment(0, {"a": 5})) == ["a"]
+    matcher.add([Subscription("b", parse("x < @b + t"), since=0, evolve=Cached(1.0))])
+    matcher.pin(["a", "b"], 0)
+    window = matcher._index._window
+    assert window is not None
+    assert window.variables.shape == (2, 2)
+    found = matcher.match(Event.of({"x": 1}), Moment(0, {"a": 0, "b": 5}))
+    assert found == ["b"]
 
 
 def test_changes_while_another_tree_is_built_are_in_it() -> None:

@@ -7,7 +7,6 @@ passes. `evaluate_unsure` then evaluates the functions of those.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from time import perf_counter
 
@@ -21,29 +20,14 @@ from tidegate.matching.rows.encoding import Encoded
 from tidegate.matching.rows.found_pairs import (
     NO_PAIRS,
     EntryPairs,
+    ResultBuffers,
     concatenate_pairs,
+    empty_pairs,
     in_event_order,
 )
 from tidegate.matching.rows.kernels.flags import UNSURE
 from tidegate.matching.rows.kernels.programs import STACK_MAX
 from tidegate.matching.rows.time_window import EventTimes, WindowLength
-
-
-class _ResultBuffers(threading.local):
-    """Arrays that a kernel writes pairs to, kept from call to call; each thread has its own."""
-
-    def __init__(self) -> None:
-        self._arrays = _empty_pairs(1024)
-
-    def with_room_for(self, length: int) -> EntryPairs:
-        """Arrays of at least this length."""
-        if len(self._arrays[0]) < length:
-            self._arrays = _empty_pairs(length)
-        return self._arrays
-
-
-def _empty_pairs(length: int) -> EntryPairs:
-    return np.empty(length, np.int32), np.empty(length, np.int32), np.empty(length, np.uint8)
 
 
 class PartSearch:
@@ -54,7 +38,7 @@ class PartSearch:
 
     def __init__(self, window_length: WindowLength) -> None:
         self._window_length = window_length
-        self._buffers = _ResultBuffers()
+        self._buffers = ResultBuffers()
 
     def find(
         self,
@@ -99,7 +83,7 @@ class PartSearch:
             return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), flags_seen
         start = perf_counter()
         at, i32, _, _, f64, _, _ = part.packed
-        sure = _empty_pairs(count)
+        sure = empty_pairs(count)
         count, flags_seen = evaluate_unsure(
             at, i32, f64, encoded.matrix, times_us, variables, np.empty(STACK_MAX),
             np.empty(BLOCK_PAIRS, np.int32), events[:count], numbers[:count], flags[:count], *sure,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,24 @@ EntryPairs = tuple[I32, I32, U8]
 subscriptions, and the entries' flags. A plain tuple, because each match of one event makes some."""
 
 NO_PAIRS: EntryPairs = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
+
+
+def empty_pairs(length: int) -> EntryPairs:
+    """Arrays for so many pairs, without values."""
+    return np.empty(length, np.int32), np.empty(length, np.int32), np.empty(length, np.uint8)
+
+
+class ResultBuffers(threading.local):
+    """Arrays that a kernel writes pairs to, kept from call to call; each thread has its own."""
+
+    def __init__(self) -> None:
+        self._arrays = empty_pairs(1024)
+
+    def with_room_for(self, length: int) -> EntryPairs:
+        """Arrays of at least this length."""
+        if len(self._arrays[0]) < length:
+            self._arrays = empty_pairs(length)
+        return self._arrays
 
 
 class SubscriptionPairs(NamedTuple):

@@ -118,17 +118,19 @@ class TreeIndex:
             # no event has come yet; the first will probably come soon after the subscriptions began
             unset = encode_variables({}, self._channels)
             self.enclose(TimeWindow.of(EventTimes.at(self._table.columns.latest_since), unset))
+        if self._window is not None:
+            # kernels need a column for each variable, also for those that are new
+            self._window = self._window.with_columns_for(len(self._channels.variables))
         for entries in self._pending:
-            self._place(self.tree, entries, self._window)
+            self._place(self.tree, entries)
         self._pending = []
 
-    def _place(self, tree: SearchTree, entries: Entries, window: TimeWindow | None) -> None:
+    def _place(self, tree: SearchTree, entries: Entries) -> None:
         numbers = tree.add(entries)
         moving = entries.flags & MOVING != 0
         tree.place(numbers[~moving])
-        if window is not None and moving.any():
-            window = window.with_columns_for(len(self._channels.variables))
-            tree.enclose(numbers[moving], window, self._program())
+        if self._window is not None and moving.any():
+            tree.enclose(numbers[moving], self._window, self._program())
 
     # -- time windows -----------------------------------------------------------------------------
 
@@ -189,18 +191,21 @@ class TreeIndex:
         return [*dict.fromkeys([*given, *best_order(tests)])]
 
     def drifted_order(self) -> list[int] | None:
-        """A better order for the levels, if the present one has drifted far from it; else None."""
+        """The order in which to build the tree anew; None if it need not be.
+
+        It is built anew if its order has drifted far from the best, or if most of it is garbage.
+        """
         size = self.tree.size
-        if size < DRIFT_ENTRIES_MIN or (
-            self._checked <= 2 * size <= 4 * self._checked and not self.tree.is_wasteful
-        ):
+        if self.tree.is_wasteful:
+            return self._best_order(self.tree.tests)
+        if size < DRIFT_ENTRIES_MIN or self._checked <= 2 * size <= 4 * self._checked:
             return None  # compared only when the size has changed by a factor of two
         self._checked = size
         best = self._best_order(self.tree.tests)
         now, then = (
             estimated_steps(order, self.tree.tests, size) for order in (self.tree.order, best)
         )
-        return best if self.tree.is_wasteful or now > DRIFT_MAX * then else None
+        return best if now > DRIFT_MAX * then else None
 
     def copy(self) -> Entries:
         """A copy of all entries to build another tree from; changes are noted from now on."""
@@ -227,4 +232,4 @@ class TreeIndex:
             tree.enclose(tree.moving(), self._window, self._program())
         live = changed[self._table.columns.is_current()[changed]]
         for entries in self._maker.entries(live):
-            self._place(tree, entries, self._window)
+            self._place(tree, entries)

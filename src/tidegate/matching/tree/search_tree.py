@@ -13,7 +13,6 @@ Nothing here takes a lock.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -23,7 +22,7 @@ import numpy.typing as npt
 from tidegate.matching.arrays import F64, I32, I64, Bools
 from tidegate.matching.matcher import COLLECTED
 from tidegate.matching.rows.encoding import Encoded
-from tidegate.matching.rows.found_pairs import EntryPairs
+from tidegate.matching.rows.found_pairs import EntryPairs, ResultBuffers
 from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
 from tidegate.matching.rows.kernels.flags import MOVING
 from tidegate.matching.rows.kernels.program_intervals import INTERVAL_STACK
@@ -80,22 +79,8 @@ from tidegate.matching.tree.tuning import DEFAULT_TUNING, TreeTuning
 A = TypeVar("A", bound=npt.NDArray[Any])
 
 FIRST_NODES = 64
-
-
-class _ResultBuffers(threading.local):
-    """Arrays that a kernel writes pairs to, kept from call to call; each thread has its own."""
-
-    def __init__(self) -> None:
-        self.arrays: EntryPairs = _empty_pairs(4096)
-
-    def grow(self) -> EntryPairs:
-        """Arrays that are twice as long."""
-        self.arrays = _empty_pairs(2 * len(self.arrays[0]))
-        return self.arrays
-
-
-def _empty_pairs(length: int) -> EntryPairs:
-    return np.empty(length, np.int32), np.empty(length, np.int32), np.empty(length, np.uint8)
+FIRST_PAIRS = 4_096
+"""Nodes of a new tree, and pairs that a search has room for at first."""
 
 
 class SearchTree:
@@ -116,7 +101,7 @@ class SearchTree:
         self._first_of: I32 = np.zeros(0, np.int32)
         """By number of a subscription: its first entry."""
         self._links_of: dict[int, int] = {}
-        self._buffers = _ResultBuffers()
+        self._buffers = ResultBuffers()
         self._arrays = _empty_arrays(tuning)
         self.tests = ConstraintCounts()
         self._number_levels(np.array(order, np.int32))
@@ -348,7 +333,7 @@ class SearchTree:
         """The pairs of an event and an entry that it satisfies, by event, all their flags, and the
         steps. Pairs have the numbers of the subscriptions.
         """
-        events, entries, flags = self._buffers.arrays
+        events, entries, flags = self._buffers.with_room_for(FIRST_PAIRS)
         stack = self._stack()
         while True:
             count, _, steps = match_events(
@@ -357,7 +342,7 @@ class SearchTree:
             )  # fmt: skip
             if count >= 0:
                 break
-            events, entries, flags = self._buffers.grow()
+            events, entries, flags = self._buffers.with_room_for(2 * len(events))
         kept, seen = self._evaluated(
             encoded, times_us, variables, program, (events[:count], entries[:count], flags[:count])
         )
@@ -430,7 +415,7 @@ class SearchTree:
         """
         words = int(self._arrays.head[H_LINK_WORDS])
         known = mask & ((1 << (words * LINK_BITS)) - 1)
-        events, entries, flags = self._buffers.arrays
+        events, entries, flags = self._buffers.with_room_for(FIRST_PAIRS)
         stack = self._stack()
         while True:
             undecided = as_words(known, words)
@@ -440,7 +425,7 @@ class SearchTree:
             )  # fmt: skip
             if count >= 0:
                 break
-            events, entries, flags = self._buffers.grow()
+            events, entries, flags = self._buffers.with_room_for(2 * len(events))
         events[:count] = 0
         pairs = events[:count], entries[:count], flags[:count]
         kept, _ = self._evaluated(encoded, times_us, variables, program, pairs)
