@@ -20,7 +20,7 @@ from support.spark_fixtures import connector_jars, kafka, spark
 
 __all__ = ["connector_jars", "kafka", "spark"]
 
-settings.register_profile("ci", deadline=None, max_examples=200, print_blob=True, derandomize=True)
+settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True, derandomize=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
 settings.register_profile(
     "soak", settings.get_profile("ci"), derandomize=False, max_examples=20_000

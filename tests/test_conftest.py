@@ -57,7 +57,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 def test_examples_are_the_same_whatever_was_imported_before(
     usual: list[object], tmp_path: Path
 ) -> None:
-    assert len(usual) == 200
+    assert len(usual) == 100
     assert drawn(tmp_path, "-p", "tidegate.simulation.scenario") == usual
 
 

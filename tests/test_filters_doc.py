@@ -376,7 +376,8 @@ def check_event_fits(event: str, fits: str) -> None:
 
 @table("filter in the space", "fits")
 def check_filter_fits(filter: str, fits: str) -> None:
-    check_fits(lambda: TRADES.check_filter(parsed(code(filter))), fits)
+    text = code(filter)
+    check_fits(lambda: TRADES.check_filter(parsed(text), text=text), fits)
 
 
 # -- the tests ---------------------------------------------------------------------------------

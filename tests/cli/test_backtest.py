@@ -242,3 +242,31 @@ def test_a_session_that_is_there_is_left_as_it_is(market: Folder, spark: SparkSe
     assert counts(market, *TABLE, "--unsubscribe", "IBM") == (3, 0, 0, 3)
     assert SparkSession.getActiveSession() is spark
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+def test_a_backtest_in_a_space(market: Folder) -> None:
+    types = {"symbol": "string", "price": "float", "time": "timestamp"}
+    market.write("space.json", [{"name": "trades", "attributes": types}])
+    market.write("events.jsonl", [EVENTS[0], EVENTS[1], EVENTS[3]])
+    late = {"id": "late", "filter": "time > :p", "params": {"p": "2026-01-02T09:00:15Z"}}
+    market.write("wanted.jsonl", [*WANTED, late])
+    given = (*TABLE, "--space", "space.json")
+    assert counts(market, *given, "--set", "late", "p=2026-01-02T09:00:30Z") == (2, 1, 0, 1)
+    new = ("--filter", "time > :p", "--params")
+    assert counts(market, *given, *new, '{"p": "2026-01-02T09:00:30Z"}') == (0, 1, 1, 0)
+    said = market.refused(*given, "--set", "late", "p=soon")
+    assert said.startswith("error: parameter :p: 'soon' is not a timestamp")
+    said = market.refused(*given, "--set", "cheap", "limit=low")
+    assert said.startswith("error: subscription 'cheap': price is a float in space 'trades'")
+    said = market.refused(*given, "--filter-of", "cheap", "true or prize < :limit")
+    assert said.startswith("error: subscription 'cheap': space 'trades' has no attribute 'prize'")
+    market.write("wanted.jsonl", [{"id": "bad", "filter": "prize < 5"}])
+    said = market.refused(*given, "--filter", "price < 5")
+    assert said.startswith("error: wanted.jsonl, line 1: subscription 'bad': space 'trades' has no")
+    market.write("wanted.jsonl", WANTED)
+    market.write("events.jsonl", EVENTS)
+    said = market.refused(*given, "--filter", "price < 5")
+    assert "error: events.jsonl, line 3: space 'trades' has no attribute 'Price'" in said

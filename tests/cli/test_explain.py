@@ -212,6 +212,12 @@ def test_in_a_space_strings_become_timestamps_and_what_does_not_fit_is_refused(
     folder.write("s.json", [{"name": "trades", "attributes": space}])
     wanted = ("explain", "--space", "s.json", "--filter", "at > timestamp '2026-01-01'")
     assert folder.run(*wanted, "--event", '{"at": "2026-01-02T00:00:00Z"}').code == 0
+    given = ("explain", "--space", "s.json", "--filter", "at > :p", "--params")
+    event = ("--event", '{"at": "2026-01-02T00:00:00Z"}')
+    assert folder.run(*given, '{"p": "2026-01-01"}', *event).code == 0
+    assert folder.run(*given, '{"p": "2026-01-03"}', *event).code == 1
+    said = folder.refused(*given, '{"p": "soon"}', *event)
+    assert said.startswith("error: subscription 'filter': parameter :p: 'soon' is not a timestamp")
     said = folder.refused(*wanted, "--event", '{"prize": 1}')
     assert said == (
         "error: --event: space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"

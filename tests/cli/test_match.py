@@ -747,6 +747,30 @@ def test_strings_are_timestamps_where_the_space_says_so(trades: Folder, engine: 
         assert trades.match(*given, "--space", "space.json") == [(0, "late"), (1, "v")]
 
 
+@pytest.mark.parametrize("engine", ["naive", "columnar"])
+def test_strings_of_parameters_are_timestamps_too(trades: Folder, engine: str) -> None:
+    change = {"op": "update", "id": "a"}
+    trades.write("log.jsonl", [
+        {"time": at(0), "op": "subscribe", "id": "a", "filter": "at < :p", "params": {"p": at(2)}},
+        {"time": at(4), **change, "params": {"p": "soon"}},
+        {"time": at(5), **change, "params": {"p": at(7)}},
+        {"time": at(8), **change, "filter": "at > :p and symbol != :q", "params": {"q": at(5)}},
+    ])  # fmt: skip
+    trades.write("events.jsonl", [{"at": at(time), "symbol": "x"} for time in range(1, 11)])
+    given = ("--changes", "log.jsonl", "--events", "events.jsonl", "--event-time", "at")
+    ran = trades.run("match", *given, "--space", "space.json", "--skip-bad", "--engine", engine)
+    assert (ran.code, pairs(ran.out)) == (0, [(each, "a") for each in (0, 4, 5, 7, 8, 9)])
+    assert "log.jsonl, line 2: parameter :p: 'soon' is not a timestamp; write it as" in ran.err
+    trades.write("wanted.jsonl", [
+        {"id": "a", "filter": "at < :p", "params": {"p": at(2)}},
+        {"id": "b", "filter": "at < :p", "params": {"p": "soon"}},
+    ])  # fmt: skip
+    given = ("--subscriptions", "wanted.jsonl", "--events", "events.jsonl", "--space", "space.json")
+    ran = trades.run("match", *given, "--skip-bad", "--engine", engine)
+    assert (ran.code, pairs(ran.out)) == (0, [(0, "a")])
+    assert "wanted.jsonl, line 2: subscription 'b': parameter :p: 'soon' is not a" in ran.err
+
+
 def test_events_and_subscriptions_that_do_not_fit_are_bad_lines(trades: Folder) -> None:
     rows: list[dict[str, object]] = [{"price": 1}, {"prize": 1}, {"price": 1, "volume": 1.5}]
     trades.write("events.jsonl", rows)

@@ -77,6 +77,35 @@ def test_the_semantics_of_advertisements(folder: Folder) -> None:
     assert made["delivered"] == made["wanted"]
 
 
+def test_spaces_of_a_script(folder: Folder) -> None:
+    for name in ("trades", "weather"):
+        types = {"price": "float", "at": "timestamp"}
+        folder.write(f"{name}.json", [{"name": name, "attributes": types}])
+    wanted = {"client": "ann", "broker": "b0", "do": "subscribe", "filter": "price > 1"}
+    bob = {"client": "bob", "broker": "b1", "do": "publish"}
+    folder.write("script.jsonl", [
+        {**wanted, "space": "trades"},
+        {**wanted, "filter": "prize > 1", "space": "trades"},
+        {**bob, "at": "1s", "event": {"price": 2, "at": "2026-01-02"}, "space": "trades"},
+        {**bob, "at": "2s", "event": {"price": 2}, "space": "weather"},
+    ])  # fmt: skip
+    given = ("simulate", "--topology", "chain", "--brokers", "2", "--script", "script.jsonl")
+    spaces = ("--space", "trades.json", "--space", "weather.json")
+    ran = folder.run(*given, *spaces, "--json", "--trace", "trace.jsonl")
+    assert ran.code == 0
+    outputs = [(each["what"], each["space"]) for each in json.loads(ran.out)["happenings"]]
+    assert outputs == [("refused", None), ("event", "trades")]
+    ran = folder.run("simulate", "--replay", "trace.jsonl")
+    assert ran.code == 0
+    said = folder.refused(*given, *spaces, "--space", "trades.json")
+    assert said == "error: trades.json: the space of trades.json has the name 'trades' too\n"
+    said = folder.refused(*given, "--space", "no.json")
+    assert said == "error: no.json: cannot be read: No such file or directory\n"
+    said = folder.refused("simulate", *SMALL, *spaces)
+    assert "--space: goes with --script; a workload has attributes of its own" in said
+    assert "--space" in folder.refused("simulate", "--verify", *spaces)
+
+
 def test_a_script(folder: Folder) -> None:
     asked = {"client": "ann", "broker": "b0", "do": "subscribe", "filter": "x > 0"}
     published = {"at": "1s", "client": "bob", "broker": "b1", "do": "publish", "event": {"x": 1}}

@@ -9,8 +9,10 @@ import click
 import pytest
 
 from tidegate import FilterError, SubscriptionError, TidegateError
-from tidegate.cli.trial_options import TrialOptions
+from tidegate.cli.trial_options import TrialOptions, with_timestamps
+from tidegate.language.spaces import Space
 from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.versions import Version
 from tidegate.matching.history.what_if import ALWAYS
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -147,3 +149,22 @@ def test_the_option_that_is_wrong_is_named(
 ) -> None:
     with pytest.raises(error, match=reason):
         options(**given).changes()
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+def test_strings_are_timestamps_where_the_space_has_one() -> None:
+    space = Space("s", {"at": datetime, "symbol": str})
+    day = datetime(2026, 1, 2, tzinfo=UTC)
+    text = {"p": "2026-01-02"}
+    changes = [
+        Change(ALWAYS, Op.UPDATE, "a", params=text),
+        Change(ALWAYS, Op.UPDATE, "b", params=text),
+        Change(ALWAYS, Op.UNSUBSCRIBE, "c"),
+    ]
+    changed = [Version("a", "at > :p", text), Version("b", "symbol > :p", text)]
+    timed = with_timestamps(changes, changed, space)
+    assert [each.params for each in timed] == [{"p": day}, text, {}]
+    with pytest.raises(TidegateError, match="parameter :p: 'soon' is not a timestamp"):
+        with_timestamps([Change(ALWAYS, Op.UPDATE, "a", params={"p": "soon"})], changed, space)

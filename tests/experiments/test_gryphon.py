@@ -6,6 +6,7 @@ import pytest
 
 from tidegate.experiments import gryphon
 from tidegate.experiments.gryphon import (
+    CHART_2,
     CHART_3,
     COSTS,
     GryphonSetting,
@@ -90,10 +91,13 @@ def test_steps_add_up_over_hops() -> None:
     assert [each.subscriptions for each in rows] == [78] * 7
 
 
-def test_chart_3_has_the_settings_of_the_paper() -> None:
-    assert (CHART_3.attributes, CHART_3.values, CHART_3.care, CHART_3.degradation) == (
+def test_the_charts_have_the_settings_of_the_paper() -> None:
+    workload = CHART_3.workload
+    assert (workload.attributes, workload.values, workload.care, workload.degradation) == (
         10, 3, 0.98, 0.82,
     )  # fmt: skip
+    assert CHART_3.factored == 3
+    assert (CHART_2.workload.attributes, CHART_2.workload.values, CHART_2.factored) == (15, 3, 1)
 
 
 def test_what_it_costs_that_every_broker_holds_all_filters() -> None:

@@ -239,6 +239,46 @@ def test_two_columns_of_one_name_are_refused(names: list[str], columns: list[Any
 # -- tables ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("name", "shown"), [("", "''"), ("a", "a.''")])
+def test_a_name_is_not_empty(name: str, shown: str) -> None:
+    column = pa.array([1]) if not name else pa.array([{"": 1}])
+    with pytest.raises(EventError, match=rf"^{shown}: the name of an attribute is a string, not"):
+        EventBatch.of(pa.table({name: column}))
+
+
+def strings(content: bytes) -> Any:
+    """An array of one string with these bytes, which are not checked."""
+    ends = pa.py_buffer(np.array([0, len(content)], np.int32).tobytes())
+    return pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(content)])
+
+
+def test_strings_that_are_no_unicode_are_refused() -> None:
+    bad = strings(b"\xff\xfe")
+    for column in (bad, pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), bad)):
+        with pytest.raises(EventError, match=r"column 'x': .*Invalid UTF8"):
+            events_of(x=column)
+
+
+def test_an_index_outside_of_its_dictionary_is_refused() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([5]), pa.array(["a"]), safe=False)
+    with pytest.raises(EventError, match="column 'x': Dictionary indices invalid"):
+        events_of(x=column)
+
+
+@pytest.mark.parametrize("time_ns", [-(2**63), 2**63 - 1])
+def test_nanoseconds_at_both_ends(time_ns: int) -> None:
+    expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_ns // 1000)
+    assert values_of(pa.array([time_ns, None], pa.timestamp("ns"))) == [expected, None]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_zone_that_nobody_knows_does_not_matter(unit: Any) -> None:
+    """Timestamps with a zone are in UTC; the zone only says how to show them."""
+    assert values_of(pa.array([0], pa.timestamp(unit, "Mars/Base"))) == [
+        datetime(1970, 1, 1, tzinfo=UTC)
+    ]
+
+
 def test_a_record_batch_is_taken_as_well() -> None:
     batch = pa.RecordBatch.from_pylist([{"x": 1, "y": "a"}, {"x": None, "y": "b"}])
     found = EventBatch.of(batch)

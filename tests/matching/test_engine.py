@@ -24,6 +24,7 @@ from tidegate.errors import (
     BadValueError,
     EventError,
     FilterError,
+    SpaceError,
     SubscriptionError,
     UnresolvedError,
     UnsetParameterWarning,
@@ -393,15 +394,148 @@ def test_a_space_grows_while_it_is_used(trades: Engine) -> None:
     assert trades.match({"venue": "NYSE"}) == [sub.id]
 
 
-def test_a_restored_engine_can_have_a_space(tmp_path: Path) -> None:
-    space = Space("trades", {"price": float})
+def test_a_filter_is_checked_as_it_was_written(trades: Engine) -> None:
+    for text in ("true or prize = 1", "price < 1 or not prize is not null"):
+        with pytest.raises(FilterError, match="has no attribute 'prize'"):
+            trades.subscribe(text)
+        with pytest.raises(SubscriptionError, match="'a': space 'trades' has no attribute 'prize'"):
+            trades.subscribe_records([SubscriptionRecord("a", text)])
+    assert len(trades) == 0
+
+
+def test_strings_of_records_are_timestamps_where_the_space_has_one(trades: Engine) -> None:
+    records = [
+        SubscriptionRecord("late", "at > :p and symbol = :q", {"p": "2026-01-02", "q": "IBM"}),
+        SubscriptionRecord("early", "at < :p + 60", {"p": "2026-01-02T00:00:00+01:00"}),
+    ]
+    trades.subscribe_records(records)
+    assert trades.get("late").parameters == {"p": datetime(2026, 1, 2, tzinfo=UTC), "q": "IBM"}
+    assert trades.match({"at": datetime(2026, 1, 3, tzinfo=UTC), "symbol": "IBM"}) == ["late"]
+    assert trades.match({"at": datetime(2026, 1, 1, tzinfo=UTC), "symbol": "IBM"}) == ["early"]
+    with pytest.raises(SubscriptionError) as raised:
+        trades.subscribe_records([SubscriptionRecord("c", "at > :p", {"p": "soon"})])
+    assert str(raised.value) == (
+        "subscription 'c': parameter :p: 'soon' is not a timestamp; write it as "
+        "2026-01-02T03:04:05Z (at is a timestamp in space 'trades')"
+    )
+    table = pa.table({"id": ["d"], "filter": ["at > :p"], "params": ['{"p": "2026-01-02"}']})
+    assert trades.subscribe_batch(table) == ["d"]
+    assert trades.get("d").parameters == {"p": datetime(2026, 1, 2, tzinfo=UTC)}
+    # A string of Python stays one, as in an event, and is refused.
+    with pytest.raises(FilterError, match="compare it with a timestamp, not :p, a string"):
+        trades.update("d", p="2026-01-03")
+    with pytest.raises(FilterError, match="compare it with a timestamp, not :p, a string"):
+        trades.subscribe("at > :p", p="2026-01-03")
+    with pytest.raises(FilterError, match="compare it with a timestamp, not :p, a string"):
+        trades.update_batch({"d": {"p": "2026-01-03"}})
+
+
+@pytest.mark.parametrize("space", ["trades", {"price": float}, 5])
+def test_a_space_that_is_none(space: Any) -> None:
+    with pytest.raises(SpaceError, match="the space of an engine is a Space, not "):
+        Engine(space=space)
+
+
+@pytest.mark.parametrize("since", ["noon", "", 7, 1e9, True])
+def test_a_since_that_is_no_time_is_refused(since: Any) -> None:
+    engine = Engine()
+    with pytest.raises(SubscriptionError, match=r"^since: .*2026-01-02T03:04:05Z"):
+        engine.subscribe("x < t", since=since)
+    assert not len(engine)
+
+
+def test_a_since_may_be_a_text() -> None:
+    engine = Engine()
+    subscription = engine.subscribe("x < t", since="2026-01-02T03:04:05Z")
+    assert engine.get(subscription.id).since == to_us(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+
+
+def test_threads_use_a_space_that_grows(trades: Engine) -> None:
+    """Each attribute can be used as soon as it is declared."""
+    space = trades.space
+    assert space is not None
+    wrong: list[BaseException] = []
+
+    def use(thread: int) -> None:
+        try:
+            for number in range(30):
+                name = f"x{thread}_{number}"
+                with pytest.raises(FilterError, match="has no attribute"):
+                    trades.subscribe(f"{name} = 1")
+                with pytest.raises(EventError, match="has no attribute"):
+                    trades.match({name: 1})
+                space.add({name: int})
+                trades.subscribe(f"{name} = 1", id=name)
+                assert trades.match({name: 1}) == [name]
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            wrong.append(error)
+
+    threads = [threading.Thread(target=use, args=(thread,)) for thread in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(trades) == 90
+
+
+def saved(path: Path, space: Space | None) -> Path:
     engine = Engine(space=space)
     engine.subscribe("price < 5", id="a")
-    engine.snapshot(tmp_path / "s")
-    restored = Engine.restore(tmp_path / "s", space=space)
-    assert restored.match({"price": 4}) == ["a"]
-    with pytest.raises(EventError):
+    for number in range(5):
+        engine.subscribe("price < :p", id=f"p{number}", p=number)
+    engine.subscribe("true", id="all")
+    engine.subscribe("price is not null", id="any")
+    engine.snapshot(path)
+    return path
+
+
+def test_a_restored_engine_has_the_space_of_the_snapshot(tmp_path: Path) -> None:
+    space = Space("trades", {"price": float})
+    space.add({"venue": str})
+    restored = Engine.restore(saved(tmp_path / "s", space))
+    assert restored.space is not None
+    assert (restored.space.name, restored.space.attributes) == ("trades", space.attributes)
+    assert sorted(restored.match({"price": 3.5})) == ["a", "all", "any", "p4"]
+    with pytest.raises(EventError, match="is a float in space 'trades'"):
         restored.match({"price": "4"})
+    with pytest.raises(FilterError, match="is a string in space 'trades'"):
+        restored.subscribe("venue > 5")
+    assert Engine.restore(saved(tmp_path / "t", None)).space is None
+
+
+def test_a_restored_engine_can_have_another_space(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s", Space("trades", {"price": float}))
+    for space in (Space("s", {"price": int}), Space("s", {"price": float, "venue": str})):
+        restored = Engine.restore(path, space=space)
+        assert restored.space is space
+        assert sorted(restored.match({"price": 2})) == ["a", "all", "any", "p3", "p4"]
+    restored = Engine.restore(saved(tmp_path / "t", None), space=space)
+    assert restored.space is space
+
+
+def test_a_snapshot_that_does_not_fit_the_given_space_is_refused(tmp_path: Path) -> None:
+    engine = Engine()
+    for number in range(20):
+        engine.subscribe("price < :p", id=f"good{number}", p=number)
+    engine.subscribe("price < :p", id="bad", p="low")
+    engine.subscribe("venue = 'NYSE'", id="cancelled")
+    engine.cancel("cancelled")
+    path = tmp_path / "s"
+    engine.snapshot(path)
+    before = path.read_bytes()
+    with pytest.raises(SubscriptionError) as raised:
+        Engine.restore(path, space=Space("trades", {"price": float}))
+    assert str(raised.value) == (
+        f"{path}: subscription 'bad': price is a float in space 'trades'; compare it with a "
+        "number, not :p, a string\n  price < :p\n          ^^"
+    )
+    with pytest.raises(SubscriptionError, match=r"s: subscription 'good0': space 't' has no attri"):
+        Engine.restore(path, space=Space("t", {"venue": str}))
+    assert path.read_bytes() == before
+    engine.update("bad", p=5)
+    engine.snapshot(path)
+    assert len(Engine.restore(path, space=Space("trades", {"price": float}))) == 21
 
 
 TYPED = {"a": float, "b": str, "c.d": datetime}

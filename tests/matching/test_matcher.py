@@ -13,11 +13,13 @@ from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.matcher import (
     BulkUpdatingMatcher,
     SnapshotMatcher,
+    StepCountingMatcher,
     match_each,
     update_each,
 )
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.tree.matcher import TreeMatcher
 
 SECOND_US = 1_000_000
 
@@ -68,3 +70,5 @@ def test_optional_protocols_are_recognized_by_their_methods() -> None:
     assert isinstance(ColumnarMatcher(), SnapshotMatcher)
     assert not isinstance(NaiveMatcher(), BulkUpdatingMatcher)
     assert not isinstance(NaiveMatcher(), SnapshotMatcher)
+    assert isinstance(TreeMatcher(), StepCountingMatcher)
+    assert not isinstance(ColumnarMatcher(), StepCountingMatcher)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,11 +41,38 @@ EVENTS = [
 ]
 
 
+def test_variables_that_were_set_are_restored(tmp_path: Path) -> None:
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    values = {"text": "é", "big": 2**62 + 1, "flag": True, "real": -0.5, "time": noon}
+    engine = Engine()
+    for name in values:
+        engine.subscribe(f"{name} = @{name}", id=name)
+    engine.set_variables(**values)
+    engine.snapshot(tmp_path / "engine.arrow")
+    restored = Engine.restore(tmp_path / "engine.arrow")
+    assert sorted(restored.match(values)) == sorted(values)
+    restored.provide("provided", lambda _: 1)
+    assert restored.moment().variables["big"] == 2**62 + 1
+
+
+def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "engine.arrow"
+    filled_engine().snapshot(path)
+    content = bytearray(path.read_bytes())
+    random_bits = random.Random(5)
+    for _ in range(100):
+        place, bit = random_bits.randrange(len(content)), 1 << random_bits.randrange(8)
+        content[place] ^= bit
+        path.write_bytes(content)
+        with pytest.raises(SnapshotError):
+            Engine.restore(path)
+        content[place] ^= bit
+
+
 def test_a_restored_engine_gives_the_same_answers(tmp_path: Path) -> None:
     engine = filled_engine()
     engine.snapshot(tmp_path / "engine.arrow")
     restored = Engine.restore(tmp_path / "engine.arrow", clock=lambda: None)
-    restored.set_variables(load=0.5)
     assert len(restored) == len(engine)
     for event in EVENTS:
         assert sorted(restored.match(event)) == sorted(engine.match(event)) != []

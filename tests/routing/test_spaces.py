@@ -9,6 +9,7 @@ from hypothesis import given
 
 from support import strategies
 from support.broker_network import Network, state_of
+from tidegate.errors import SpaceError
 from tidegate.language.algebra.advertisements import parse_advertisement
 from tidegate.language.events import Event
 from tidegate.language.evolve import Periodic
@@ -70,9 +71,9 @@ def in_spaces(network: Network, client: str) -> list[tuple[str | None, dict[str,
 
 def substrates_of(routing: str) -> tuple[str, ...]:
     """The substrates of a routing; link matching needs one that finds links."""
-    return (
-        ("naive", "tree") if routing == "link-matching" else ("poset", "columnar", "rete", "tree")
-    )
+    if routing == "link-matching":
+        return "naive", "columnar", "tree"
+    return "poset", "columnar", "rete", "tree"
 
 
 # -- side by side -------------------------------------------------------------------------------
@@ -274,6 +275,38 @@ def test_what_the_next_broker_refuses_is_returned_as_written() -> None:
     ]
 
 
+def test_what_does_not_fit_at_the_next_broker_is_refused_there() -> None:
+    """Brokers need not have the same spaces, and each answers for its own clients."""
+    network = Network([], spaces=[TRADES, WEATHER])
+    network.add("c")
+    network._spaces = (Space("trades", {"symbol": str, "price": str}),)
+    network.add("a")
+    network.connect("a", "c")
+    network.run()
+    for request in (
+        Subscribe("price < 10", space="trades"),
+        Subscribe("symbol = 'IBM'", space="trades"),
+        Subscribe("price < :p", "n", {"p": 5}, space="weather"),
+        Subscribe("price < :p", "default", {"p": 5}),
+        Advertise("price < 10", "trades"),
+    ):
+        assert network.ask("c", "ann", request) == []
+    network.run()
+    network.ask("c", "ann", Suspend())
+    network.ask("a", "ann", Resume("c", 1))
+    network.run()
+    refused = [each for each in network.received["ann"] if isinstance(each, Refused)]
+    assert [each.reason.split("\n")[0] for each in refused] == [
+        "price is a string in space 'trades'; compare it with a string, in quotes, not a number",
+        "price is a string in space 'trades'; compare it with a string, in quotes, not a number",
+        "there is no space 'weather'; this broker has trades",
+    ]
+    assert [type(each.request) for each in refused] == [Subscribe, Advertise, Subscribe]
+    for space in (None, "trades"):
+        publish(network, "c", space, symbol="IBM", price=2.0)
+    assert [space for space, _ in in_spaces(network, "ann")] == ["", "trades"]
+
+
 # -- what is refused ------------------------------------------------------------------------------
 
 
@@ -304,8 +337,29 @@ def test_what_the_next_broker_refuses_is_returned_as_written() -> None:
          "price is a float in space 'trades'; compare it with a number, not :p, a boolean\n"
          "  price < :p\n          ^^"),
         (Update("n", 1, filter="symbol > :p"),
-         "symbol is a string in space 'trades'; compare it with a string, in quotes, "
+         "symbol is a string in space 'trades'; compare it with a string, "
          "not :p, a number\n  symbol > :p\n           ^^"),
+        (Subscribe("true or prize > 1", space="trades"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  true or prize > 1\n          ^^^^^"),
+        (Subscribe("x > 1 then false and prize > 1", space="trades"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  x > 1 then false and prize > 1\n                       ^^^^^"),
+        (Subscribe("true or prize > :p", "m", space="trades"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  true or prize > :p\n          ^^^^^"),
+        (Update("n", 1, filter="true or prize > 1"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  true or prize > 1\n          ^^^^^"),
+        (Unsubscribe("not prize is not null", "trades"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  not prize is not null\n      ^^^^^"),
+        (Advertise("true or prize > 1", "trades"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  true or prize > 1\n          ^^^^^"),
+        (Unadvertise("false and prize > 1", "trades"),
+         "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
+         "  false and prize > 1\n            ^^^^^"),
         (Advertise("prize > 1", "trades"),
          "space 'trades' has no attribute 'prize' (did you mean 'price'?)\n"
          "  prize > 1\n  ^^^^^"),
@@ -329,6 +383,22 @@ def test_requests_that_do_not_fit_are_refused_and_change_nothing(
     before = state_of(broker)
     assert broker.handle(message, ann, now_us=1) == [(ann, Refused(message, reason))]
     assert state_of(broker) == before
+
+
+def test_a_client_sends_its_filter_as_it_was_written() -> None:
+    network, client = line(), ClientState()
+    request = client.subscribe("n", "true or prize > 1", now_us=1, space="trades")
+    (refused,) = network.ask("c", "ann", request)
+    assert isinstance(refused, Refused)
+    assert refused.reason.endswith("\n  true or prize > 1\n          ^^^^^")
+
+
+def test_spaces_that_a_broker_cannot_have() -> None:
+    with pytest.raises(SpaceError, match="two spaces have the name 'trades'; give them two names"):
+        Broker("b", strategy("subscription"), spaces=[TRADES, WEATHER, Space("trades", {})])
+    with pytest.raises(SpaceError, match="the spaces of a broker are Spaces, not str"):
+        Broker("b", strategy("subscription"), spaces=["trades"])  # type: ignore[list-item]
+    assert Broker("b", strategy("subscription"), spaces=[TRADES, TRADES]).spaces
 
 
 def test_a_network_without_spaces_has_no_reserved_name_and_knows_no_space() -> None:

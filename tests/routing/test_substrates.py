@@ -22,11 +22,14 @@ from tidegate.language.evolve import Cached, Lazy, Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.matcher import COLLECTED
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset.coverage import FILTERS
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
+from tidegate.matching.subscription import Moment
+from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.routing.askers import NamedAsker
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Client
@@ -35,6 +38,7 @@ from tidegate.routing.substrates import (
     MatcherSubstrate,
     PosetSubstrate,
     Substrate,
+    link_matcher,
     substrate,
 )
 
@@ -135,6 +139,18 @@ Churn.TestCase.settings = settings(
 TestChurn = Churn.TestCase
 
 
+def test_a_matcher_with_settings_of_its_own() -> None:
+    made: list[NaiveMatcher] = []
+
+    def make() -> NaiveMatcher:
+        made.append(NaiveMatcher())
+        return made[-1]
+
+    found = substrate(make)(Poset(FILTERS))
+    assert isinstance(found, MatcherSubstrate)
+    assert link_matcher(make) is made[1]
+
+
 def test_there_are_the_poset_and_all_matchers() -> None:
     poset = Poset(FILTERS)
     assert SUBSTRATES[0] == "poset"
@@ -143,6 +159,23 @@ def test_there_are_the_poset_and_all_matchers() -> None:
     assert isinstance(substrate("columnar")(poset), MatcherSubstrate)
     with pytest.raises(RoutingError, match="there is no substrate 'rhyme'; there are poset, "):
         substrate("rhyme")
+
+
+def test_steps_are_those_of_a_matcher_that_counts_them() -> None:
+    tree, counted, columnar = TreeMatcher(), TreeMatcher(), ColumnarMatcher()
+    poset = Poset(FILTERS)
+    substrates = [MatcherSubstrate(matcher) for matcher in (tree, counted, columnar)]
+    for value in range(50):
+        node = poset.insert(parse(f"x = {value % 7} and y = {value}"))
+        for each in substrates:
+            each.add(node)
+        counted.set_links(str(node.number), COLLECTED)
+    event = at(0, x=3, y=10)
+    collected = counted.match_links(event, Moment(0), COLLECTED)
+    assert [[node.number for node in each.matching(event)] for each in substrates] == [[10]] * 3
+    assert substrates[0].steps == collected.steps > 0
+    assert substrates[2].steps == 0
+    assert columnar.match_links(event, Moment(0), COLLECTED).links == 0, "nobody set a link"
 
 
 def at(second: float, **attributes: object) -> Event:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tidegate.errors import SimulationError
+from tidegate.language.events import Event
+from tidegate.language.spaces import Space
 from tidegate.matching.json_lines import non_blank_lines
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client
@@ -25,9 +29,9 @@ CHAIN = generate("chain", 4)
 ANN = Client("ann")
 
 
-def script_of(*records: dict[str, Any]) -> Script:
+def script_of(*records: dict[str, Any], spaces: Sequence[Space] = ()) -> Script:
     lines = [json.dumps(record).encode() for record in records]
-    return read_script(non_blank_lines(lines), CHAIN)
+    return read_script(non_blank_lines(lines), CHAIN, spaces)
 
 
 def action(at: str, client: str, do: str, **more: object) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def subscribed(**more: object) -> dict[str, Any]:
 
 
 def run(*records: dict[str, Any], **more: Any) -> Report:
-    script = script_of(*records)
+    script = script_of(*records, spaces=more.get("spaces", ()))
     demand = Demand(0, 0, 0.0, script.duration_s)
     return Simulation(Scenario(CHAIN, demand=demand, script=script, **more)).run()
 
@@ -251,3 +255,106 @@ def test_the_example(request: pytest.FixtureRequest) -> None:
     ((_, _, sequence),) = outputs(report, "eve")
     assert isinstance(sequence, list)
     assert sequence[1] == cheap
+
+
+# -- in spaces ------------------------------------------------------------------------------------
+
+
+TRADES = Space("trades", {"x": int, "at": datetime})
+WEATHER = Space("weather", {"x": int})
+TWO = (TRADES, WEATHER)
+DAY = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def test_requests_of_a_script_name_their_space() -> None:
+    events = [
+        action(f"{n}s", "bob", "publish", broker="b3", event={"x": 1}, **space)
+        for n, space in enumerate([{"space": "trades"}, {"space": "weather"}, {}], 1)
+    ]
+    report = run(
+        subscribed(space="trades"),
+        action("0s", "bob", "subscribe", broker="b3", filter="x > 0 then x > 0"),
+        action("0s", "eve", "subscribe", broker="b1", filter="x > 0"),
+        *events,
+        action("4s", "ann", "unsubscribe", filter="true", space="trades"),
+        {**events[0], "at": "5s"},
+        spaces=TWO,
+    )
+    assert outputs(report) == [("b0", "event", {"x": 1})]
+    assert outputs(report, "eve") == [("b1", "event", {"x": 1})]
+    (first, second) = report.script_outputs
+    assert (first.space, second.space) == ("trades", None)
+    assert first.line() == '   1.030 s  ann at b0: {"x": 1} in trades'
+    assert second.line() == '   3.020 s  eve at b1: {"x": 1}'
+
+
+def test_what_does_not_fit_its_space_is_refused_by_the_broker() -> None:
+    report = run(
+        subscribed(space="trades", filter="true or y > 0"),
+        subscribed(space="trade"),
+        action("0s", "ann", "advertise", filter="y > 0", space="weather"),
+        action("1s", "ann", "publish", event={"x": "a"}, space="trades"),
+        spaces=TWO,
+    )
+    assert [str(each.content).split("\n")[0] for each in report.script_outputs] == [
+        "space 'trades' has no attribute 'y'; it has x, at",
+        "there is no space 'trade'; did you mean 'trades'?",
+        "space 'weather' has no attribute 'y'; it has x",
+        "attribute 'x' is an integer in space 'trades', not the string 'a'",
+    ]
+    (refused,) = run(subscribed(space="trades")).script_outputs
+    assert refused.content == "there is no space 'trades'; this broker has none"
+
+
+def test_strings_of_a_script_are_timestamps_where_the_space_has_one() -> None:
+    named = subscribed(name="s", filter="at > :p", params={"p": "2026-01-02"}, space="trades")
+    published = action("1s", "ann", "publish", event={"at": "2026-01-02"}, space="trades")
+    script = script_of(
+        named,
+        published,
+        action("2s", "ann", "update", name="s", params={"p": "2026-01-02"}),
+        action("3s", "ann", "update", name="s", filter="at = 5 or x > :p", params={"p": "a"}),
+        action("4s", "ann", "update", name="s", params={"p": [1]}),
+        {**published, "at": "5s", "space": "weather"},
+        {**named, "at": "6s", "filter": "at >"},
+        {**named, "at": "7s", "space": "nowhere"},
+        spaces=TWO,
+    )
+    requests = [each.request for each in script.actions]
+    assert requests[1] == m.Publish(Event({"at": DAY}), "trades")
+    assert requests[5] == m.Publish(Event({"at": "2026-01-02"}), "weather")
+    values = [each.parameters for each in requests if isinstance(each, m.Subscribe | m.Update)]
+    text = {"p": "2026-01-02"}
+    assert values == [{"p": DAY}, {"p": DAY}, {"p": "a"}, {"p": [1]}, text, text]
+    with pytest.raises(SimulationError, match="line 1: attribute 'at': 'soon' is not a timestamp"):
+        script_of({**published, "broker": "b0", "event": {"at": "soon"}}, spaces=TWO)
+    with pytest.raises(SimulationError, match="line 1: parameter :p: 'soon' is not a timestamp"):
+        script_of({**named, "params": {"p": "soon"}}, spaces=TWO)
+    with pytest.raises(SimulationError, match="'space' must be a non-empty string, not 5"):
+        script_of(subscribed(space=5))
+    with pytest.raises(SimulationError, match="'suspend' takes no 'space'"):
+        script_of(action("0s", "ann", "suspend", broker="b0", space="trades"))
+
+
+def test_a_run_with_spaces_is_replayed() -> None:
+    lines: list[str] = []
+    trace = Trace(lines.append)
+    script = script_of(
+        subscribed(space="trades", name="s", filter="at > :p", params={"p": "2026-01-02"}),
+        action("1s", "bob", "publish", broker="b3", event={"at": "2026-01-03"}, space="trades"),
+        action("2s", "bob", "publish", event={"at": 5}, space="trades"),
+        spaces=TWO,
+    )
+    demand = Demand(0, 0, 0.0, script.duration_s)
+    scenario = Scenario(CHAIN, demand=demand, script=script, spaces=TWO)
+    simulation = Simulation(scenario, trace)
+    trace.begin(simulation.world, {})
+    report = simulation.run()
+    assert [each.what for each in report.script_outputs] == ["in force", "event", "refused"]
+    replayed = replay(io.StringIO("".join(lines)))
+    assert replayed.difference is None
+    assert replayed.messages == sum('"kind"' in line for line in lines)
+    without = json.loads(lines[0])
+    del without["spaces"]
+    older = [json.dumps(without) + "\n", *lines[1:]]
+    assert replay(io.StringIO("".join(older))).difference is not None

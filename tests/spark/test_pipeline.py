@@ -81,6 +81,55 @@ def test_a_second_run_goes_on(folder: Path, spark: SparkSession) -> None:
     assert spark.read.parquet(str(folder / "deliveries")).count() == 3
 
 
+def test_a_pipeline_in_a_space(folder: Path, spark: SparkSession) -> None:
+    types = {"symbol": "string", "price": "float", "time": "timestamp"}
+    file, settings = folder / "pipeline.toml", SETTINGS.format(sink="parquet")
+    file.write_text(settings.replace("[subscriptions]", 'space = "space.json"\n[subscriptions]'))
+    write_space(folder, {**types, "price": "integer"})
+    done = run("check", file)
+    assert str(done.exception) == (
+        "[source] schema: column 'price' is double here and integer in space 'trades'"
+    )
+    write_space(folder, types)
+    late = '{"time": "2026-01-01T00:00:00Z", "op": "subscribe", "id": "late", "filter": "time > :p"'
+    wrong = late.replace("late", "wrong").replace("time > :p", "prize > :p")
+    params = ', "params": {"p": "2026-01-01T00:00:02Z"}}'
+    changes = [*CHANGES, late + params, wrong + params]
+    (folder / "changes" / "0.jsonl").write_text("\n".join(changes))
+    assert run("check", file).exit_code == 0
+    assert run("run", file, "--once").exit_code == 0
+    found = spark.read.parquet(str(folder / "deliveries")).toArrow().to_pylist()
+    told_rows = sorted((r["symbol"], r["subscription"]) for r in found)
+    assert told_rows == [("A", "cheap"), ("B", "cheap"), ("B", "late")]
+    rejected = spark.read.parquet(str(folder / "checkpoint" / "rejected")).toArrow().to_pylist()
+    reasons = [row["reason"] for row in rejected if "prize" in row["reason"]]
+    assert reasons[0].startswith("subscription 'wrong': space 'trades' has no attribute 'prize'")
+
+
+def test_a_table_of_subscriptions_in_a_space(folder: Path) -> None:
+    settings = SETTINGS.format(sink="parquet").replace('changes = "changes"', 'table = "s.jsonl"')
+    file = folder / "pipeline.toml"
+    file.write_text(settings.replace("[subscriptions]", 'space = "space.json"\n[subscriptions]'))
+    (folder / "s.jsonl").write_text('{"id": "a", "filter": "time > :p", "params": {"p": "soon"}}')
+    assert "space.json: cannot be read" in str(run("check", file).exception)
+    write_space(folder, {"symbol": "string", "price": "float", "time": "timestamp"})
+    told = str(run("check", file).exception)
+    assert "parameter :p: 'soon' is not a timestamp" in told
+    (folder / "s.jsonl").write_text('{"id": "a", "filter": "true or prize < 5"}')
+    assert "space 'trades' has no attribute 'prize'" in str(run("check", file).exception)
+    (folder / "s.jsonl").write_text(
+        '{"id": "a", "filter": "time > :p", "params": {"p": "2026-01-01T00:00:02Z"}}'
+    )
+    assert run("check", file).exit_code == 0
+    done = run("run", file, "--once")
+    assert done.exit_code == 0
+    assert "1 match," in done.stderr
+
+
+def write_space(folder: Path, types: dict[str, str]) -> None:
+    (folder / "space.json").write_text(json.dumps({"name": "trades", "attributes": types}))
+
+
 def test_an_event_log_as_sink_and_source(folder: Path, spark: SparkSession) -> None:
     datasource.register(spark)
     file = folder / "pipeline.toml"

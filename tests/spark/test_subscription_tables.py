@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidegate import SubscriptionError
 from tidegate.language.events import Event
+from tidegate.language.spaces import Space
 from tidegate.language.values import to_us
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
@@ -186,3 +187,42 @@ def test_a_subscription_keeps_its_versions_beside_a_bad_one(
     matcher = build_matcher([past, now, *bad], skip_bad=True)
     assert found_at(matcher, NOON, a=1) == ["s"]
     assert found_at(matcher, NOON + HOUR, a=2) == ["s"]
+
+
+# -- in a space -----------------------------------------------------------------------------------
+
+
+SPACE = Space("trades", {"price": float, "at": datetime})
+DAY = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def test_a_table_in_a_space() -> None:
+    wanted = pa.table({
+        "id": ["a", "b", "c"],
+        "filter": ["at > :p", "true or prize < 1", "price < :p"],
+        "params": ['{"p": "2026-01-02"}', None, '{"p": "low"}'],
+    })  # fmt: skip
+    (version,) = read_versions(wanted, timeless=True, skip_bad=True, space=SPACE)
+    assert (version.id, version.params) == ("a", {"p": DAY})
+    with pytest.raises(SubscriptionError) as raised:
+        read_versions(wanted, timeless=True, skip_bad=False, space=SPACE)
+    told = str(raised.value)
+    assert told.startswith("subscription 'b': space 'trades' has no attribute 'prize'")
+    assert "\nsubscription 'c': price is a float in space 'trades'" in told
+
+
+def test_changes_in_a_space() -> None:
+    rows: list[dict[str, Any]] = [
+        {"op": "subscribe", "filter": "at > :p", "params": {"p": "2026-01-02"}},
+        {"op": "update", "filter": "price < 1 and not prize is not null"},
+        {"op": "update", "filter": "price < :p", "params": {"p": None}},
+        {"op": "update", "params": {"p": "2026-01-02"}},
+    ]
+    bad: list[str] = []
+    table = pa.table({
+        "value": [json.dumps({"time": "2026-01-01", "id": "a", **row}) for row in rows]
+    })  # fmt: skip
+    changes = list(read_changes(table, lambda _row, reason: bad.append(reason), SPACE))
+    assert [each.params for each in changes] == [{"p": DAY}, {"p": None}, {"p": "2026-01-02"}]
+    (reason,) = bad
+    assert reason.startswith("subscription 'a': space 'trades' has no attribute 'prize'")

@@ -588,6 +588,15 @@ def test_a_subscriber_that_does_not_fit_the_space_is_not_attached() -> None:
     assert cheap.seen == [9]
 
 
+def test_a_handler_is_checked_as_it_was_written() -> None:
+    class Careless(Subscriber):
+        @on("true or prize < 10")
+        def quote(self, event: Event) -> None: ...
+
+    with pytest.raises(FilterError, match=r"Careless\.quote: space 'trades' has no attribute"):
+        in_space(price=float).attach(Careless())
+
+
 def test_a_value_that_does_not_fit_the_space_is_not_assigned() -> None:
     hub = in_space(price=float, place=float)
     cheap = hub.attach(Cheap())

@@ -29,7 +29,7 @@ def matching(matcher: TreeMatcher, **attributes: object) -> list[str]:
 
 def arrays_of(matcher: TreeMatcher) -> TreeArrays:
     """The arrays of a matcher's tree."""
-    return matcher._index.tree._arrays
+    return matcher._index.tree.storage.arrays
 
 
 def kind_of(matcher: TreeMatcher, node: int = la.ROOT) -> int:
@@ -46,7 +46,7 @@ def path_count(matcher: TreeMatcher, id: str) -> int:
     """The number of paths of a subscription with one entry."""
     arrays, count = arrays_of(matcher), 0
     number = matcher._table.number(id)
-    (entry,) = matcher._index.tree.entries_of(np.array([number], np.int32))
+    (entry,) = matcher._index.tree.records.of(np.array([number], np.int32))
     path = int(arrays.entry[la.entry_at(entry, la.E_PATHS)])
     while path != la.NONE:
         count += 1

@@ -19,13 +19,17 @@ from tidegate.cli.files.events import TimeAttributes, read_events
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.versions import is_log, read_log, read_table
 from tidegate.cli.progress import ProgressBars
-from tidegate.cli.trial_options import NamedValues, TrialOptions
+from tidegate.cli.trial_options import NamedValues, TrialOptions, with_timestamps
 from tidegate.language.durations import parse_duration
+from tidegate.language.spaces import Space
+from tidegate.matching.history.changes import Change
+from tidegate.matching.records import subscription_of
 from tidegate.matching.rows.kernels.jit import is_first_run
+from tidegate.matching.space_file import read_space
 
 if TYPE_CHECKING:
     from tidegate.spark import Backtest
-    from tidegate.spark.backtesting.trials import Trial, Versions
+    from tidegate.spark.backtesting.trials import Versions
 
 
 @click.command()
@@ -67,6 +71,9 @@ if TYPE_CHECKING:
 @click.option(
     "--timestamps", metavar="NAMES", default="", help="Other attributes that are times: a,b,c."
 )
+@click.option(
+    "--space", "space_file", metavar="FILE", help="Space that events and filters must fit."
+)
 @click.option("--every", metavar="TIME", help="Width of the time buckets: 30s, 5m, 1h, 1d.")
 @click.option("--top", type=click.IntRange(min=0), default=10, show_default=True,
               help="Number of subscribers to list.")  # fmt: skip
@@ -90,6 +97,7 @@ def backtest(
     since: str | None,
     event_time: str | None,
     timestamps: str,
+    space_file: str | None,
     every: str | None,
     top: int,
     chart: Path | None,
@@ -107,6 +115,9 @@ def backtest(
     new subscription begins at --since, or with the first event. With --event-time each event is
     matched as of its time, and there are counts for each time bucket; without it `t` is 0.
 
+    With --space events, subscriptions and the tried change must fit the space, and strings are
+    timestamps where the space says so.
+
     Files are Parquet if their names end in .parquet, else JSON Lines. The command runs on Spark.
 
     \b
@@ -123,7 +134,9 @@ def backtest(
     if is_first_run():
         progress.say("compiling the matching kernels, which takes half a minute, once")
     bad = BadLines(skip=skip_bad)
-    run = _BacktestRun(TimeAttributes.from_options(event_time, timestamps), bad, progress)
+    space = None if space_file is None else read_space(space_file)
+    times = TimeAttributes.from_options(event_time, timestamps, space)
+    run = _BacktestRun(times, space, bad, progress)
     result = run.backtest(tried, subscriptions, changes, InputFile(events), every, top)
     click.echo(json.dumps(result.to_json(), ensure_ascii=False) if as_json else result.summary())
     if chart is not None:
@@ -185,6 +198,7 @@ class _BacktestRun:
     """One run of the command: reads the files, checks them, and starts Spark."""
 
     times: TimeAttributes
+    space: Space | None
     bad: BadLines
     progress: ProgressBars
 
@@ -212,11 +226,16 @@ class _BacktestRun:
         self.bad.raise_errors()
         # A dry run without events: a trial that cannot be applied is reported before Spark starts.
         reader = TrialReader(self.times.event_time, None, skip_bad=False)
-        reader.differing_versions(trial, NewSubscription(), live)
+        differing = reader.differing_versions(trial, NewSubscription(), live)
+        if self.space is not None and isinstance(trial, list):
+            trial = with_timestamps(trial, differing.changed, self.space)
+            differing = reader.differing_versions(trial, NewSubscription(), live)
+            for version in differing.changed:
+                subscription_of(version, None, self.space)  # raises if it does not fit
         with TemporaryDirectory(prefix="tidegate-") as folder:
             history = SparkEvents(Path(folder), self.times.event_time)
             with self.progress.reading(events) as advance:
-                for chunk in read_events(events, self.times, self.bad, advance):
+                for chunk in read_events(events, self.times, self.bad, advance, self.space):
                     if not self.bad.has_errors:  # else reading goes on only to find all bad lines
                         history.write(chunk)
             self.bad.raise_errors()
@@ -233,7 +252,7 @@ class _BacktestRun:
                     top=top,
                 )
 
-    def _read_trial(self, tried: TrialOptions) -> Trial:
+    def _read_trial(self, tried: TrialOptions) -> list[Change] | Versions:
         if tried.instead is None:
             return tried.changes()
         file = InputFile(tried.instead)
@@ -252,4 +271,4 @@ class _BacktestRun:
 
         with self.progress.reading(file) as advance:
             read = read_log if log else read_table
-            return Versions(read(file, self.bad, advance))
+            return Versions(read(file, self.bad, advance, self.space))

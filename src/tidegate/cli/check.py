@@ -45,7 +45,7 @@ def check(text: str, kind: str, space_file: str | None, as_json: bool) -> None:
     """
     space = None
     if space_file is not None:
-        from tidegate.cli.files.spaces import read_space  # imports Arrow, which takes a while
+        from tidegate.matching.space_file import read_space  # imports Arrow, which takes a while
 
         space = read_space(space_file)
     try:

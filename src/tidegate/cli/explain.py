@@ -12,13 +12,13 @@ import click
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.events import TimeAttributes
 from tidegate.cli.files.input_file import InputFile
-from tidegate.cli.files.spaces import read_space
 from tidegate.cli.files.subscriptions import read_subscriptions
 from tidegate.cli.option_errors import naming_option
 from tidegate.language.evolve import parse_evolve
 from tidegate.language.values import format_value, parse_timestamp
 from tidegate.matching.engine import Engine
 from tidegate.matching.records import SubscriptionRecord, decode_object
+from tidegate.matching.space_file import read_space
 
 
 @click.command()

@@ -18,7 +18,6 @@ from tidegate.cli.files.matches import (
     OrderedMatches,
     matches_file,
 )
-from tidegate.cli.files.spaces import read_space
 from tidegate.cli.files.subscriptions import subscribe_all
 from tidegate.cli.pacing import PacedMatcher
 from tidegate.cli.progress import ProgressBars
@@ -26,6 +25,7 @@ from tidegate.cli.replay import ChangeLog, play
 from tidegate.matching.engine import Engine
 from tidegate.matching.registry import MATCHERS
 from tidegate.matching.rows.kernels.jit import is_first_run
+from tidegate.matching.space_file import read_space
 
 
 @click.command()

@@ -15,7 +15,7 @@ a change is a call that a user could make, so every matcher can do it. Tests com
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.subscriptions import Numbered, subscribe
 from tidegate.errors import SubscriptionError, TidegateError
-from tidegate.language.filters import Filter
+from tidegate.language.filters import Filter, check_values
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import to_us
 from tidegate.matching.engine import Engine
@@ -99,7 +99,7 @@ class ChangeLog:
         before = self._record(change)
         params = {**before.params, **(change.params or {})}
         if change.filter is None:
-            self._engine.update(change.id, change.params or {})
+            self._engine.update(change.id, self._values(change))
             self._live[change.id] = replace(before, params=params)
             return
         after = replace(before, filter=change.filter, params=params)
@@ -112,6 +112,14 @@ class ChangeLog:
             self._engine.subscribe_records([_with_own_params(before)])
             raise
         self._live[change.id] = after
+
+    def _values(self, change: Change) -> Mapping[str, object]:
+        """The parameters of an update, with strings as timestamps where the space has them."""
+        params, space = change.params or {}, self._engine.space
+        if space is None:
+            return params
+        filter = self._engine.get(change.id).filter
+        return space.with_timestamps(filter, check_values("parameter :", params))
 
     def _end(self, change: Change) -> None:
         self._record(change)

@@ -17,8 +17,10 @@ import click
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.topology import check_picture
-from tidegate.errors import BadValueError, SimulationError, TidegateError
+from tidegate.errors import BadValueError, SimulationError, SpaceError, TidegateError
 from tidegate.language.durations import parse_duration
+from tidegate.language.spaces import Space
+from tidegate.matching.space_file import read_space
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
 from tidegate.simulation.counting import counted
@@ -58,7 +60,7 @@ Options = dict[str, Any]
 RUN_ONLY = (
     "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
     "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
-    "jitter", "duplicates", "partition", "script",
+    "jitter", "duplicates", "partition", "script", "space",
 )  # fmt: skip
 WORKLOAD_ONLY = ("workload", "publishers", "subscribers", "rate", "duration", "slow")
 VERIFY_ONLY = ("seeds", "runs", "jobs")
@@ -123,6 +125,8 @@ class _Slow(click.ParamType[SlowSubscribers]):
 )
 @click.option("--script", metavar="FILE",
               help="Actions of clients as JSON lines, instead of a workload.")  # fmt: skip
+@click.option("--space", multiple=True, metavar="FILE",
+              help="With --script: a space that requests may name; may be repeated.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), metavar="N",
               help="Seed of the overlay and of the run.  [default: 0]")  # fmt: skip
 @click.option("--publishers", type=int, metavar="N", help="Number of publishers.  [default: 10]")
@@ -188,6 +192,8 @@ def simulate(as_json: bool, **options: Any) -> None:
       tidegate simulate --topology random-tree --crash b3@2s..4s --slow 3@20ms --loads loads.json
       tidegate simulate --topology isp24 --partition west@2s..5s --jitter 30ms --bandwidth 50000
       tidegate simulate --topology chain --script examples/overlay/script.jsonl
+      tidegate simulate --topology chain --space examples/market/space.json \\
+          --script examples/overlay/trades.jsonl
       tidegate simulate --topology chain --trace trace.jsonl
       tidegate simulate --replay trace.jsonl
       tidegate simulate --verify --routing advertisement --runs 1000 --jobs 0
@@ -248,9 +254,12 @@ def _scenario(given: Options) -> Scenario:
     if "bandwidth" in given:
         topology = with_bandwidth(topology, given["bandwidth"])
     script, demand = None, _demand(given)
-    if "script" in given:
+    spaces = _spaces(given.get("space", ()))
+    if "script" not in given:
+        _refuse(given, ["space"], "goes with --script; a workload has attributes of its own")
+    else:
         _refuse(given, WORKLOAD_ONLY, "--script defines the actions of clients")
-        script = _script(given["script"], topology)
+        script = _script(given["script"], topology, spaces)
         demand = Demand(0, 0, 0.0, script.duration_s)
     faults = [parse_crash(text, topology) for text in given.get("crash", ())]
     faults += [parse_cut(text, topology) for text in given.get("cut", ())]
@@ -262,8 +271,9 @@ def _scenario(given: Options) -> Scenario:
     )  # fmt: skip
     fields = {name: given[name] for name in passed_on if name in given}
     return Scenario(
-        topology, demand=demand, weather=weather, faults=tuple(faults), script=script, **fields
-    )
+        topology, demand=demand, weather=weather, faults=tuple(faults), script=script,
+        spaces=spaces, **fields,
+    )  # fmt: skip
 
 
 def _demand(given: Options) -> Demand:
@@ -276,9 +286,21 @@ def _demand(given: Options) -> Demand:
     return Demand(**{name: value for name, value in fields.items() if value is not None})
 
 
-def _script(name: str, topology: Topology) -> Script:
+def _spaces(names: Sequence[str]) -> tuple[Space, ...]:
+    """The spaces of some files, each with a name of its own."""
+    files: dict[str, str] = {}
+    spaces: list[Space] = []
+    for name in names:
+        spaces.append(read_space(name))
+        other = files.setdefault(spaces[-1].name, name)
+        if len(files) < len(spaces):
+            raise SpaceError(f"{name}: the space of {other} has the name {spaces[-1].name!r} too")
+    return tuple(spaces)
+
+
+def _script(name: str, topology: Topology, spaces: Sequence[Space]) -> Script:
     try:
-        return read_script(InputFile(name).lines(lambda _: None), topology)
+        return read_script(InputFile(name).lines(lambda _: None), topology, spaces)
     except SimulationError as error:
         raise SimulationError(f"{name}: {error}") from None
 

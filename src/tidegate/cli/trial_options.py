@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import click
 
 from tidegate.cli.option_errors import naming_option
+from tidegate.language.filters import Filter, check_values
 from tidegate.language.parsing.parser import parse_filter
+from tidegate.language.spaces import Space
 from tidegate.language.values import parse_timestamp
 from tidegate.matching.history.changes import Change, Op
+from tidegate.matching.history.versions import Version
 from tidegate.matching.history.what_if import ALWAYS
 from tidegate.matching.records import decode_object
 
@@ -95,6 +99,23 @@ class TrialOptions:
                 "subscriber": self.subscriber,
             }
         )
+
+
+def with_timestamps(
+    changes: Sequence[Change], changed: Sequence[Version], space: Space
+) -> list[Change]:
+    """Changes with strings as timestamps where the space has them.
+
+    ``changed`` are the versions that the changes make, which have the filters.
+    """
+    timed: list[Change] = []
+    for change in changes:
+        params = check_values("parameter :", change.params or {})
+        for version in changed:
+            if version.id == change.id:
+                params = space.with_timestamps(Filter(parse_filter(version.filter)), params)
+        timed.append(replace(change, params=params))
+    return timed
 
 
 def _parse_assignment(text: str) -> tuple[str, object]:

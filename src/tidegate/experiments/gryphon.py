@@ -13,9 +13,9 @@ implementation. It does not give the latency. The one chosen here, 700 us, lets 
 1,400 events a second, which is near the 3 times 450 of chart 1. Forwarding of filters takes no
 processor time: the paper assumes that subscriptions change rarely.
 
-All routings match with the same substrate, so that their steps compare; how many attributes a
-search tree factors out is its own choice. In match-first the first broker matches an event with all
-subscriptions, and each target does so again to find its own.
+All routings match with the same search tree, so that their steps compare: with one factored
+attribute for chart 2 and three for chart 3, as in the paper. In match-first the first broker
+matches an event with all subscriptions, and each target does so again to find its own.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ from tidegate.language.events import Event
 from tidegate.matching.matcher import COLLECTED
 from tidegate.matching.poset.wanted_filter import event_us
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.tree.matcher import TreeMatcher
+from tidegate.matching.tree.tuning import TreeTuning
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Address, Client, Message, Peer
-from tidegate.routing.substrates import DEFAULT_LINK_MATCHER, link_matcher
 from tidegate.simulation.arrivals import Bursts, arrivals
 from tidegate.simulation.costs import FREE, Costs
 from tidegate.simulation.overlays.paper_networks import gryphon
@@ -62,8 +63,6 @@ SLICE_US = 50_000
 MATCH_SAMPLES = 50
 """Events with which the share of matches is measured."""
 
-CHART_2 = GryphonWorkload(attributes=15)
-CHART_3 = GryphonWorkload(attributes=10)
 CHART_2_ROUTINGS = ("flooding", "match-first", "link-matching")
 PREMISE_ROUTINGS = ("flooding", "match-first", "subscription", "link-matching")
 
@@ -73,9 +72,9 @@ class GryphonSetting:
     """What all experiments share."""
 
     workload: GryphonWorkload
+    factored: int = 1
+    """How many attributes the search trees factor out."""
     seed: int = 1
-    substrate: str = DEFAULT_LINK_MATCHER
-    """A matcher that counts steps."""
 
     def filters(self, topology: Topology, count: int) -> list[PlacedFilter]:
         """The subscriptions."""
@@ -83,9 +82,17 @@ class GryphonSetting:
 
     def world(self, routing: str, filters: Sequence[PlacedFilter]) -> World:
         """The network, with all subscriptions at all brokers that need them."""
-        world = World(gryphon(), routing, self.seed, substrate=self.substrate)
+        world = self.empty_world(routing)
         _subscribe(world, filters)
         return world
+
+    def empty_world(self, routing: str) -> World:
+        """The network without clients."""
+        return World(gryphon(), routing, self.seed, substrate=self.matcher)
+
+    def matcher(self) -> TreeMatcher:
+        """A search tree, which counts its steps."""
+        return TreeMatcher(TreeTuning(factored=self.factored))
 
 
 @rare_collections()
@@ -98,6 +105,10 @@ def _subscribe(world: World, filters: Sequence[PlacedFilter]) -> None:
         # By name: a client's wider subscription does not take the place of its narrower ones.
         world.request(each.client, m.Subscribe(each.filter, name=each.name))
     world.run()
+
+
+CHART_2 = GryphonSetting(GryphonWorkload(attributes=15), factored=1)
+CHART_3 = GryphonSetting(GryphonWorkload(attributes=10), factored=3)
 
 
 def _publisher(broker: Peer) -> Client:
@@ -125,15 +136,14 @@ def overload_rates(
     degradations: Sequence[float],
     routings: Sequence[str] = CHART_2_ROUTINGS,
     *,
-    setting: GryphonSetting | None = None,
+    setting: GryphonSetting = CHART_2,
     bursts: Bursts | None = None,
     duration_s: float = 2.0,
     progress: Progress = silent,
 ) -> Iterator[OverloadRate]:
     """Chart 2: a row for each degradation, number of subscriptions and routing."""
-    base = setting or GryphonSetting(CHART_2)
     for degradation in degradations:
-        varied = replace(base, workload=replace(base.workload, degradation=degradation))
+        varied = replace(setting, workload=replace(setting.workload, degradation=degradation))
         for count in subscriptions:
             filters = varied.filters(gryphon(), count)
             share = matched_share(filters, _sample_events(varied, MATCH_SAMPLES))
@@ -254,22 +264,21 @@ def steps_by_hops(
     subscriptions: Sequence[int],
     events: int = 1000,
     *,
-    setting: GryphonSetting | None = None,
+    setting: GryphonSetting = CHART_3,
     progress: Progress = silent,
 ) -> Iterator[HopSteps]:
     """Chart 3: a row for each number of subscriptions and hops, and one for centralized matching.
 
     An event is published and delivered before the next one; processors are not modelled.
     """
-    chosen = setting or GryphonSetting(CHART_3)
-    published = _sample_events(chosen, events)
+    published = _sample_events(setting, events)
     for count in subscriptions:
         progress(f"steps with {count:,} subscriptions")
-        filters = chosen.filters(gryphon(), count)
-        by_hops = _steps_on_the_way(chosen.world("link-matching", filters), published)
+        filters = setting.filters(gryphon(), count)
+        by_hops = _steps_on_the_way(setting.world("link-matching", filters), published)
         for hops, samples in sorted(by_hops.items()):
             yield HopSteps(count, hops, fmean(samples), len(samples))
-        yield HopSteps(count, None, _centralized_steps(chosen, filters, published), events)
+        yield HopSteps(count, None, _centralized_steps(setting, filters, published), events)
 
 
 @rare_collections()
@@ -311,7 +320,7 @@ def _centralized_steps(
     setting: GryphonSetting, filters: Sequence[PlacedFilter], events: Sequence[Event]
 ) -> float:
     """The mean number of steps of one matcher with all subscriptions."""
-    matcher = link_matcher(setting.substrate)
+    matcher = setting.matcher()
     matcher.add(Subscription(each.name, each.filter) for each in filters)
     for each in filters:
         matcher.set_links(each.name, COLLECTED)
@@ -345,16 +354,15 @@ def premise_costs(
     events: int,
     routings: Sequence[str] = PREMISE_ROUTINGS,
     *,
-    setting: GryphonSetting | None = None,
+    setting: GryphonSetting = CHART_2,
     progress: Progress = silent,
 ) -> Iterator[PremiseCost]:
     """The costs of holding and forwarding filters, and of events: a row for each routing."""
-    chosen = setting or GryphonSetting(CHART_2)
-    filters = chosen.filters(gryphon(), subscriptions)
-    published = _sample_events(chosen, events)
+    filters = setting.filters(gryphon(), subscriptions)
+    published = _sample_events(setting, events)
     for routing in routings:
         progress(f"{routing}: {subscriptions:,} subscriptions, {events:,} events")
-        world = World(gryphon(), routing, chosen.seed, substrate=chosen.substrate)
+        world = setting.empty_world(routing)
         traffic = _Traffic()
         world.observer = traffic
         _subscribe(world, filters)

@@ -49,12 +49,16 @@ class GryphonWorkload:
         >>> print(GryphonWorkload(attributes=6).random_filter(Random(5), region=1))
         a0 = 2 and a1 = 0 and a4 = 1
         """
+        return parse(self.random_text(random, region))
+
+    def random_text(self, random: Random, region: int) -> str:
+        """Draw the filter of a subscriber in a region, as a text."""
         wanted = [
             f"a{index} = {self._draw(random, region)}"
             for index in range(self.attributes)
             if random.random() < self.care * self.degradation**index
         ]
-        return parse(" and ".join(wanted) or "true")
+        return " and ".join(wanted) or "true"
 
     def random_event(self, random: Random, region: int, time_us: int) -> Event:
         """Draw an event of a publisher in a region."""

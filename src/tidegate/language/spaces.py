@@ -9,39 +9,44 @@ Rules.
     declared, and a float without a fraction where an integer is: `3` and `3.0` are the same number
     to every filter, and JSON and tables with nulls do not keep them apart. A filter may compare a
     number with any number: `volume > 2.5` is a fair question about integers.
+(4) A filter is checked as it was written, also where a part of it cannot matter: the misspelled
+    attribute of `true or prize < 10` is a mistake all the same.
+
+Theory of operation. A filter is checked by its shape and row; those that were parsed in bulk have
+no tree, and need none for this. The parser has dropped what cannot matter by then, so a text that
+may have such a part is parsed once more; and so is every text with a mistake, to find its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from difflib import get_close_matches
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from reprlib import Repr
 from reprlib import repr as shortened
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegate.errors import EventError, FilterError, FilterLimitError, SpaceError
+from tidegate.errors import BadValueError, EventError, FilterError, SpaceError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
+from tidegate.language.expression_kinds import Kinds, kinds_of
 from tidegate.language.expressions import (
-    Arithmetic,
-    Call,
     Constant,
-    Elapsed,
     Expression,
-    Negated,
-    Now,
     ParameterRef,
     Slot,
-    Variable,
     format_expression,
+    leaves,
 )
 from tidegate.language.filters import Filter
-from tidegate.language.parsing.parser import Parser
+from tidegate.language.limits import Limits
+from tidegate.language.nearest_names import nearest_name
+from tidegate.language.parsing.parser import Parser, PlacedPredicate
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.shapes import Row
 from tidegate.language.syntax import STRING_OPERATORS, Predicate, format_attribute, predicates
-from tidegate.language.values import Kind, Value, kind_of
+from tidegate.language.values import Kind, Value, parse_timestamp, to_value
 
 TYPE_NAMES: Mapping[type, str] = {
     str: "string",
@@ -67,6 +72,15 @@ _WRITTEN = {
 }
 _LISTED_MAX = 10
 """The attributes that an error message lists."""
+_ANY_SIZE = Limits(*[1 << 62] * 5)
+"""For texts that were parsed before, by a caller with limits of its own."""
+_TRUTH = re.compile(r"(?:^|\(|\b(?:and|or|not|then)\b)\s*(?:true|false)\b")
+"""Finds a `true` or `false` in place of a predicate, and some that are values."""
+_NOT = re.compile(r"\bnot\b(?!\s+null\b)")
+_SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+
+_names = Repr()
+_names.maxstring = 200  # strangers send names of any length
 
 Checked = Filter | Pattern | Advertisement
 """What is checked against a space when it comes in."""
@@ -87,8 +101,9 @@ class Space:
     """
 
     def __init__(self, name: str, attributes: Mapping[str, type]) -> None:
-        if not isinstance(name, str) or not name:
-            raise SpaceError(f"the name of a space is a string, not empty; it is {name!r}")
+        problem = _problem_of_name(name)
+        if problem is not None:
+            raise SpaceError(f"the name of a space {problem}")
         self.name = name
         self._types: dict[str, type] = {}
         self.add(attributes)
@@ -104,7 +119,9 @@ class Space:
     def add(self, attributes: Mapping[str, type]) -> None:
         """Declare attributes, all or, if one is wrong, none; usable from any thread.
 
-        One that the space has already may be declared again with the same type.
+        One that the space has already may be declared again with the same type. If two threads
+        declare one with different types at the same time, the first type stays, and of the other
+        thread's attributes those before this one are declared too.
         """
         if not isinstance(attributes, Mapping):
             raise SpaceError(
@@ -119,12 +136,12 @@ class Space:
             self._check_declaration(name, declared, self._types.setdefault(name, declared))
 
     def _check_declaration(self, name: object, declared: object, known: type) -> None:
-        if not isinstance(name, str) or not name:
-            raise SpaceError(
-                f"space {self.name!r}: the name of an attribute is a string, not empty; "
-                f"it is {name!r}"
-            )
+        problem = _problem_of_name(name)
+        if problem is not None:
+            raise SpaceError(f"space {self.name!r}: the name of an attribute {problem}")
         where = f"space {self.name!r}, attribute {name!r}"
+        if isinstance(declared, Mapping):
+            raise SpaceError(f"{where}: {nested_hint(name, declared)}")
         if not isinstance(declared, type) or declared not in TYPE_NAMES:
             types = ", ".join(each.__name__ for each in TYPE_NAMES)
             shown = declared.__name__ if isinstance(declared, type) else repr(declared)
@@ -134,6 +151,10 @@ class Space:
                 f"{where}: it is {_a(known)} already and cannot become {_a(declared)}; "
                 "declare another attribute"
             )
+
+    def includes(self, other: Space) -> bool:
+        """Whether all attributes of another space are here, so that whatever fits it fits here."""
+        return all(self._types.get(name) is kind for name, kind in other.attributes.items())
 
     # -- events -------------------------------------------------------------------------------
 
@@ -166,14 +187,14 @@ class Space:
         )
 
     def _no_attribute(self, name: str) -> str:
-        names = list(self._types)
-        close = get_close_matches(name, names, n=1)
-        if close:
-            hint = f" (did you mean {close[0]!r}?)"
+        names = tuple(self._types)
+        nearest = nearest_name(name, names)
+        if nearest is not None:
+            hint = f" (did you mean {nearest!r}?)"
         else:
             more = ", ..." if len(names) > _LISTED_MAX else ""
             hint = f"; it has {', '.join(names[:_LISTED_MAX]) or 'none'}{more}"
-        return f"space {self.name!r} has no attribute {name!r}{hint}"
+        return f"space {self.name!r} has no attribute {_names.repr(name)}{hint}"
 
     # -- filters ------------------------------------------------------------------------------
 
@@ -188,7 +209,8 @@ class Space:
 
         It names an attribute that is not declared, or compares one with a value of another kind.
         Parameters count with their values; one without a value fits everywhere, and so does a
-        variable of the broker. ``text`` is what the user wrote, for the caret in the message.
+        variable of the broker. ``text`` is what the user wrote: all of it is checked (rule 4), and
+        the message shows it. Without it, that is the filter as it is printed.
 
         >>> from tidegate.language.filters import parse
         >>> Space("trades", {"price": float}).check_filter(parse("prize < 10"))
@@ -198,11 +220,22 @@ class Space:
           ^^^^^
         """
         values = parameters or {}
-        for predicate, row in _rows_of_predicates(checked):
-            problem = self._problem(predicate, row, values)
+        if self._fits(checked, values) and (text is None or not _may_drop(text)):
+            return
+        written = str(checked) if text is None else text
+        parser = Parser(written, _ANY_SIZE)
+        parser.pattern()
+        for placed in parser.placed:
+            problem = self._problem(placed.predicate, (), values)
             if problem is not None:
-                written = str(checked) if text is None else text
-                raise self._error(written, values, problem)
+                raise FilterError(problem.reason, written, *problem.place(placed))
+
+    def _fits(self, checked: Checked, parameters: Mapping[str, Value]) -> bool:
+        """Whether all predicates of a filter fit, those that cannot matter apart."""
+        for predicate, row in _rows_of_predicates(checked):
+            if self._problem(predicate, row, parameters) is not None:
+                return False
+        return True
 
     def _problem(
         self, predicate: Predicate, row: Row, parameters: Mapping[str, Value]
@@ -216,34 +249,58 @@ class Space:
             what = self._what_it_is(predicate.attribute)
             return _Problem(f"`{predicate.operator.value}` compares strings; {what}")
         for index, operand in enumerate(predicate.operands):
-            kinds = _kinds(operand, row, parameters)
+            kinds = kinds_of(operand, row, parameters)
             if kind not in kinds:
                 what, found = self._what_it_is(predicate.attribute), _described(operand, kinds)
-                return _Problem(f"{what}; compare it with {_WRITTEN[kind]}, not {found}", index)
+                right = _fitting(kind, operand)
+                return _Problem(f"{what}; compare it with {right}, not {found}", index)
         return None
 
     def _what_it_is(self, name: str) -> str:
         return f"{format_attribute(name)} is {_a(self._types[name])} in space {self.name!r}"
 
-    def _error(self, text: str, parameters: Mapping[str, Value], found: _Problem) -> FilterError:
-        """The error for a text that does not fit, with the place of its first problem.
+    # -- values from JSON -----------------------------------------------------------------------
 
-        ``found`` is the problem that was seen first; the shape of a filter has its predicates in
-        another order than the text.
+    def event_from_json(self, event: Event) -> Event:
+        """An event from JSON, with strings as timestamps where the space has them.
+
+        Raises EventError for a string that is no timestamp there. Whether the event fits is left to
+        ``check_event``.
         """
-        parser = Parser(text)
-        try:
-            parser.pattern()
-        except FilterLimitError:  # of a caller who has other limits
-            return FilterError(found.reason, text, 0, len(text))
-        for placed in parser.placed:
-            problem = self._problem(placed.predicate, (), parameters)
-            if problem is None:
+        times: dict[str, Value] = {}
+        for name, value in event.attributes.items():
+            if isinstance(value, str) and self._types.get(name) is datetime:
+                try:
+                    times[name] = parse_timestamp(value)
+                except BadValueError as error:
+                    raise EventError(f"attribute {name!r}: {error}") from None
+        return Event({**event.attributes, **times}, event.time) if times else event
+
+    def with_timestamps(
+        self, filter: Filter, parameters: Mapping[str, Value | None]
+    ) -> dict[str, Value | None]:
+        """Parameters from JSON, with strings as timestamps where the filter compares with one.
+
+        Raises BadValueError for a string that is no timestamp there.
+
+        >>> from tidegate.language.filters import parse
+        >>> space = Space("trades", {"at": datetime})
+        >>> space.with_timestamps(parse("at > :since"), {"since": "2026-01-02T00:00:00Z"})
+        {'since': datetime.datetime(2026, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)}
+        """
+        timed = dict(parameters)
+        if str not in map(type, timed.values()):
+            return timed
+        for predicate, row in _rows_of_predicates(filter):
+            if self._types.get(predicate.attribute) is not datetime:
                 continue
-            if problem.operand is None:
-                return FilterError(problem.reason, text, *placed.attribute)
-            return FilterError(problem.reason, text, *placed.operands[problem.operand])
-        return FilterError(found.reason, text, 0, len(text))
+            for name, text in _strings_for_times(predicate, row, timed).items():
+                try:
+                    timed[name] = parse_timestamp(text)
+                except BadValueError as error:
+                    what = self._what_it_is(predicate.attribute)
+                    raise BadValueError(f"parameter :{name}: {error} ({what})") from None
+        return timed
 
 
 class _Problem(NamedTuple):
@@ -252,12 +309,25 @@ class _Problem(NamedTuple):
     reason: str
     operand: int | None = None
 
+    def place(self, placed: PlacedPredicate) -> tuple[int, int]:
+        """Where in the text the problem is."""
+        return placed.attribute if self.operand is None else placed.operands[self.operand]
+
+
+def _may_drop(text: str) -> bool:
+    """Whether the parser may have dropped a predicate of a text, because it cannot matter.
+
+    That takes a `true` or `false` in place of a predicate, or `not x is not null`, which is false.
+    """
+    lower = text.lower()
+    # Most texts have none of these words, and a search with `in` takes a tenth of the time.
+    if ("true" in lower or "false" in lower) and _TRUTH.search(lower):
+        return True
+    return "null" in lower and _NOT.search(lower) is not None
+
 
 def _rows_of_predicates(checked: Checked) -> Iterator[tuple[Predicate, Row]]:
-    """The predicates of a filter, each with the row that fills its slots.
-
-    Those of the shape: filters that were parsed in bulk have no tree, and need none for this.
-    """
+    """The predicates of a filter, each with the row that fills its slots."""
     if isinstance(checked, Advertisement):
         yield from ((each, ()) for each in predicates(checked.node))
         return
@@ -268,61 +338,55 @@ def _rows_of_predicates(checked: Checked) -> Iterator[tuple[Predicate, Row]]:
                 yield predicate, row
 
 
-_ANY = frozenset(Kind)
-_NO_KIND: frozenset[Kind] = frozenset()
-_ONLY = {kind: frozenset([kind]) for kind in Kind}
+def _strings_for_times(
+    predicate: Predicate, row: Row, parameters: Mapping[str, Value | None]
+) -> dict[str, str]:
+    """The parameters that are strings, and as timestamps would make an operand a timestamp.
+
+    `:since` in `at > :since - 60`; not `:seconds` in `at > now() - :seconds`.
+    """
+    found: dict[str, str] = {}
+    for operand in predicate.operands:
+        for leaf in leaves(operand):
+            cell = row[leaf.index] if isinstance(leaf, Slot) else leaf
+            if not isinstance(cell, ParameterRef):
+                continue
+            value = parameters.get(cell.name)
+            as_time = {**parameters, cell.name: _SOME_TIME}
+            if isinstance(value, str) and Kind.TIME in kinds_of(operand, row, as_time):
+                found[cell.name] = value
+    return found
 
 
-def _kinds(expression: Expression, row: Row, parameters: Mapping[str, Value]) -> frozenset[Kind]:
-    """The kinds of value that an expression can have; none if it is undefined in any case."""
-    match expression:
-        case Slot(index):
-            cell = row[index]
-            if isinstance(cell, ParameterRef):
-                return _kinds(cell, row, parameters)
-            return _ONLY[kind_of(cell)]
-        case Constant(value):
-            return _ONLY[kind_of(value)]
-        case ParameterRef(name):
-            bound = parameters.get(name)
-            return _ANY if bound is None else _ONLY[kind_of(bound)]
-        case Variable():
-            return _ANY
-        case Elapsed():
-            return _ONLY[Kind.NUMBER]
-        case Now():
-            return _ONLY[Kind.TIME]
-        case Negated(operand):
-            return _number_if_numbers([_kinds(operand, row, parameters)])
-        case Call(_, arguments):
-            return _number_if_numbers(_kinds(each, row, parameters) for each in arguments)
-        case Arithmetic(operator, left, right):
-            a, b = _kinds(left, row, parameters), _kinds(right, row, parameters)
-            return _number_if_numbers([a, b]) | _kinds_of_times(operator, a, b)
+def _fitting(kind: Kind, operand: Expression) -> str:
+    """What to compare an attribute of a kind with, as an error message names it."""
+    is_parameter = isinstance(operand, ParameterRef) and kind is not Kind.BOOLEAN
+    return f"a {kind.value}" if is_parameter else _WRITTEN[kind]
 
 
-def _number_if_numbers(operands: Iterable[frozenset[Kind]]) -> frozenset[Kind]:
-    return _ONLY[Kind.NUMBER] if all(Kind.NUMBER in each for each in operands) else _NO_KIND
-
-
-def _kinds_of_times(operator: str, a: frozenset[Kind], b: frozenset[Kind]) -> frozenset[Kind]:
-    """As `expressions._combine_times`: a time plus or minus seconds, the difference of two."""
-    kinds: set[Kind] = set()
-    if operator in "+-" and Kind.TIME in a and Kind.NUMBER in b:
-        kinds.add(Kind.TIME)
-    if operator == "+" and Kind.NUMBER in a and Kind.TIME in b:
-        kinds.add(Kind.TIME)
-    if operator == "-" and Kind.TIME in a and Kind.TIME in b:
-        kinds.add(Kind.NUMBER)
-    return frozenset(kinds)
-
-
-def _described(operand: Expression, kinds: frozenset[Kind]) -> str:
+def _described(operand: Expression, kinds: Kinds) -> str:
     """An operand of a wrong kind, as an error message names it."""
     if not kinds:
         return f"{format_expression(operand)}, which has no value"
     what = " or ".join(f"a {each.value}" for each in Kind if each in kinds)
     return what if isinstance(operand, Constant) else f"{format_expression(operand)}, {what}"
+
+
+def _problem_of_name(name: object) -> str | None:
+    """What is wrong with the name of a space or an attribute; None if nothing is."""
+    if not isinstance(name, str) or not name:
+        return f"is a string, not empty; it is {name!r}"
+    try:
+        to_value(name)
+    except BadValueError as error:
+        return f"cannot be {name!r}: {error}"
+    return None
+
+
+def nested_hint(name: object, fields: Mapping[object, object]) -> str:
+    """What would be right where the attributes of a nested object are declared in an object."""
+    inner = next(iter(fields), "...")
+    return f"attributes of nested objects have dotted names; declare {f'{name}.{inner}'!r}"
 
 
 def _a(declared: type) -> str:

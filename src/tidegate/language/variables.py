@@ -9,7 +9,7 @@ One provider is built in: `@time_of_day`, the seconds since midnight, UTC.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -74,6 +74,23 @@ class VariableState:
         """The variables at a time; a provider is called when its variable is looked up."""
         return _VariablesAt(self, time_us)
 
+    def evaluated(self, names: Container[str], times_us: Iterable[int | None]) -> VariableState:
+        """The same variables at these times, with the providers of users called now.
+
+        Only those of ``names`` are called, once for each time. The rest of them are left out.
+        Matchers look variables up while they hold locks, and a user's function may call anything.
+        """
+        if not any(isinstance(each, _CheckedProvider) for each in self.providers.values()):
+            return self
+        times = list(times_us)
+        providers: dict[str, ValueAt] = {}
+        for name, provider in self.providers.items():
+            if not isinstance(provider, _CheckedProvider):
+                providers[name] = provider
+            elif name in names and self.is_provided(name):
+                providers[name] = {time_us: provider(time_us) for time_us in times}.get
+        return VariableState(self.values, providers)
+
 
 class _VariablesAt(Mapping[str, Value]):
     """The variables at one time. Each provider is called at most once.
@@ -110,7 +127,7 @@ class _VariablesAt(Mapping[str, Value]):
 
 
 class Variables:
-    """The variables of an engine or a broker.
+    """The variables of an engine or a broker; to be changed by one thread at a time.
 
     >>> variables = Variables()
     >>> variables.set(mode="critical")

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.errors import EventError
 from tidegate.language.events import Event
@@ -155,6 +154,14 @@ class EventBatch:
         found = [column for column_name, column in self.columns if column_name == name]
         return found[0] if len(found) == 1 else None
 
+    def distinct_times(self) -> Iterator[int | None]:
+        """The times of the events in microseconds, each once; None if an event has none."""
+        if self.times_us is None:
+            yield None
+            return
+        for time_us in np.unique(self.times_us).tolist():
+            yield None if time_us == NO_TIME else time_us
+
     def moment(self, index: int) -> Moment:
         """The moment at which an event is judged."""
         time_us = self.time(index)
@@ -233,8 +240,11 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 }
 
 
-def _flattened(name: str, column: Column) -> list[tuple[str, Column]]:
+def _flattened(name: str, column: Column, prefix: str = "") -> list[tuple[str, Column]]:
     """A column as (name, value array) pairs: one, or for a struct one for each field in it."""
+    if not name:
+        raise EventError(f"{prefix}{name!r}: the name of an attribute is a string, not empty")
+    name = prefix + name
     array: Column = column
     if isinstance(column, pa.ChunkedArray):
         chunks = column.chunks
@@ -246,7 +256,7 @@ def _flattened(name: str, column: Column) -> list[tuple[str, Column]]:
             for field_name, part in zip(
                 [kind.field(i).name for i in range(kind.num_fields)], array.flatten(), strict=True
             )
-            for pair in _flattened(f"{name}.{field_name}", part)
+            for pair in _flattened(field_name, part, f"{name}.")
         ]
     return [(name, as_value_array(name, array))]
 
@@ -261,8 +271,10 @@ def as_value_array(name: str, array: Column) -> Column:
     types = pa.types
     if types.is_null(kind) or types.is_boolean(kind) or types.is_int64(kind):
         return array
-    if types.is_float64(kind) or types.is_string(kind):
+    if types.is_float64(kind):
         return array
+    if types.is_string(kind):
+        return _validated(name, array)
     if types.is_uint64(kind):
         return _cast(name, array, pa.int64(), "a value does not fit in 64 bits with a sign")
     if types.is_integer(kind):
@@ -270,9 +282,9 @@ def as_value_array(name: str, array: Column) -> Column:
     if types.is_floating(kind):
         return array.cast(pa.float64())
     if types.is_large_string(kind) or kind == pa.string_view():
-        return array.cast(pa.string())
+        return _validated(name, array).cast(pa.string())
     if types.is_dictionary(kind):
-        values = as_value_array(name, array.dictionary)
+        values = as_value_array(name, _validated(name, array).dictionary)
         # strings stay encoded: a matcher looks up each distinct one once. Others are cheap decoded.
         if types.is_string(values.type):
             return pa.DictionaryArray.from_arrays(array.indices, values)
@@ -292,15 +304,27 @@ def _as_us(name: str, array: Column) -> Column:
     in_utc = pa.timestamp("us", "UTC")
     reason = "a timestamp must lie in the years 1 to 9999 in UTC"
     if array.type.unit == "ns":
-        # rounded down, before 1970 too, as an event's timestamp is; a cast would refuse to round
-        whole = pc.floor_temporal(array, unit="microsecond")
-        time_us = whole.cast(pa.timestamp("us", array.type.tz)).cast(in_utc)
+        # Rounded down, before 1970 too, as an event's timestamp is: a cast would refuse to round,
+        # and Arrow's own rounding needs to know the time zone and fails at both ends of the range.
+        time_ns = array.cast(pa.int64())
+        nulls = time_ns.is_null().to_numpy(zero_copy_only=False)
+        floored = time_ns.fill_null(0).to_numpy(zero_copy_only=False) // 1000
+        time_us = pa.array(floored, pa.int64(), mask=nulls).cast(in_utc)
     else:
         time_us = _cast(name, array, in_utc, reason)
     numbers = time_us.cast(pa.int64()).drop_null().to_numpy(zero_copy_only=False)
     if len(numbers) and (numbers.min() < _FIRST_US or numbers.max() > _LAST_US):
         raise EventError(f"column {name!r}: {reason}")
     return time_us
+
+
+def _validated(name: str, array: Column) -> Column:
+    """A column as it is; raises EventError if its buffers are not what its type says."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise EventError(f"column {name!r}: {error}") from None
+    return array
 
 
 def _cast(name: str, array: Column, kind: pa.DataType, reason: str) -> Column:

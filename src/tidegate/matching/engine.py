@@ -7,12 +7,13 @@ user chose, `CachedMatcher` adds the one mode of evolution that depends on which
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -20,30 +21,38 @@ import pyarrow as pa
 from tidegate.errors import (
     EventError,
     SnapshotError,
+    SpaceError,
     SubscriptionError,
+    TidegateError,
     UnsetParameterWarning,
 )
 from tidegate.language.events import Event
 from tidegate.language.evolve import Evolve, check_evolve
 from tidegate.language.filters import Filter, check_values, parse
+from tidegate.language.json_values import values_from_json, values_to_json
 from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.space_json import space_from_json, space_to_json
 from tidegate.language.spaces import Space
-from tidegate.language.values import to_us, to_value
+from tidegate.language.values import to_us
 from tidegate.language.variables import Provider, Variables
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, misfits, times_us_of, wall_clock
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.evolving.cached import CachedMatcher
 from tidegate.matching.explain import Explanation, explain
+from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import PinningMatcher, SnapshotMatcher, Updates
 from tidegate.matching.records import (
     SubscriptionRecord,
     checked_parameters,
     records_of,
     subscription_of,
+    time_of,
 )
 from tidegate.matching.registry import matcher_entry
 from tidegate.matching.subscription import Moment, Subscription
+
+_SPACE_NOTE, _VARIABLES_NOTE = "space", "variables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +103,26 @@ class Engine:
         self._inner: PinningMatcher = entry.make()
         self._matcher = CachedMatcher(self._inner)
         self._clock = clock
-        self.space = space
+        if not isinstance(space, Space | None):
+            raise SpaceError(f"the space of an engine is a Space, not {type(space).__name__}")
+        self._space = space
         self._variables = Variables()
-        self._lock = threading.Lock()
-        """Held while subscriptions are added, so that an id that was made stays free until it is
-        used, and while a snapshot is written. Matching and updating do not need it."""
-        self._ids_made = 0
+        self._changing_variables = forkable_lock(Rank.ENGINE)
+        self._variables_used: set[str] = set()
+        """The names of all variables that filters use or have used."""
+        self._numbers = count(1)
+        """For the ids of subscriptions that are given none."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Engine can be neither copied nor pickled; write it to a file with snapshot() and "
+            "read it with Engine.restore()"
+        )
+
+    @property
+    def space(self) -> Space | None:
+        """The space that events and subscriptions must fit; attributes can be added to it."""
+        return self._space
 
     def __len__(self) -> int:
         return len(self._matcher)
@@ -115,7 +138,7 @@ class Engine:
         *,
         id: str | None = None,
         subscriber: str | None = None,
-        since: datetime | None = None,
+        since: datetime | str | None = None,
         evolve: Evolve | None = None,
         parameters: Mapping[str, object] | None = None,
         **more: object,
@@ -125,7 +148,7 @@ class Engine:
         Parameters may also be given in ``parameters``; one named like an argument must be. A
         parameter without a value satisfies nothing until it has one. ``evolve`` chooses when an
         evolving filter is evaluated: `Lazy()`, the default, `Periodic(interval)` or
-        `Cached(threshold)`.
+        `Cached(threshold)`. It begins now, or at ``since``, which may be an ISO 8601 text.
 
         >>> from datetime import UTC, datetime, timedelta
         >>> from tidegate import Periodic
@@ -151,12 +174,15 @@ class Engine:
                 UnsetParameterWarning,
                 stacklevel=2,
             )
-        with self._lock:
-            chosen = self._new_id() if id is None else id
-            begin_us = self._begin_us(since)
-            new = Subscription(chosen, parsed, kept, begin_us, subscriber, evolve=evolve)
-            self._matcher.add([new])
-        return EngineSubscription(chosen, self)
+        begin_us = self._begin_us(since)
+        new = Subscription(
+            "" if id is None else id, parsed, kept, begin_us, subscriber, evolve=evolve
+        )
+        self._variables_used.update(parsed.variables)
+        if id is None:
+            return EngineSubscription(self._add_with_new_id(new), self)
+        self._matcher.add([new])
+        return EngineSubscription(id, self)
 
     def subscribe_batch(self, table: pa.Table | pa.RecordBatch) -> list[str]:
         """Add the subscriptions of an Arrow table, all or none; returns their ids.
@@ -178,23 +204,31 @@ class Engine:
                 subscription = subscription_of(record, parser, self.space)
                 if subscription.since is None:
                     subscription = replace(subscription, since=self._begin_us(None))
+                self._variables_used.update(subscription.filter.variables)
                 yield subscription
 
-        with self._lock:
-            self._matcher.add(subscriptions())
+        self._matcher.add(subscriptions())
         return ids
 
-    def _new_id(self) -> str:
-        """An id that no subscription has; the caller holds the lock."""
+    def _add_with_new_id(self, subscription: Subscription) -> str:
+        """Add a subscription under an id that no other has; returns the id."""
         while True:
-            self._ids_made += 1
-            if f"s{self._ids_made}" not in self._matcher:
-                return f"s{self._ids_made}"
+            id = f"s{next(self._numbers)}"
+            if id in self._matcher:
+                continue
+            try:
+                self._matcher.add([replace(subscription, id=id)])
+            except SubscriptionError:
+                if id not in self._matcher:
+                    raise
+                # another thread has given this id to a subscription of its own meanwhile
+            else:
+                return id
 
-    def _begin_us(self, since: datetime | None) -> int | None:
+    def _begin_us(self, since: datetime | str | None) -> int | None:
         """When a subscription begins, in microseconds: as given, else now; None without time."""
-        time = to_value(since) if since is not None else self._clock()
-        return to_us(time) if isinstance(time, datetime) else None
+        time = time_of({"since": since}, "since") or self._clock()
+        return None if time is None else to_us(time)
 
     def get(self, id: str) -> Subscription:
         """A subscription with its filter, current parameters, beginning and subscriber."""
@@ -254,7 +288,8 @@ class Engine:
 
     def set_variables(self, **variables: object) -> None:
         """Set variables that filters see as `@name`; None removes one."""
-        self._variables.set(**variables)
+        with self._changing_variables:
+            self._variables.set(**variables)
 
     def provide(self, name: str, provider: Provider | None) -> None:
         """Call a function for the value of a variable when an event is judged; None removes it.
@@ -266,20 +301,28 @@ class Engine:
         >>> engine.provide("weekend", lambda time: time.weekday() >= 5)
         >>> sub = engine.subscribe("closed = @weekend")
         """
-        self._variables.provide(name, provider)
+        with self._changing_variables:
+            self._variables.provide(name, provider)
 
     # -- snapshots ----------------------------------------------------------------------------
 
     def snapshot(self, path: str | Path) -> None:
         """Write all subscriptions, indexed, to one Arrow file that can be memory-mapped.
 
-        The versions of `Cached` filters are saved with them; variables are not. A reader of the
-        path finds the old file or the new one, never half of one.
+        The space, the variables that were set and the versions of `Cached` filters are saved with
+        them; providers of variables are not. A reader of the path finds the old file or the new
+        one, never half of one.
         """
         if not isinstance(self._inner, SnapshotMatcher):
             raise SnapshotError("only an engine with the columnar matcher can be written to a file")
-        with self._lock:
-            self._inner.save(path)
+        self._inner.save(path, notes=self._notes)
+
+    def _notes(self) -> dict[str, object]:
+        """What a snapshot has beside the subscriptions; read while these do not change."""
+        notes: dict[str, object] = {_VARIABLES_NOTE: values_to_json(self._variables.state.values)}
+        if self.space is not None:
+            notes[_SPACE_NOTE] = space_to_json(self.space)
+        return notes
 
     @classmethod
     def restore(
@@ -291,13 +334,18 @@ class Engine:
     ) -> Engine:
         """An engine with the subscriptions of a snapshot; changes to it leave the file as it is.
 
-        A snapshot does not contain the space, and its subscriptions are not checked again.
+        It has the space with which the snapshot was written, or another one that is given; raises
+        SubscriptionError if a subscription does not fit that.
         """
         engine = cls(clock=clock, space=space)
         # of all matchers only the columnar one has a file format, so a snapshot is always of one
         loaded = engine._inner = ColumnarMatcher.load(path)
+        engine._space = _restored_space(loaded, space, path)
         engine._matcher = CachedMatcher(loaded)
         engine._matcher.resume(loaded.cached())
+        engine._variables_used = loaded.variables()
+        variables = values_from_json(loaded.notes.get(_VARIABLES_NOTE, {}))
+        engine._variables.set(**variables)
         return engine
 
     # -- matching -----------------------------------------------------------------------------
@@ -335,13 +383,14 @@ class Engine:
             taken = [Event.of(each) for each in events]
             batch = self._timed(EventBatch.of_events(taken), event_time)
             if event_time is None and any(each.time is not None for each in taken):
-                moments = [self.moment(each).time_us for each in taken]
-                known = [NO_TIME if each is None else each for each in moments]
+                times_us = [self._time_us(each) for each in taken]
+                known = [NO_TIME if each is None else each for each in times_us]
                 batch = batch.judged_at(np.array(known, np.int64))
         if self.space is not None:
             for row, reason in misfits(batch, self.space):
                 raise EventError(f"event {row}: {reason}")
-        return self._matcher.match_batch(batch.with_variables(self._variables.state)).to_table()
+        variables = self._variables.state.evaluated(self._variables_used, batch.distinct_times())
+        return self._matcher.match_batch(batch.with_variables(variables)).to_table()
 
     def _timed(self, batch: EventBatch, event_time: str | None) -> EventBatch:
         """A batch judged at the times of a column, or now."""
@@ -354,9 +403,14 @@ class Engine:
 
     def moment(self, event: Event | None = None) -> Moment:
         """The moment at which an event is judged: its own time or now, and the variables."""
+        time_us = self._time_us(event)
+        variables = self._variables.state.evaluated(self._variables_used, [time_us])
+        return Moment(time_us, variables.at(time_us))
+
+    def _time_us(self, event: Event | None) -> int | None:
+        """The time at which an event is judged, in microseconds: its own, else now."""
         time = (None if event is None else event.time) or self._clock()
-        time_us = None if time is None else to_us(time)
-        return Moment(time_us, self._variables.at(time_us))
+        return None if time is None else to_us(time)
 
     def explain(
         self, id: str, event: Event | Mapping[str, object], *, time: datetime | None = None
@@ -366,6 +420,22 @@ class Engine:
         if self.space is not None:
             self.space.check_event(taken)
         return explain(self.get(id), taken, self.moment(taken))
+
+
+def _restored_space(loaded: ColumnarMatcher, given: Space | None, path: str | Path) -> Space | None:
+    """The space of a restored engine: the given one, which all subscriptions must fit, or the one
+    in the snapshot."""
+    note = loaded.notes.get(_SPACE_NOTE)
+    saved = None if note is None else space_from_json(note)
+    if given is None or (saved is not None and given.includes(saved)):
+        return given or saved
+    # Whether a subscription fits depends on its shape and the kinds of its values alone.
+    for subscription in loaded.samples():
+        try:
+            given.check_filter(subscription.filter, subscription.parameters)
+        except TidegateError as error:
+            raise SubscriptionError(f"{path}: subscription {subscription.id!r}: {error}") from None
+    return given
 
 
 def _unknown(id: str) -> SubscriptionError:

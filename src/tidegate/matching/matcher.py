@@ -87,8 +87,24 @@ class BulkUpdatingMatcher(Matcher, Protocol):
 class SnapshotMatcher(Matcher, Protocol):
     """A matcher that can be written to a file as it is, indexed."""
 
-    def save(self, path: str | Path) -> None:
-        """Write all subscriptions to one file; a reader sees it as a whole or not at all."""
+    def save(
+        self, path: str | Path, *, notes: Callable[[], Mapping[str, object]] | None = None
+    ) -> None:
+        """Write all subscriptions to one file; a reader sees it as a whole or not at all.
+
+        What ``notes`` returns is written with them, in JSON. It is called while no subscription
+        changes.
+        """
+        ...
+
+
+@runtime_checkable
+class StepCountingMatcher(Matcher, Protocol):
+    """A matcher that counts the steps of its searches, with links and without."""
+
+    @property
+    def steps(self) -> int:
+        """Matching steps of all searches so far; what one is depends on the matcher."""
         ...
 
 

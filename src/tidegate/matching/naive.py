@@ -24,6 +24,8 @@ class NaiveMatcher:
     def __init__(self) -> None:
         self._subscriptions: dict[str, Subscription] = {}
         self._links: dict[str, int] = {}
+        self.steps = 0
+        """Filters that were evaluated, for all events so far."""
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
         new: dict[str, Subscription] = {}
@@ -49,7 +51,10 @@ class NaiveMatcher:
         return self._subscriptions[id]
 
     def match(self, event: Event, moment: Moment) -> list[str]:
-        return [each.id for each in self._subscriptions.values() if _matches(each, event, moment)]
+        # A copy, because other threads may subscribe meanwhile.
+        subscriptions = list(self._subscriptions.values())
+        self.steps += len(subscriptions)
+        return [each.id for each in subscriptions if _matches(each, event, moment)]
 
     def set_links(self, id: str, links: int) -> None:
         """Say over which links a subscription is reached."""
@@ -69,6 +74,7 @@ class NaiveMatcher:
                 found |= links
                 if links & COLLECTED:
                     collected.append(id)
+        self.steps += len(concerned)
         return LinkMatches(found, collected, len(concerned))
 
     def match_batch(self, batch: EventBatch) -> Matches:

@@ -68,7 +68,8 @@ def subscription_of(
 ) -> Subscription:
     """The subscription of a record, with its filter parsed, in bulk if there is a parser for that.
 
-    Raises SubscriptionError that names the subscription, also if it does not fit the space.
+    In a space, strings are timestamps where the filter compares them with one. Raises
+    SubscriptionError that names the subscription, also if it does not fit the space.
     """
     try:
         if parser is None:
@@ -78,6 +79,8 @@ def subscription_of(
         _, row = filter.shape_and_row
         names = [each.name for each in row if isinstance(each, ParameterRef)]
         checked = checked_parameters(names, record.params)
+        if space is not None:
+            checked = space.with_timestamps(filter, checked)
         values = {name: value for name, value in checked.items() if value is not None}
         if space is not None:
             space.check_filter(filter, values, text=record.filter)
@@ -257,7 +260,8 @@ def decode_object(text: str) -> dict[str, object]:
             decoded = _SHORTENING_DECODER.decode(text)
     except json.JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
-        raise BadValueError(f"not valid JSON: {reason} at column {error.colno}") from None
+        line = f"line {error.lineno}, " if "\n" in text else ""
+        raise BadValueError(f"not valid JSON: {reason} at {line}column {error.colno}") from None
     except RecursionError:
         raise BadValueError("is nested too deeply") from None
     if not isinstance(decoded, dict):

@@ -52,8 +52,8 @@ from tidegate.routing.overlay.neighbours import Neighbours
 from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
 from tidegate.routing.spaces import BrokerSpaces
-from tidegate.routing.strategies import EventMatching, FilterMatching, Strategy
-from tidegate.routing.substrates import link_matcher
+from tidegate.routing.strategies import FilterMatching, RecipientMatching, Strategy
+from tidegate.routing.substrates import SubstrateChoice, link_matcher
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.validation import (
     check_pattern,
@@ -96,14 +96,14 @@ class Broker:
         begun_us: int = 0,
         only_advertised: bool | None = None,
         merging: bool = False,
-        substrate: str | None = None,
+        substrate: SubstrateChoice | None = None,
         limits: BrokerLimits | None = None,
         spaces: Iterable[Space] = (),
     ) -> None:
         """``begun_us`` is when the broker was started, and must be later after each restart.
 
-        ``substrate`` names what finds the filters that an event matches; None for the default of
-        the strategy. Either all brokers of a network have ``spaces``, or none has.
+        ``substrate`` finds the filters that an event matches; None for the default of the
+        strategy. Either all brokers of a network have ``spaces``, or none has.
         """
         self.name = name
         self.strategy = strategy
@@ -117,7 +117,7 @@ class Broker:
         self.tables = RoutingTables(self, merging=merging)
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
-        self.matching = self._event_matching(substrate)
+        self.matching = self._recipient_matching(substrate)
         self.events = EventRouter(self, begun_us)
         self.named = NamedSubscriptions(self)
         self.variables = Variables()
@@ -131,7 +131,7 @@ class Broker:
         self.now_us = begun_us
         """The time of the last message."""
 
-    def _event_matching(self, substrate: str | None) -> EventMatching:
+    def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:
         """What finds who gets an event; the table tells it of all changes of its nodes."""
         table, next_hops = self.subscriptions, self.strategy.next_hops
         if next_hops is None:

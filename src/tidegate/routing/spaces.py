@@ -10,7 +10,8 @@ Rules.
 (2) A request without a space belongs to the default space, which has no schema; its name is empty.
     It is bound too, because a filter without the constraint would match the events of all spaces.
 (3) Therefore all brokers of a network have spaces, or none has; others refuse to connect. But only
-    the broker of a client checks what the client sends, so the others need not know its space.
+    the broker of a client checks what the client sends, so the others need not know its space. A
+    broker to which a client moves checks what the client brings along.
 (4) Clients can neither set the attribute nor name it in a filter, and they never see it.
 """
 
@@ -22,7 +23,7 @@ from difflib import get_close_matches
 from reprlib import repr as shortened
 from typing import TypeVar, cast
 
-from tidegate.errors import RoutingError
+from tidegate.errors import RoutingError, SpaceError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
 from tidegate.language.expressions import Constant
@@ -52,7 +53,12 @@ class BrokerSpaces:
     """The spaces that a broker knows; false if its network has none."""
 
     def __init__(self, spaces: Iterable[Space], limits: Limits) -> None:
-        self._by_name = {each.name: each for each in spaces}
+        self._by_name: dict[str, Space] = {}
+        for space in spaces:
+            if not isinstance(space, Space):
+                raise SpaceError(f"the spaces of a broker are Spaces, not {type(space).__name__}")
+            if self._by_name.setdefault(space.name, space) is not space:
+                raise SpaceError(f"two spaces have the name {space.name!r}; give them two names")
         self._limits = limits
 
     def __bool__(self) -> bool:
@@ -81,6 +87,11 @@ class BrokerSpaces:
         self._check_names(subscription.filter.attributes)
         if space is not None:
             space.check_filter(subscription.filter, subscription.parameters, text=text)
+
+    def check_moved(self, item: Filter | Pattern | Advertisement) -> None:
+        """Raise unless what a client brings from another broker, bound there, fits here too."""
+        written, name = self.unbound(item)
+        self._check(written, name, None)
 
     def check_event(self, event: Event, name: str | None) -> None:
         """Raise unless an event fits its space."""

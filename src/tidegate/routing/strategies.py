@@ -56,7 +56,7 @@ class IncomingEvent:
 Hops = list[tuple[Peer, Notify]]
 
 
-class EventMatching(Protocol):
+class RecipientMatching(Protocol):
     """Finds who gets an event at a broker."""
 
     @property

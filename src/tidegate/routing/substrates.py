@@ -22,7 +22,7 @@ from tidegate.language.expressions import Call, Constant, Elapsed, Expression, P
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
-from tidegate.matching.matcher import COLLECTED, LinkMatcher, Matcher
+from tidegate.matching.matcher import LinkMatcher, Matcher, StepCountingMatcher
 from tidegate.matching.poset.evolving_index import EvolvingIndex
 from tidegate.matching.poset.nodes import PosetNode, by_number
 from tidegate.matching.poset.poset import Poset
@@ -104,13 +104,11 @@ class MatcherSubstrate:
     """A matcher with a subscription for each node, in which every value is a parameter.
 
     The id of the subscription is the number of the node; cell 0 is the parameter `c0`, and so on.
-    A matcher that finds links has all of them collected, and counts its steps.
     """
 
     def __init__(self, matcher: Matcher) -> None:
-        self.steps = 0
         self._matcher = matcher
-        self._link_matcher = matcher if isinstance(matcher, LinkMatcher) else None
+        self._counting = matcher if isinstance(matcher, StepCountingMatcher) else None
         self._nodes: dict[str, tuple[FilterNode, WantedFilter]] = {}
         """Nodes by id, with the filter that the matcher has: the item may have been replaced."""
 
@@ -119,8 +117,6 @@ class MatcherSubstrate:
         filter, values = _lifted(node.item)
         origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
         self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
-        if self._link_matcher is not None:
-            self._link_matcher.set_links(id, COLLECTED)
         self._nodes[id] = node, node.item
 
     def remove(self, node: FilterNode) -> None:
@@ -142,13 +138,12 @@ class MatcherSubstrate:
     def askers_changed(self, node: FilterNode) -> None:
         pass
 
+    @property
+    def steps(self) -> int:
+        return 0 if self._counting is None else self._counting.steps
+
     def matching(self, event: Event) -> list[FilterNode]:
-        moment = Moment(event_us(event))
-        if self._link_matcher is None:
-            return self.nodes(self._matcher.match(event, moment))
-        found = self._link_matcher.match_links(event, moment, COLLECTED)
-        self.steps += found.steps
-        return self.nodes(found.collected)
+        return self.nodes(self._matcher.match(event, Moment(event_us(event))))
 
     def nodes(self, ids: Iterable[str]) -> list[FilterNode]:
         """The nodes of subscriptions, in the order of their numbers."""
@@ -184,20 +179,32 @@ DEFAULT_LINK_MATCHER = "tree"
 SUBSTRATES = ("poset", *(name for name in MATCHERS if name != "poset"))
 
 
-def substrate(name: str | None) -> Callable[[Poset[WantedFilter]], Substrate]:
-    """The factory of the substrate with this name; it takes the poset of the table."""
-    name = name or DEFAULT_SUBSTRATE
-    if name == "poset":
+SubstrateChoice = str | Callable[[], Matcher]
+"""The name of a substrate, or what makes a matcher with settings of its own."""
+
+
+def substrate(choice: SubstrateChoice | None) -> Callable[[Poset[WantedFilter]], Substrate]:
+    """The factory of the chosen substrate; it takes the poset of the table."""
+    name = choice or DEFAULT_SUBSTRATE
+    if not isinstance(name, str):
+        make = name
+    elif name == "poset":
         return PosetSubstrate
-    if name not in MATCHERS:
+    elif name in MATCHERS:
+        make = MATCHERS[name].make
+    else:
         raise RoutingError(f"there is no substrate {name!r}; there are {', '.join(SUBSTRATES)}")
-    return lambda _poset: MatcherSubstrate(MATCHERS[name].make())
+    return lambda _poset: MatcherSubstrate(make())
 
 
-def link_matcher(name: str | None) -> LinkMatcher:
-    """A new matcher of this name; raises RoutingError unless it finds the links of events."""
-    name = name or DEFAULT_LINK_MATCHER
-    matcher: object = MATCHERS[name].make() if name in MATCHERS else None
+def link_matcher(choice: SubstrateChoice | None) -> LinkMatcher:
+    """A new matcher; raises RoutingError unless it finds the links of events."""
+    name = choice or DEFAULT_LINK_MATCHER
+    matcher: object = None
+    if not isinstance(name, str):
+        matcher = name()
+    elif name in MATCHERS:
+        matcher = MATCHERS[name].make()
     if not isinstance(matcher, LinkMatcher):
         able = [each for each in MATCHERS if isinstance(MATCHERS[each].make(), LinkMatcher)]
         raise RoutingError(

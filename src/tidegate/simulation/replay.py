@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from tidegate.errors import SimulationError, TidegateError
+from tidegate.language.space_json import space_from_json
 from tidegate.routing.messages import Address, Client, Message
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import FaultStep
@@ -109,6 +110,7 @@ def _world_of(header: Record) -> World:
             substrate=header["substrate"],
             only_advertised=header["only_advertised"],
             weather=Weather(**header["weather"]),
+            spaces=tuple(map(space_from_json, header.get("spaces", ()))),
         )
 
 

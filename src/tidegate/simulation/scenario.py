@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from tidegate.errors import RoutingError, SimulationError
+from tidegate.language.spaces import Space
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.simulation.clients import (
@@ -76,6 +77,8 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
     script: Script | None = None
     """Further clients, with scripted actions."""
+    spaces: tuple[Space, ...] = ()
+    """The spaces that all brokers have; requests of a script may name one."""
 
     def __post_init__(self) -> None:
         subscribers = self.demand.subscribers
@@ -140,6 +143,7 @@ class Simulation:
             only_advertised=only_advertised(scenario),
             weather=scenario.weather,
             observer=trace,
+            spaces=scenario.spaces,
         )
         self.tally = Tally()
         self._expected = ExpectedDeliveries()

@@ -18,18 +18,26 @@ A subscription with a name may have parameters and evolve, and can be updated an
     {"at": "4s", "client": "ann", "do": "cancel", "name": "cheap"}
 
 When it, or an update of it, is in force at all brokers, the client receives a confirmation.
+
+If the brokers have spaces, a request may name one, and strings in its event or its parameters are
+timestamps where the space says so:
+
+    {"client": "bob", "broker": "b2", "do": "publish", "event": {"price": 9}, "space": "trades"}
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from tidegate.errors import BadValueError, SimulationError, TidegateError
 from tidegate.language.durations import parse_duration
+from tidegate.language.filters import Filter, check_values
+from tidegate.language.parsing.parser import parse_filter
+from tidegate.language.spaces import Space
 from tidegate.language.values import to_us
 from tidegate.matching.json_lines import decode_line
 from tidegate.routing import messages as m
@@ -46,7 +54,11 @@ FIELDS = {
     "publish": "event", "suspend": None, "resume": None, "depart": None,
 }  # fmt: skip
 """The requests, each with the field it requires besides ``client``."""
-_OPTIONAL_FIELDS = {"subscribe": {"name", "params", "evolve"}, "update": {"params", "filter"}}
+_OPTIONAL_FIELDS = {
+    "subscribe": {"name", "params", "evolve", "space"}, "update": {"params", "filter"},
+    "unsubscribe": {"space"}, "advertise": {"space"}, "unadvertise": {"space"},
+    "publish": {"space"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +89,12 @@ class Script:
         return self.actions[-1].at_us / 1e6 if self.actions else 0.0
 
 
-def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Script:
+def read_script(
+    lines: Iterable[tuple[int, bytes]], topology: Topology, spaces: Iterable[Space] = ()
+) -> Script:
     """Read the numbered lines of a script; raises SimulationError that names the line.
+
+    Whether a request fits its space is left to the brokers, which refuse it if it does not.
 
     >>> from tidegate.simulation.overlays.generators import generate
     >>> line = b'{"client": "ann", "broker": "b0", "do": "subscribe", "filter": "x < 1"}'
@@ -93,7 +109,7 @@ def read_script(lines: Iterable[tuple[int, bytes]], topology: Topology) -> Scrip
         except TidegateError as error:
             raise SimulationError(f"line {number}: {error}") from None
     # In order of time: the version of an update and the count of moves depend on earlier lines.
-    reader = _ScriptReader(topology)
+    reader = _ScriptReader(topology, spaces)
     actions: list[ScriptAction] = []
     for at_us, number, record in sorted(timed, key=lambda each: each[:2]):
         try:
@@ -113,13 +129,16 @@ def _time_us(record: Mapping[str, Any]) -> int:
 class _ScriptReader:
     """Reads records in order of time, and keeps what later ones depend on."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, spaces: Iterable[Space]) -> None:
         self._topology = topology
+        self._spaces = {each.name: each for each in spaces}
         self._homes: dict[Client, Peer] = {}
         self._moves: dict[Client, int] = {}
         """The number of moves of each client so far."""
         self._versions: dict[tuple[Client, str], int] = {}
         """The last version of each named subscription."""
+        self._named: dict[tuple[Client, str], tuple[Filter, Space]] = {}
+        """The filter and the space of each named subscription that is in a space."""
 
     def action(self, at_us: int, record: Mapping[str, Any]) -> ScriptAction:
         """The action of a record."""
@@ -132,7 +151,8 @@ class _ScriptReader:
         self._topology.links_of(broker)  # raises if there is no such broker
         self._homes[client] = broker
         if home in (None, broker):
-            return ScriptAction(at_us, client, broker, self._request(client, record))
+            request = self._with_timestamps(client, self._request(client, record))
+            return ScriptAction(at_us, client, broker, request)
         if do != "resume":
             raise SimulationError(
                 f"{client.identity!r} is at {home!r}; it moves to {broker!r} when it resumes there"
@@ -153,6 +173,42 @@ class _ScriptReader:
             raise SimulationError("a subscription with 'params' or 'evolve' needs a 'name'")
         return request_from_json(filled)
 
+    def _with_timestamps(self, client: Client, request: Message) -> Message:
+        """A request with strings of its event or its parameters as timestamps, by its space.
+
+        What is wrong in other ways is left as it is; its broker refuses it.
+        """
+        match request:
+            case m.Publish(event, str(space)) if space in self._spaces:
+                return replace(request, event=self._spaces[space].event_from_json(event))
+            case m.Subscribe(str(text), str(name), space=str(space)) if space in self._spaces:
+                filter = _parsed(text)
+                if filter is not None:
+                    known = self._named[client, name] = filter, self._spaces[space]
+                    return replace(request, parameters=_timed(request.parameters, *known))
+            case m.Update(name, filter=changed) if (client, name) in self._named:
+                before, in_space = self._named[client, name]
+                known = self._named[client, name] = _parsed(changed) or before, in_space
+                return replace(request, parameters=_timed(request.parameters, *known))
+        return request
+
+
+def _timed(parameters: Mapping[str, Any], filter: Filter, space: Space) -> Mapping[str, Any]:
+    """Parameters of a filter with strings as timestamps where the space has them."""
+    try:
+        values = check_values("parameter :", parameters)
+    except BadValueError:
+        return parameters
+    return space.with_timestamps(filter, values)
+
+
+def _parsed(text: object) -> Filter | None:
+    """The filter of a text; None if it is none."""
+    try:
+        return Filter(parse_filter(text)) if isinstance(text, str) else None
+    except TidegateError:
+        return None
+
 
 def _check_fields(record: Mapping[str, Any]) -> None:
     do = record.get("do")
@@ -163,7 +219,7 @@ def _check_fields(record: Mapping[str, Any]) -> None:
     for name in needed:
         if name not in record:
             raise SimulationError(f"{name!r} is missing")
-    for name in ("client", "broker", "filter", "name", "evolve"):
+    for name in ("client", "broker", "filter", "name", "evolve", "space"):
         if name in record and not (isinstance(record[name], str) and record[name]):
             raise SimulationError(f"{name!r} must be a non-empty string, not {record[name]!r}")
     if not isinstance(record.get("params", {}), dict):
@@ -183,6 +239,8 @@ class ScriptOutput:
     what: str
     """`event`, `sequence`, `in force`, `refused` or `missed`."""
     content: Any
+    space: str | None = None
+    """The space of the event or sequence; None for the default one."""
 
     def line(self) -> str:
         """The message as a line of text.
@@ -193,6 +251,8 @@ class ScriptOutput:
         is_text = self.what in ("refused", "in force")
         text = self.content if is_text else json.dumps(self.content, default=str)
         shown = text if self.what == "event" else f"{self.what} {text}"
+        if self.space is not None:
+            shown += f" in {self.space}"
         return f"{self.us / 1e6:8.3f} s  {self.client} at {self.broker}: {shown}"
 
 
@@ -208,9 +268,10 @@ class _ScriptClient:
         match message:
             case m.Deliver(publication):
                 self._script_clients.count_delay(publication, now_us)
-                self._record("event", _attributes(publication), now_us)
+                self._record("event", _attributes(publication), now_us, publication.space)
             case m.DeliverSequence(_, publications):
-                self._record("sequence", [_attributes(each) for each in publications], now_us)
+                events = [_attributes(each) for each in publications]
+                self._record("sequence", events, now_us, publications[0].space)
             case m.InForce(name, version):
                 self._record("in force", f"{name} (version {version})", now_us)
             case m.Refused(_, reason):
@@ -219,9 +280,10 @@ class _ScriptClient:
             case m.Missed(count):
                 self._record("missed", count, now_us)
 
-    def _record(self, what: str, content: object, now_us: int) -> None:
+    def _record(self, what: str, content: object, now_us: int, space: str | None = None) -> None:
         broker = self._script_clients.world.home[self._client]
-        output = ScriptOutput(now_us, self._client.identity, broker, what, content)
+        identity = self._client.identity
+        output = ScriptOutput(now_us, identity, broker, what, content, space or None)
         self._script_clients.outputs.append(output)
 
 

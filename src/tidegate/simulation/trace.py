@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from zlib import crc32
 
+from tidegate.language.space_json import space_to_json
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Address, Client, Message, Peer
 from tidegate.simulation.faults import FaultStep
@@ -48,6 +49,7 @@ class Trace:
             "substrate": world.substrate,
             "only_advertised": world.only_advertised,
             "weather": asdict(world.weather),
+            "spaces": [space_to_json(each) for each in world.spaces],
             **more,
             "overlay": json.loads(to_json(world.topology)),
         }

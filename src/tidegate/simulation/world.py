@@ -26,11 +26,13 @@ from time import process_time
 from typing import Protocol
 
 from tidegate.errors import SimulationError, TopologyError
+from tidegate.language.spaces import Space
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import Address, Client, Message, Notify, Outgoing, Peer
 from tidegate.routing.overlay.domains import Architecture, Domain, DomainPlan
 from tidegate.routing.overlay.graph import Announcement, Graph
 from tidegate.routing.strategies import Strategy, strategy
+from tidegate.routing.substrates import SubstrateChoice
 from tidegate.simulation.costs import FREE, Costs, unshared
 from tidegate.simulation.overlays.topology import Link, Topology
 
@@ -142,9 +144,11 @@ class World:
     """Whether only advertised events are delivered; None for what the routing needs."""
     merging: bool = False
     """Whether brokers merge filters before sending them, where that is exact."""
-    substrate: str | None = None
+    substrate: SubstrateChoice | None = None
     """The matcher with which brokers find the filters that an event matches; None for the default
     of the routing."""
+    spaces: tuple[Space, ...] = ()
+    """The spaces that all brokers have."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     directions: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
@@ -194,6 +198,7 @@ class World:
             only_advertised=self.only_advertised,
             merging=self.merging,
             substrate=self.substrate,
+            spaces=self.spaces,
         )
         broker.variables.provide("load", lambda _time: self.sites[name].waiting)
         broker.variables.provide("free_bandwidth", lambda _time: self._free_bandwidth(name))

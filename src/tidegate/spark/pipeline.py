@@ -10,14 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import ConnectorError, TidegateError
+from tidegate.language.spaces import Space
 from tidegate.matching.json_lines import decode_line, non_blank_lines
+from tidegate.matching.space_file import read_space
 from tidegate.spark.columns import check_events
 from tidegate.spark.connectors import kafka_jars
 from tidegate.spark.log import datasource
-from tidegate.spark.pipeline_settings import PipelineSettings
+from tidegate.spark.pipeline_settings import PipelineSettings, SourceSettings
 from tidegate.spark.session import local_session
 from tidegate.spark.sinks.console import ConsoleSink
 from tidegate.spark.sinks.delta import DeltaSink
@@ -25,11 +28,14 @@ from tidegate.spark.sinks.event_log import LogSink
 from tidegate.spark.sinks.kafka import KafkaSink
 from tidegate.spark.sinks.parquet import ParquetSink
 from tidegate.spark.sinks.sink import Sink
-from tidegate.spark.sources.event_schemas import event_schema
+from tidegate.spark.sources.event_schemas import check_in_space, event_schema
 from tidegate.spark.sources.event_streams import file_events, kafka_events
 from tidegate.spark.streaming.deliver import deliver
 from tidegate.spark.streaming.micro_batch import BatchReport
 from tidegate.spark.subscription_tables import build_matcher, read_versions
+
+HEADER = "header"
+"""The struct that has the headers of a Kafka record."""
 
 
 def session_for(settings: PipelineSettings) -> SparkSession:
@@ -53,6 +59,7 @@ def check_paths(settings: PipelineSettings) -> None:
     for table, path in paths:
         if path is not None and "://" not in path and not Path(path).exists():
             raise ConnectorError(f"[{table}] there is no {path}")
+    space_of(settings)
 
 
 def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
@@ -65,12 +72,31 @@ def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
     schema = event_schema(source.schema)
     # An empty table stands for the stream, because starting the source would need Kafka or files.
     check_events(spark.createDataFrame([], schema), source.event_time)
+    space = space_of(settings)
+    if space is not None:
+        try:
+            check_in_space(_with_kafka_columns(schema, source), space)
+        except ConnectorError as error:
+            raise ConnectorError(f"[source] schema: {error}") from None
     if settings.subscriptions.table is None:
         return None
     table = read_table(settings.subscriptions.table)
-    versions = read_versions(table, timeless=source.event_time is None, skip_bad=False)
+    timeless = source.event_time is None
+    versions = read_versions(table, timeless=timeless, skip_bad=False, space=space)
     build_matcher(versions, skip_bad=False)  # raises an error for a bad subscription
     return sum(each.until is None for each in versions)
+
+
+def _with_kafka_columns(schema: t.StructType, source: SourceSettings) -> t.StructType:
+    """A schema with the columns for the key and the headers of Kafka records."""
+    keys = [] if source.key is None else [t.StructField(source.key, t.StringType())]
+    headers = t.StructType([t.StructField(name, t.StringType()) for name in source.headers])
+    return t.StructType([*schema.fields, *keys, t.StructField(HEADER, headers)])
+
+
+def space_of(settings: PipelineSettings) -> Space | None:
+    """The space of a pipeline; raises SpaceError that names its file."""
+    return None if settings.source.space is None else read_space(settings.source.space)
 
 
 def start(
@@ -102,6 +128,7 @@ def start(
         trigger=spark_trigger,
         report=report,
         name="tidegate",
+        space=space_of(settings),
     )
 
 
@@ -112,7 +139,7 @@ def source_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
     if source.format == "kafka":
         return kafka_events(
             spark, source.servers or "", source.topic or "", source.schema, key=source.key,
-            headers=source.headers, starting=source.starting, options=options,
+            headers=source.headers, header=HEADER, starting=source.starting, options=options,
             drift="error" if source.drift == "error" else "bad",
         )  # fmt: skip
     if source.format == "tidegate":

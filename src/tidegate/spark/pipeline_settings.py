@@ -31,6 +31,8 @@ class SourceSettings:
     headers: list[str] = field(default_factory=list)
     starting: str = "earliest"
     drift: str = "bad"
+    space: str | None = None
+    """The file of the space that the schema and all filters must fit."""
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -187,7 +189,7 @@ def _read_toml_table(
         if key not in hints:
             raise ConnectorError(f"[{name}] has no key {key}; it has {', '.join(hints)}")
         values[key] = _checked_value(hints[key], value, f"[{name}] {key}")
-        if key in ("path", "rejected", "table", "changes") and "://" not in values[key]:
+        if key in ("path", "rejected", "table", "changes", "space") and "://" not in values[key]:
             values[key] = str((folder / values[key]).absolute())
     for each in fields(kind):  # type: ignore[arg-type]
         if each.name not in values and each.default is MISSING and each.default_factory is MISSING:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.parsing.bulk import BulkParser
+from tidegate.language.spaces import Space
 from tidegate.matching import records
 from tidegate.matching.history import changes
 from tidegate.matching.history.as_of import AsOfMatcher
@@ -62,23 +63,27 @@ def collect_table(table: DataFrame | pa.Table) -> pa.Table:
     return table.toArrow()
 
 
-def read_versions(table: pa.Table, *, timeless: bool, skip_bad: bool) -> list[Version]:
+def read_versions(
+    table: pa.Table, *, timeless: bool, skip_bad: bool, space: Space | None = None
+) -> list[Version]:
     """The versions in a table of subscriptions or a change log.
 
-    If events have no times (``timeless``), subscriptions have no end. Bad rows raise an error that
-    shows the first few of them, unless ``skip_bad`` leaves them out.
+    If events have no times (``timeless``), subscriptions have no end. Bad rows, and those that do
+    not fit the ``space``, raise an error that shows the first few of them, unless ``skip_bad``
+    leaves them out.
     """
     bad: list[str] = []
 
     def add_bad(row: Mapping[str, object], reason: str) -> None:
-        bad.append(f"subscription {row.get('id')!r}: {reason}")
+        prefix = f"subscription {row.get('id')!r}: "
+        bad.append(prefix + reason.removeprefix(prefix))  # the reason may name it already
 
     if is_change_log(table.column_names):
-        versions, refused = versions_of(read_changes(table, add_bad))
+        versions, refused = versions_of(read_changes(table, add_bad), space)
         for each in refused:
             add_bad({"id": each.change.id}, each.reason)
     else:
-        versions = list(_read_records(table, add_bad))
+        versions = list(_read_records(table, add_bad, space))
         if timeless:
             versions = [replace(each, until=None) for each in versions]
     if bad and not skip_bad:
@@ -88,11 +93,12 @@ def read_versions(table: pa.Table, *, timeless: bool, skip_bad: bool) -> list[Ve
     return versions
 
 
-def read_changes(table: pa.Table, on_bad: OnBadRow) -> Iterator[Change]:
+def read_changes(table: pa.Table, on_bad: OnBadRow, space: Space | None = None) -> Iterator[Change]:
     """The changes in a table, which may hold them as JSON in a single column `value`.
 
     Whether a change can be applied depends on other changes, which may come later. But a change
-    whose filter cannot be parsed never can, so it is bad already here.
+    whose filter cannot be parsed, or does not fit the ``space``, never can, so it is bad already
+    here.
     """
     as_json = table.column_names == ["value"]
     parser = BulkParser()
@@ -100,19 +106,40 @@ def read_changes(table: pa.Table, on_bad: OnBadRow) -> Iterator[Change]:
         try:
             change = Change.of(decode_object(str(row["value"])) if as_json else row)
             if change.filter is not None:
-                parser.read(change.filter)
+                change = _with_checked_filter(change, change.filter, parser, space)
         except TidegateError as error:
             on_bad(row, str(error))
         else:
             yield change
 
 
-def _read_records(table: pa.Table, on_bad: OnBadRow) -> Iterator[SubscriptionRecord]:
+def _with_checked_filter(
+    change: Change, filter: str, parser: BulkParser, space: Space | None
+) -> Change:
+    """A change whose filter is good, with parameters as the space reads them."""
+    if space is None:
+        parser.read(filter)
+        return change
+    params = change.params or {}
+    record = SubscriptionRecord(change.id, filter, params)
+    fitting = records.subscription_of(record, parser, space).parameters
+    return replace(change, params={**params, **fitting})  # null unsets a parameter
+
+
+def _read_records(
+    table: pa.Table, on_bad: OnBadRow, space: Space | None
+) -> Iterator[SubscriptionRecord]:
+    parser = BulkParser()
     for row in rows_of(table):
         try:
-            yield SubscriptionRecord.of(row)
+            record = SubscriptionRecord.of(row)
+            if space is not None:
+                fitting = records.subscription_of(record, parser, space)
+                record = replace(record, params=fitting.parameters)
         except TidegateError as error:
             on_bad(row, str(error))
+        else:
+            yield record
 
 
 def build_matcher(versions: list[Version], *, skip_bad: bool) -> AsOfMatcher:

@@ -259,3 +259,26 @@ def test_a_batch_of_all_times_at_once() -> None:
     assert (
         sorted(zip(found.events.tolist(), found.subscriptions.to_pylist(), strict=True)) == expected
     )
+
+
+# -- snapshots ------------------------------------------------------------------------------------
+
+
+def test_a_sample_of_each_shape_and_kinds_of_values() -> None:
+    matcher = ColumnarMatcher()
+    for number in range(5):
+        matcher.add([version(f"n{number}", "x = :p", 0, None, p=number)])
+        matcher.add([version(f"s{number}", "x = :p", 0, None, p=str(number))])
+        matcher.add([version(f"t{number}", "true", 0, None)])
+    matcher.add([version("gone", "y = 1", 0, None), version("unset", "x = :p", 0, None)])
+    matcher.remove("gone")
+    matcher.keep_past([version("past", "z = 1", 0, 10)])
+    assert sorted(each.id for each in matcher.samples()) == ["n0", "s0", "t0", "unset"]
+
+
+def test_notes_are_kept_with_a_snapshot(tmp_path: Path) -> None:
+    matcher = ColumnarMatcher()
+    matcher.save(tmp_path / "s", notes=lambda: {"space": ["a"]})
+    assert ColumnarMatcher.load(tmp_path / "s").notes == {"space": ["a"]}
+    matcher.save(tmp_path / "s")
+    assert ColumnarMatcher.load(tmp_path / "s").notes == {}

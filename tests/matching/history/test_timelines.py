@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -369,3 +369,24 @@ def test_a_change_that_does_not_fit_the_space_is_refused() -> None:
     assert in_short(versions) == [("x = :k", {"k": 1}, 0, 3), ("x = :k", {"k": 2}, 3, None)]
     assert [each.change for each in refused] == changes[1:3]
     assert refused[0].reason.startswith("subscription 's': x is an integer in space 's'")
+
+
+def test_strings_of_changes_are_timestamps_where_the_space_has_one() -> None:
+    space = Space("s", {"x": datetime, "y": str})
+    changes = [
+        subscribe(NOON, "x = :k", k="2026-01-02"),
+        update(ONE, k="soon"),
+        update(TWO, "y = :k"),
+        update(THREE, "x > :k", k="2026-01-03"),
+    ]
+    versions, refused = versions_of(changes, space)
+    assert in_short(versions) == [
+        ("x = :k", {"k": datetime(2026, 1, 2, tzinfo=UTC)}, 0, 2),
+        ("y = :k", {"k": "2026-01-02"}, 2, 3),
+        ("x > :k", {"k": datetime(2026, 1, 3, tzinfo=UTC)}, 3, None),
+    ]
+    (refusal,) = refused
+    assert refusal.reason == (
+        "subscription 's': parameter :k: 'soon' is not a timestamp; write it as "
+        "2026-01-02T03:04:05Z (x is a timestamp in space 's')"
+    )

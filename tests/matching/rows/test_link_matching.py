@@ -12,7 +12,7 @@ from support.fake_index import FakeIndex, Pair, RecordedLock, WatchedVariables, 
 from support.strategies import events_aimed_at, filters
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter, parse
-from tidegate.matching.arrays import F64, I64
+from tidegate.matching.arrays import F64, I32, I64
 from tidegate.matching.matcher import COLLECTED, LinkMatches
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.encoding import Encoded
@@ -44,8 +44,8 @@ class FakeLinkIndex:
         assert len(encoded.matrix) == len(times_us) == len(variables) == 1
         return self._found & mask, pairs_of(self._pairs), STEPS
 
-    def links_of(self, number: int) -> int:
-        return self._links.get(number, 0)
+    def links_of(self, numbers: I32) -> list[int]:
+        return [self._links.get(number, 0) for number in numbers.tolist()]
 
 
 class Links:

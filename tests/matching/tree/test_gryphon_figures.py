@@ -54,7 +54,7 @@ def tree(
 
 
 def root_trits(matcher: TreeMatcher, count: int) -> str:
-    arrays = matcher._index.tree._arrays
+    arrays = matcher._index.tree.storage.arrays
     bits = [
         (int(arrays.sure[la.ROOT]) >> i & 1, int(arrays.may[la.ROOT]) >> i & 1)
         for i in range(count)

@@ -9,7 +9,7 @@ from tidegate.matching.tree.tuning import TreeTuning
 
 def attributes(matcher: TreeMatcher) -> list[str]:
     names = {number: name for (name, _), number in matcher._channels.numbers.items()}
-    return [names[each] for each in matcher._index.tree.order]
+    return [names[each] for each in matcher._index.tree.storage.order]
 
 
 FILTERS = {"a": "x = 1 and y = 1", "b": "y = 2", "c": "y = 3 and z > 1", "d": "w starts with 'k'"}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
 import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.random_changes import RandomChanges, RandomUpdates
 from support.tree_invariants import check_tree
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
 from tidegate.language.filters import parse
-from tidegate.matching.matcher import LinkMatcher
-from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.matching.tree.tuning import PLAIN, TreeTuning
@@ -28,99 +26,13 @@ TUNINGS = {
     "no delayed branching": TreeTuning(leaf_paths_max=1, delays_branching=False),
     "only trivial tests eliminated": TreeTuning(leaf_paths_max=0, delays_branching=False),
 }
-ATTRIBUTES = "abcdef"
-STEPS_US = (0, 0, 100_000, 5_000_000, 60_000_000)
 
 
-class RandomChanges:
-    """Changes of a tree and of the oracle, alike, and comparisons of the two."""
-
-    def __init__(self, seed: int, tuning: TreeTuning) -> None:
-        self.random = random.Random(seed)
-        self.oracle, self.tree = NaiveMatcher(), TreeMatcher(tuning)
-        self.ids: list[str] = []
-        self.added = 0
-        self.now_us = 0
-
-    def run(self, count: int) -> None:
-        changes = [self.add, self.remove, self.update, self.link, self.compare]
-        for _ in range(count):
-            (change,) = self.random.choices(changes, [7, 4, 2, 1, 7])
-            change()
-        check_tree(self.tree._index.tree)
-
-    def add(self) -> None:
-        for _ in range(self.random.choice([1, 1, 1, 5, 20])):
-            filter = parse(self._filter())
-            values = {name: self.random.randint(0, 6) for name in filter.parameters}
-            since = None if self.random.random() < 0.97 else self.now_us
-            subscription = Subscription(str(self.added), filter, values, since=since)
-            self.added += 1
-            self.ids.append(subscription.id)
-            self._both("add", [subscription])
-            if self.random.random() < 0.8:
-                self._both("set_links", subscription.id, self._links())
-
-    def remove(self) -> None:
-        for _ in range(min(len(self.ids), self.random.choice([1, 1, 8]))):
-            self._both("remove", self.ids.pop(self.random.randrange(len(self.ids))))
-
-    def update(self) -> None:
-        for id in self.random.sample(self.ids, min(1, len(self.ids))):
-            for name in self.oracle.get(id).filter.parameters:
-                value = self.random.choice([None, self.random.randint(0, 6), 1.5, "s1"])
-                self._both("update", id, {name: value})
-
-    def link(self) -> None:
-        for id in self.random.sample(self.ids, min(1, len(self.ids))):
-            self._both("set_links", id, self._links())
-
-    def compare(self) -> None:
-        self.now_us += self.random.choice(STEPS_US)
-        moment = Moment(self.now_us if self.random.random() < 0.9 else None)
-        event = Event.of(
-            {name: self._value() for name in ATTRIBUTES if self.random.random() < 0.85}
-        )
-        assert sorted(self.tree.match(event, moment)) == sorted(self.oracle.match(event, moment))
-        mask = self._links()
-        found, expected = (each.match_links(event, moment, mask) for each in self._matchers())
-        assert found.links == expected.links
-        assert sorted(found.collected) == sorted(expected.collected)
-
-    def _matchers(self) -> tuple[LinkMatcher, LinkMatcher]:
-        return self.tree, self.oracle
-
-    def _both(self, name: str, *arguments: object) -> None:
-        for each in self._matchers():
-            getattr(each, name)(*arguments)
-
-    def _links(self) -> int:
-        return self.random.getrandbits(self.random.choice([1, 3, 5, 70]))
-
-    def _value(self) -> object:
-        number = self.random.randint(0, 7)
-        return self.random.choice([number, number, number + 0.5, f"s{number}"])
-
-    def _filter(self) -> str:
-        both = [self._predicate() for _ in range(self.random.randint(1, 4))]
-        conjunction = " and ".join(both)
-        return conjunction if self.random.random() < 0.9 else f"{conjunction} or {both[0]}"
-
-    def _predicate(self) -> str:
-        name, v = self.random.choice(ATTRIBUTES), self.random.randint(0, 6)
-        forms = {
-            f"{name} = {v}": 9,
-            f"{name} < {v}": 2,
-            f"{name} between {v} and {v + self.random.randint(0, 3)}": 3,
-            f"{name} != {v}": 1,
-            f"{name} = 's{v}'": 1,
-            f"{name} starts with 's{v}'": 1,
-            f"{name} > :p": 1,
-            f"{name} = :q": 1,
-            f"{name} between {v} - 1 + t / 10 and {v} + 1 + t / 10": 1,
-            f"{name} in ({v}, {v + 1})": 1,
-        }
-        return self.random.choices(list(forms), list(forms.values()))[0]
+def change_at_random(seed: int, tuning: TreeTuning, count: int) -> None:
+    """Compare a tree with the oracle under random changes, and check its records."""
+    matcher = TreeMatcher(tuning)
+    RandomChanges(seed, matcher).run(count)
+    check_tree(matcher._index.tree)
 
 
 @pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
@@ -128,13 +40,25 @@ class RandomChanges:
 @settings(max_examples=max(2, settings().max_examples // 40))
 @given(st.integers(0, 2**32))
 def test_random_changes(tuning: str, seed: int) -> None:
-    RandomChanges(seed, TUNINGS[tuning]).run(60)
+    change_at_random(seed, TUNINGS[tuning], 60)
+
+
+@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
+@pytest.mark.parametrize("tuning", TUNINGS)
+@settings(max_examples=max(2, settings().max_examples // 40))
+@given(st.integers(0, 2**32))
+def test_random_updates(tuning: str, seed: int) -> None:
+    matcher = TreeMatcher(TUNINGS[tuning])
+    updates = RandomUpdates(seed, matcher)
+    for _ in range(8):
+        updates.run(10)
+        check_tree(matcher._index.tree)
 
 
 @pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 def test_a_value_in_the_envelope_is_not_yet_a_match() -> None:
     """The envelope was taken for proved by the branch of a factored value."""
-    RandomChanges(32, TUNINGS["three factored levels"]).run(150)
+    change_at_random(32, TUNINGS["three factored levels"], 150)
 
 
 def test_the_order_of_levels_follows_the_subscriptions() -> None:
@@ -144,7 +68,7 @@ def test_the_order_of_levels_follows_the_subscriptions() -> None:
     matcher.add(Subscription(f"y{i}", parse(f"y = {i % 90} and z = {i % 7}")) for i in range(3_000))
     assert matcher._index.tree is not first
     channels = {number: name for (name, _), number in matcher._channels.numbers.items()}
-    assert [channels[each] for each in matcher._index.tree.order][:3] == ["y", "z", "x0"]
+    assert [channels[each] for each in matcher._index.tree.storage.order][:3] == ["y", "z", "x0"]
     both = matcher.match(Event.of({"x3": 3, "y": 89, "z": 5}), Moment())
     assert len(both) == 6 + len([i for i in range(3_000) if i % 90 == 89 and i % 7 == 5])
     check_tree(matcher._index.tree)
@@ -155,7 +79,7 @@ def test_garbage_of_removed_entries_is_given_back() -> None:
     matcher.add(Subscription(str(i), parse(f"x = {i} and y = 1")) for i in range(2_000))
     for i in range(1_900):
         matcher.remove(str(i))
-    assert not matcher._index.tree.is_wasteful
+    assert not matcher._index.tree.records.is_wasteful
     assert matcher.match(Event.of({"x": 1_950, "y": 1}), Moment()) == ["1950"]
 
 
@@ -164,7 +88,7 @@ def test_updates_of_a_few_subscriptions_do_not_fill_the_memory() -> None:
     matcher.add(Subscription(str(i), parse("x = :v and y = 1"), {"v": i}) for i in range(3))
     for v in range(2_000):
         matcher.update("1", {"v": v})
-    assert matcher._index.tree._bounds < 2_000
+    assert matcher._index.tree.records.bounds < 2_000
     assert matcher.match(Event.of({"x": 1_999, "y": 1}), Moment()) == ["1"]
 
 

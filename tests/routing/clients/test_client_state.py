@@ -58,7 +58,7 @@ def test_requests_say_all_that_a_broker_needs() -> None:
         "near", "x < :n + t", {"n": 5}, now_us=7, evolve=Periodic(2.0), confirm=True
     )
     assert request == Subscribe(
-        parse("x < :n + t"), "near", {"n": 5}, Periodic(2.0), version=1, origin_us=7, confirm=True
+        "x < :n + t", "near", {"n": 5}, Periodic(2.0), version=1, origin_us=7, confirm=True
     )
     assert client.update("near", {"n": 6}) == Update("near", 2, {"n": 6})
     assert client.update("near", filter="x < :n", confirm=True) == Update(

@@ -49,6 +49,15 @@ def test_a_broker_may_flood_at_any_time(
 
 
 @pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+def test_the_columnar_index_finds_the_same_links(topology: str) -> None:
+    for seed in range(3):
+        brokers = None if topology == "centralized" else 4 + 2 * seed
+        mix = Mix(substrate="columnar")
+        run = RandomRun(generate(topology, brokers, seed), "link-matching", seed, mix)
+        assert run.problems() == [], (topology, seed)
+
+
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
 def test_no_link_carries_an_event_twice_or_with_a_list_of_targets(topology: str) -> None:
     carried: Counter[object] = Counter()
 

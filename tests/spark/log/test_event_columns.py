@@ -74,8 +74,8 @@ def test_arrow_columns() -> None:
     ("columns", "reason"),
     [
         ({"a": pa.array([[1]])}, "'a': a list is not a value"),
-        ({"": pa.array([1])}, "has no name"),
-        ({"a": pa.array([b"\xff"]).view(pa.string())}, "'a': .* valid Unicode"),
+        ({"": pa.array([1])}, "the name of an attribute is a string, not empty"),
+        ({"a": pa.array([b"\xff"]).view(pa.string())}, "'a': Invalid UTF8"),
         ({f"a{n}": pa.array([n]) for n in range(4097)}, "have 4097 attributes; at most 4096"),
         ({"a.b": pa.array([1]), "a": pa.array([{"b": 1}])}, "the table has two columns 'a.b'"),
     ],

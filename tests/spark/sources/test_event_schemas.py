@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 
 from tidegate.errors import ConnectorError
-from tidegate.spark.sources.event_schemas import arrow_schema, event_schema
+from tidegate.language.spaces import Space
+from tidegate.spark.sources.event_schemas import arrow_schema, check_in_space, event_schema
 
 # Spark reads DDL in its Java side, which a session starts.
 pytestmark = [pytest.mark.xdist_group("connectors"), pytest.mark.usefixtures("spark")]
@@ -53,3 +56,31 @@ def test_what_cannot_be_a_schema(schema: str | t.StructType, message: str) -> No
     with pytest.raises(ConnectorError) as caught:
         event_schema(schema, frozenset(["key"]))
     assert str(caught.value).startswith(message)
+
+
+SPACE = Space(
+    "trades",
+    {"symbol": str, "price": float, "volume": int, "open": bool, "at": datetime, "q.bid": float},
+)
+
+
+def test_a_schema_that_fits_a_space() -> None:
+    schema = "symbol string, price float, volume tinyint, open boolean, at timestamp"
+    check_in_space(event_schema(schema), SPACE)
+    check_in_space(event_schema("price long, q struct<bid: int>"), SPACE)
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ("prize double", "space 'trades' has no attribute 'prize' (did you mean 'price'?)"),
+        ("q struct<bit: int>", "space 'trades' has no attribute 'q.bit' (did you mean 'q.bid'?)"),
+        ("volume double", "column 'volume' is double here and integer in space 'trades'"),
+        ("q struct<bid: string>", "column 'q.bid' is string here and float in space 'trades'"),
+        ("at string", "column 'at' is string here and timestamp in space 'trades'"),
+    ],
+)
+def test_a_schema_that_does_not_fit_a_space(schema: str, reason: str) -> None:
+    with pytest.raises(ConnectorError) as raised:
+        check_in_space(event_schema(schema), SPACE)
+    assert str(raised.value) == reason

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tidegate.cli.bench.evolving import bench_evolving
+from tidegate.cli.bench.gryphon import bench_gryphon
+from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
@@ -251,7 +253,9 @@ def bench_spark(
 # `tidegate bench` without a command runs all in the order of their registration.
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
+bench.add_command(bench_gryphon)
 bench.add_command(bench_tree)
+bench.add_command(bench_links)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

@@ -6,6 +6,7 @@ in one process play a log instead (`cli/replay.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tidegate.cli.files.bad_lines import BadLines
@@ -48,8 +49,9 @@ def read_table(
         try:
             if record.id in versions:
                 raise SubscriptionError(f"there already is a subscription {record.id!r}")
-            subscription_of(record, parser, space)  # only to find errors of the filter
-            versions[record.id] = record
+            # also without a space, to find errors of the filter
+            subscription = subscription_of(record, parser, space)
+            versions[record.id] = replace(record, params=subscription.parameters)
         except TidegateError as error:
             bad.add(file, number, error)
     return list(versions.values())

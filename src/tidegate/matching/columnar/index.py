@@ -12,6 +12,10 @@ has grown by a factor.
 A removed entry stays in its part with a flag. A part is laid out again, alone, once more than half
 of its entries are removed.
 
+Links are kept by number of the subscription (links.py). A part has them as bits too
+(kernels/link_bits.py), which are made with the part and written when a link is set. Both exist only
+once a link was set.
+
 Where bounds move, all parts are enclosed for one time window (see kernels/envelopes.py), and are
 right for no other.
 
@@ -26,26 +30,30 @@ or replaced by a new part; either way a match sees the state before or after, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from tidegate.matching.arrays import I32, I64, U8
 from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
+from tidegate.matching.columnar.kernels.link_bits import LinkBits, link_bits, write_links
 from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
-    NOT_IN_PLACE,
-    SCRATCH_FLOATS,
     enclose_part,
     pin_entries,
     rewrite_entries,
     rewrite_entry,
 )
+from tidegate.matching.columnar.links import SubscriptionLinks
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.rows.entries.constraints import Block, entries_of
 from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
+from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import GONE, MOVING, SHARED
+from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
+from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
+from tidegate.matching.rows.link_words import LINK_BITS, as_words
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow
 
@@ -70,6 +78,7 @@ class IndexPart:
         self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
         self.has_motion = len(self.part.motion) > 0
         self.removed = 0
+        self.link_bits: LinkBits | None = None
         # All lifetimes of the part lie in this interval. Rewriting changes no lifetime, and removed
         # entries only make it wider than needed, so it is right until the part is laid out again.
         self._lifetimes = (-np.inf, np.inf)
@@ -105,6 +114,7 @@ class Index:
         self._part_of: I32 = np.zeros(0, np.int32)
         self._entry_of: I32 = np.zeros(0, np.int32)
         self._entries_of: dict[int, list[int]] = {}
+        self.links = SubscriptionLinks()
         self._window: TimeWindow | None = None
         self._enclosed_for = _NOT_ENCLOSED
         self._windows = 0
@@ -150,6 +160,7 @@ class Index:
             more = np.full(count - len(self._part_of), NO_ENTRY, np.int32)
             self._part_of = np.concatenate([self._part_of, more])
             self._entry_of = np.concatenate([self._entry_of, more])
+            self.links.reserve(count)
 
     def add(self, entries: Entries) -> None:
         """Append entries to the pending ones."""
@@ -198,6 +209,7 @@ class Index:
         self._part_of[part.subscription] = number
         self._entry_of[part.subscription] = np.arange(len(part.subscription))
         self._note_shared(part)
+        self._make_link_bits(self.parts[number])
 
     def _note_shared(self, part: Part) -> None:
         """Note the positions of the entries whose subscriptions have several of them."""
@@ -224,6 +236,7 @@ class Index:
         at = self._part_of.item(number)
         part = self.parts[at]
         flags = part.part.flags
+        self._write_link_bits(number, 0)
         for entry in self._entries_of.pop(number, [self._entry_of.item(number)]):
             flags[entry] |= GONE
             part.removed += 1
@@ -240,6 +253,35 @@ class Index:
         else:
             del self.parts[number]
             self._part_of[self._part_of > number] -= 1
+
+    # -- links ----------------------------------------------------------------------------------
+
+    def set_links(self, number: int, links: int) -> None:
+        """Set the links over which a subscription is reached; its entries may be pending."""
+        width = self.links.width
+        self.links.set(number, links)
+        if self.links.width != width:
+            for each in self.parts:
+                self._make_link_bits(each)
+        else:
+            self._write_link_bits(number, links)
+
+    def _make_link_bits(self, part: IndexPart) -> None:
+        if self.links.width:
+            words = self.links.words(part.part.subscription)
+            part.link_bits = link_bits(part.part, words, self.links.width)
+
+    def _write_link_bits(self, number: int, links: int) -> None:
+        """Write the bits of the entries of a subscription that are in a part."""
+        if not self.links.width or self._entry_of.item(number) == NO_ENTRY:
+            return
+        words = as_words(links, -(-self.links.width // LINK_BITS))
+        each = self.parts[self._part_of.item(number)]
+        assert each.link_bits is not None
+        for entry in self._entries_of.get(number, [self._entry_of.item(number)]):
+            write_links(
+                *each.link_bits, each.part.cluster_first, each.part.cluster_group, entry, words
+            )
 
     # -- entries that change in place -----------------------------------------------------------
 
@@ -258,28 +300,20 @@ class Index:
         )
         return outcome
 
-    def rewrite_many(
-        self, numbers: I32, plans: Sequence[I32], which: I64, kinds: U8, cells: I64, rows: I64
-    ) -> U8:
-        """As ``rewrite`` for many subscriptions; returns the outcome of each.
-
-        ``which`` has the plan of each subscription. A plan of no length is one still to be made.
-        """
+    def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
+        """As ``rewrite`` for many subscriptions; returns the outcome of each."""
         outcomes: U8 = np.full(len(numbers), NOT_IN_PLACE, np.uint8)
-        words = np.concatenate([np.zeros(0, np.int32), *plans])
-        first = np.cumsum([0, *map(len, plans)])
-        times, variables = self._enclosed_for
+        window = WindowArrays(*self._enclosed_for)
         entries, parts = self._entry_of[numbers], self._part_of[numbers]
         alone = entries != NO_ENTRY
         if self._entries_of:
             alone &= np.array([each not in self._entries_of for each in numbers.tolist()], np.bool_)
         for part in np.unique(parts[alone]).tolist():
             mine = np.flatnonzero(alone & (parts == part))
-            packed: PackedPart = self.parts[part].packed
             outcome: U8 = np.zeros(len(mine), np.uint8)
             rewrite_entries(
-                words, first, which[mine], kinds, cells, rows[mine], *packed, entries[mine], times,
-                variables, self._scratch, outcome,
+                planned._replace(plan_of=planned.plan_of[mine], rows=planned.rows[mine]), cells,
+                self.parts[part].packed, entries[mine], window, self._scratch, outcome,
             )  # fmt: skip
             outcomes[mine] = outcome
         return outcomes

@@ -15,7 +15,8 @@ from time import perf_counter
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64
-from tidegate.matching.columnar.index import Index, IndexPart
+from tidegate.matching.columnar.index import OPEN, Index, IndexPart
+from tidegate.matching.columnar.link_search import LinkSearch
 from tidegate.matching.columnar.search import PartSearch
 from tidegate.matching.columnar.sizes import IndexSizes
 from tidegate.matching.rows.encoding import Encoded, encode_variables
@@ -49,6 +50,7 @@ class IndexPair:
         self._channels = channels
         self._maker = EntryMaker(table, channels)
         self._search = PartSearch(window_length)
+        self._link_search = LinkSearch(window_length)
         self._window_length = window_length
         self._sizes = sizes
         self.current = Index(sizes=sizes)
@@ -63,6 +65,24 @@ class IndexPair:
     ) -> tuple[EntryPairs, int]:
         """The pairs of an event and an entry that it satisfies, by event; and all their flags."""
         return self._search.find(self.parts, encoded, times_us, times, variables)
+
+    def find_links(
+        self, encoded: Encoded, times_us: I64, variables: F64, mask: int
+    ) -> tuple[int, EntryPairs, int]:
+        """The links of one event that are found, the entries to look at, and the steps.
+
+        Past versions have no links.
+        """
+        # The open part comes last: it is scanned, and the others may have decided all links.
+        parts = self.current.parts
+        return self._link_search.find(
+            [*parts[OPEN + 1 :], parts[OPEN]], encoded, times_us, variables,
+            mask & self.current.links.all,
+        )  # fmt: skip
+
+    def links_of(self, numbers: I32) -> list[int]:
+        """The links of subscriptions, by their numbers."""
+        return self.current.links.of(numbers)
 
     @property
     def parts(self) -> list[IndexPart]:

@@ -16,7 +16,7 @@ only the one with which a loaded table reads its ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -28,16 +28,21 @@ from tidegate.matching.arrays import I32, I64
 from tidegate.matching.batches import EventBatch, Matches, VersionMatches
 from tidegate.matching.columnar.index_pair import IndexPair
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
-from tidegate.matching.columnar.update_plans import Rewriter
+from tidegate.matching.forking import Rank, survive_forks
+from tidegate.matching.matcher import LinkMatches
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.event_matching import STAGED_MAX, EventMatching, add_staged
 from tidegate.matching.rows.found_pairs import matches_of
 from tidegate.matching.rows.kernels.motion import EVERY
+from tidegate.matching.rows.link_matching import match_links
 from tidegate.matching.rows.locks import SharedLock
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import WindowLength
+from tidegate.matching.rows.update_plans import Rewriter
 from tidegate.matching.subscription import Moment, Subscription
+
+_CALLER_NOTES = "caller"
 
 
 class ColumnarMatcher:
@@ -48,9 +53,12 @@ class ColumnarMatcher:
 
     def __init__(self, *, sizes: IndexSizes = DEFAULT_SIZES) -> None:
         self._set_up(SubscriptionTable(), Channels(), sizes)
+        self.notes: Mapping[str, object] = {}
+        """What was written beside the subscriptions into the file that ``load`` has opened."""
 
     def _set_up(self, table: SubscriptionTable, channels: Channels, sizes: IndexSizes) -> None:
         self._lock = SharedLock()
+        survive_forks(self._lock, Rank.MATCHER)
         self._table = table
         self._channels = channels
         self._indexes = IndexPair(table, channels, WindowLength(), sizes)
@@ -73,6 +81,7 @@ class ColumnarMatcher:
             number = self._table.number(id)
             self._indexes.flush()
             self._indexes.current.remove(number)
+            self._indexes.current.set_links(number, 0)
             self._table.remove(number)
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
@@ -174,16 +183,34 @@ class ColumnarMatcher:
         finally:
             self._lock.unshare()
 
+    def samples(self) -> Iterator[Subscription]:
+        """A subscription of each shape, and for each choice of kinds of the values in its row."""
+        numbers = np.flatnonzero(self._table.columns.is_current()).astype(np.int32)
+        for shape, members in self._table.by_shape(numbers):
+            for _, _, chosen in self._table.by_kinds(shape, members):
+                yield self._table.get(chosen.item(0))
+
     def cached(self) -> Iterator[Subscription]:
         """The subscriptions whose evolve mode is `Cached`."""
         return (self._table.get(number) for number in self._table.columns.cached().tolist())
 
+    def variables(self) -> set[str]:
+        """The names of the variables that filters use, or have used."""
+        return self._table.variables()
+
     # -- snapshots ----------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write all subscriptions and their indexes to one file."""
+    def save(
+        self, path: str | Path, *, notes: Callable[[], Mapping[str, object]] | None = None
+    ) -> None:
+        """Write all subscriptions and their indexes to one file, and the notes of the caller.
+
+        Links are not written: they number the links of a broker, which change with its network and
+        are numbered again when a broker starts.
+        """
         into = SectionWriter()
         with self._lock:
+            into.note(_CALLER_NOTES, notes() if notes is not None else {})
             self._indexes.flush()
             self._table.save(into)
             self._channels.save(into)
@@ -197,6 +224,7 @@ class ColumnarMatcher:
         matcher = cls(sizes=sizes)
         matcher._set_up(SubscriptionTable.load(source), Channels.load(source), sizes)
         matcher._indexes.load(source)
+        matcher.notes = source.optional_note(_CALLER_NOTES) or {}
         return matcher
 
     # -- matching -----------------------------------------------------------------------------
@@ -213,3 +241,17 @@ class ColumnarMatcher:
         numbers = np.concatenate([np.zeros(0, np.int32), *(each.numbers for each in chunks)])
         events = np.concatenate([np.zeros(0, np.int64), *(each.events for each in chunks)])
         return VersionMatches(events, numbers, self._table.version_columns())
+
+    # -- links --------------------------------------------------------------------------------
+
+    def set_links(self, id: str, links: int) -> None:
+        """Say over which links a subscription is reached."""
+        with self._lock:
+            self._indexes.current.set_links(self._table.number(id), links)
+
+    def match_links(self, event: Event, moment: Moment, mask: int) -> LinkMatches:
+        """The links in ``mask`` over which a subscription that matches an event is reached.
+
+        A step is a group that is looked up, or an entry that is checked.
+        """
+        return match_links(self._matching, self._table, self._indexes, event, moment, mask)

@@ -78,15 +78,31 @@ class PartSearch:
             if count >= 0:
                 break
             room = 2 * len(events)  # they were too small: search again with larger ones
-        if not flags_seen & UNSURE:
-            # copied, because the next search of this thread writes to the same buffers
-            return (events[:count].copy(), numbers[:count].copy(), flags[:count].copy()), flags_seen
-        start = perf_counter()
-        at, i32, _, _, f64, _, _ = part.packed
-        sure = empty_pairs(count)
-        count, flags_seen = evaluate_unsure(
-            at, i32, f64, encoded.matrix, times_us, variables, np.empty(STACK_MAX),
-            np.empty(BLOCK_PAIRS, np.int32), events[:count], numbers[:count], flags[:count], *sure,
-        )  # fmt: skip
-        self._window_length.has_evaluated(perf_counter() - start)
-        return (sure[0][:count], sure[1][:count], sure[2][:count]), flags_seen
+        pairs = events[:count], numbers[:count], flags[:count]
+        if flags_seen & UNSURE:
+            return evaluated(part, encoded, times_us, variables, pairs, self._window_length)
+        # copied, because the next search of this thread writes to the same buffers
+        return (pairs[0].copy(), pairs[1].copy(), pairs[2].copy()), flags_seen
+
+
+def evaluated(
+    part: IndexPart,
+    encoded: Encoded,
+    times_us: I64,
+    variables: F64,
+    pairs: EntryPairs,
+    window_length: WindowLength,
+) -> tuple[EntryPairs, int]:
+    """The pairs found in a part that match, after the unsure ones were evaluated, and their flags.
+
+    The pairs that are given are overwritten. ``window_length`` receives the time that it takes.
+    """
+    start = perf_counter()
+    at, i32, _, _, f64, _, _ = part.packed
+    sure = empty_pairs(len(pairs[0]))
+    count, flags_seen = evaluate_unsure(
+        at, i32, f64, encoded.matrix, times_us, variables, np.empty(STACK_MAX),
+        np.empty(BLOCK_PAIRS, np.int32), *pairs, *sure,
+    )  # fmt: skip
+    window_length.has_evaluated(perf_counter() - start)
+    return (sure[0][:count], sure[1][:count], sure[2][:count]), flags_seen

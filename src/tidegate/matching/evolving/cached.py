@@ -14,7 +14,6 @@ depends on the time can be true, whatever the pin.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
@@ -27,6 +26,7 @@ from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.evolving.cached_versions import CachedVersions, CacheGroup
 from tidegate.matching.evolving.splitting import triggers_of
+from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import BulkUpdatingMatcher, PinningMatcher, Updates, update_each
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -49,7 +49,7 @@ class CachedMatcher:
             else partial(update_each, inner)
         )
         self._versions = CachedVersions()
-        self._lock = threading.Lock()
+        self._lock = forkable_lock(Rank.CACHED)
 
     def resume(self, subscriptions: Iterable[Subscription]) -> None:
         """Continue with subscriptions that the inner matcher has already, and with their pins."""
@@ -80,10 +80,13 @@ class CachedMatcher:
                     cached.append(each)
                 yield each
 
-        self._inner.add(noting_cached())  # raises before anything is noted here
+        # Without the lock: it may be a generator of the user. Raises before anything is noted here.
+        self._inner.add(noting_cached())
         with self._lock:
             for each in cached:
-                self._note(each)
+                # What is there now: another thread may have removed it, or even replaced it.
+                if each.id in self._inner and each.id not in self._versions:
+                    self._note(self._inner.get(each.id))
 
     def remove(self, id: str) -> None:
         with self._lock:
@@ -92,25 +95,30 @@ class CachedMatcher:
                 self._versions.remove(id)
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
-        if id not in self._versions:
-            self._inner.update(id, parameters)
+        if id in self._versions:
+            with self._lock:
+                self._inner.update(id, parameters)
+                self._drop_versions([id])
             return
-        with self._lock:
-            self._inner.update(id, parameters)
-            self._drop_versions([id])
+        self._inner.update(id, parameters)
+        if id in self._versions:  # noted meanwhile
+            with self._lock:
+                self._drop_versions([id])
 
     def update_many(self, updates: Updates) -> None:
         """Update many subscriptions, all or none."""
         self._update_inner(updates)
-        with self._lock:
-            self._drop_versions([id for id in updates if id in self._versions])
+        if len(self._versions):
+            with self._lock:
+                self._drop_versions(updates)
 
-    def _drop_versions(self, ids: list[str]) -> None:
+    def _drop_versions(self, ids: Iterable[str]) -> None:
         """Unpin filters after an update, so that the next trigger event evaluates them again."""
-        for id in ids:
+        noted = [id for id in ids if id in self._versions]
+        for id in noted:
             self._versions.drop(id)
-        if ids:
-            self._inner.pin(ids, None)
+        if noted:
+            self._inner.pin(noted, None)
 
     def get(self, id: str) -> Subscription:
         return self._inner.get(id)

@@ -11,8 +11,7 @@ A pinned `Cached` filter is evaluated as of the time it is pinned at, which `Sub
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.language.events import Event
@@ -22,6 +21,7 @@ from tidegate.language.syntax import Node
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.evolving.splitting import split_static
+from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import Matcher, match_each
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -50,24 +50,22 @@ class LazyMatcher:
         self._inner = inner
         self._only_cached = only_cached
         self._split: dict[str, _SplitSubscription] = {}
-        self._lock = threading.Lock()
+        self._lock = forkable_lock(Rank.LAZY)
         """Held by matches too: the static part inside and the rest here must be of one update."""
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
         split: dict[str, _SplitSubscription] = {}
-
-        def static_parts() -> Iterator[Subscription]:
-            for each in subscriptions:
-                if not self._needs_split(each):
-                    yield each
-                    continue
-                static, rest = split_static(each.filter)
-                split[each.id] = _SplitSubscription(each, rest, static.parameters)
-                known = {n: v for n, v in each.parameters.items() if n in static.parameters}
-                yield replace(each, filter=static, parameters=known)
-
+        parts: list[Subscription] = []
+        for each in subscriptions:  # without the lock: it may be a generator of the user
+            if not self._needs_split(each):
+                parts.append(each)
+                continue
+            static, rest = split_static(each.filter)
+            split[each.id] = _SplitSubscription(each, rest, static.parameters)
+            known = {n: v for n, v in each.parameters.items() if n in static.parameters}
+            parts.append(replace(each, filter=static, parameters=known))
         with self._lock:
-            self._inner.add(static_parts())  # raises before anything is noted here
+            self._inner.add(parts)  # raises before anything is noted here
             self._split.update(split)
 
     def _needs_split(self, subscription: Subscription) -> bool:

@@ -14,8 +14,7 @@ the last is made. Evolution never goes back: an event of an earlier time than th
 from __future__ import annotations
 
 import heapq
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.language.events import Event
@@ -28,6 +27,7 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.evolving.splitting import is_time
+from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import PinningMatcher, match_each
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -104,20 +104,18 @@ class PeriodicMatcher:
         are due; an entry is valid if the subscription exists and is due at that very time."""
         self._newest_us = int(NO_TIME)
         """The latest time of a version inside. Events from then on need no look at all versions."""
-        self._lock = threading.Lock()
+        self._lock = forkable_lock(Rank.PERIODIC)
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
         periodic: dict[str, _PeriodicSubscription] = {}
-
-        def first_versions() -> Iterator[Subscription]:
-            for each in subscriptions:
-                new = _PeriodicSubscription.of(each)
-                if new is not None:
-                    periodic[each.id] = new
-                yield each if new is None else new.as_static()
-
+        first_versions: list[Subscription] = []
+        for each in subscriptions:  # without the lock: it may be a generator of the user
+            new = _PeriodicSubscription.of(each)
+            if new is not None:
+                periodic[each.id] = new
+            first_versions.append(each if new is None else new.as_static())
         with self._lock:
-            self._inner.add(first_versions())  # raises before anything is noted here
+            self._inner.add(first_versions)  # raises before anything is noted here
             for id, new in periodic.items():
                 self._put(id, new)
                 if new.subscription.since is None:

@@ -251,8 +251,7 @@ class _Fold:
         params = {**state.params, **given}
         fitting = {name: value for name, value in params.items() if name in names}
         updated = replace(version, filter=filter, params=fitting, since=change.time)
-        self._check_fits(updated)
-        return _SubscriptionState(updated, params, names)
+        return _SubscriptionState(self._in_space(updated), params, names)
 
     def _begun(self, state: _SubscriptionState, change: Change) -> _SubscriptionState:
         if state.version is not None:
@@ -269,12 +268,14 @@ class _Fold:
             origin=change.time,
             evolve=change.evolve,
         )
-        self._check_fits(begun)
-        return _SubscriptionState(begun, params, names)
+        return _SubscriptionState(self._in_space(begun), params, names)
 
-    def _check_fits(self, version: Version) -> None:
-        if self._space is not None:
-            subscription_of(version, self._parser, self._space)
+    def _in_space(self, version: Version) -> Version:
+        """The version with parameters as the space reads them; raises if it does not fit."""
+        if self._space is None:
+            return version
+        subscription = subscription_of(version, self._parser, self._space)
+        return replace(version, params=subscription.parameters)
 
     def _names(self, id: str, filter: str) -> tuple[str, ...]:
         """The parameters that a filter names; raises SubscriptionError for a bad filter."""

@@ -7,7 +7,6 @@ not cover them later. `evolving/lazy.py` splits them off before they get here.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 
 from tidegate.errors import SubscriptionError
@@ -15,6 +14,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import match_each
 from tidegate.matching.poset.coverage import FILTERS
 from tidegate.matching.poset.nodes import PosetNode
@@ -29,21 +29,23 @@ class PosetMatcher:
         self._subscriptions: dict[str, Subscription] = {}
         self._poset: Poset[Filter] = Poset(FILTERS)
         self._nodes: dict[str, PosetNode[Filter]] = {}
-        self._lock = threading.Lock()
+        self._lock = forkable_lock(Rank.MATCHER)
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        new: dict[str, Subscription] = {}
-        for each in subscriptions:
-            if each.id in self._subscriptions or each.id in new:
-                raise SubscriptionError(f"there already is a subscription {each.id!r}")
+        new = list(subscriptions)  # drawn without the lock: it may be a generator of the user
+        for each in new:
             if each.filter.evolves:
                 raise SubscriptionError(
                     f"subscription {each.id!r}: the poset takes static filters only, "
                     f"and this one evolves: {each.filter}"
                 )
-            new[each.id] = each
         with self._lock:
-            for each in new.values():
+            ids: set[str] = set()
+            for each in new:
+                if each.id in self._subscriptions or each.id in ids:
+                    raise SubscriptionError(f"there already is a subscription {each.id!r}")
+                ids.add(each.id)
+            for each in new:
                 self._insert(each)
 
     def remove(self, id: str) -> None:

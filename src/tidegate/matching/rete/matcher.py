@@ -8,7 +8,6 @@ network around them stays as it is.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from tidegate.language.algebra.normal_form import disjuncts
 from tidegate.language.events import Event
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
+from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import match_each
 from tidegate.matching.rete.alpha import Fact
 from tidegate.matching.rete.beta import FAN_MIN, BetaNetwork, JoinChain
@@ -44,7 +44,7 @@ class ReteMatcher:
         self._network = BetaNetwork(fan_min=fan_min, run_max=run_max)
         self._ranks = AttributeRanks()
         self._plans: dict[str, list[_ChainPlan]] = {}
-        self._lock = threading.Lock()
+        self._lock = forkable_lock(Rank.MATCHER)
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
         new = [(each, _steps(each)) for each in subscriptions]  # slow, and needs no lock

@@ -15,8 +15,8 @@ at all. While a match holds it,
 - numbers mean what the table says. After it they may be given to other subscriptions, so results
   leave as ids, or with the array of ids of that moment.
 
-The only foreign code that runs under the lock are providers of variables, in batches; a provider
-that changed a subscription would wait for the match that called it.
+No code of a user runs under the lock: what providers of variables return is known before (see
+`VariableState.evaluated`), and a generator of new subscriptions is drawn from in between.
 """
 
 from __future__ import annotations

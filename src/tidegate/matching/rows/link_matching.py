@@ -6,7 +6,6 @@ the link COLLECTED, whose subscriptions are wanted themselves, and those that ne
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -31,8 +30,8 @@ class LinkIndex(Protocol):
         """The links of one event that are found, the entries to look at, and the steps."""
         ...
 
-    def links_of(self, number: int) -> int:
-        """The links of a subscription, by its number."""
+    def links_of(self, numbers: I32) -> list[int]:
+        """The links of subscriptions, by their numbers."""
         ...
 
 
@@ -47,32 +46,38 @@ def match_links(
     """The links in ``mask`` over which a subscription that matches an event is reached."""
     with matching.ready_for(event, moment) as ready:
         if not table.columns.all_alive(ready.times.begin, ready.times.end):
-            # annotations know nothing of lifetimes
+            # an index that finds links knows nothing of lifetimes
             _, numbers, _ = matching.matching_pairs(ready, lambda _: (event, moment))
-            return _links_of(index, table, numbers, mask, len(table))
+            found, collected = _links_of(index, table, numbers, mask)
+            return LinkMatches(found, collected, len(table))
         found, (_, numbers, flags), steps = index.find_links(
             ready.encoded, ready.times_us, ready.variables, mask
         )
-        doubtful = np.flatnonzero(flags & VERIFY).tolist()
-        matching_ones = np.ones(len(numbers), np.bool_)
-        for place in doubtful:
-            number = numbers.item(place)
-            # it need not be verified if all its links are found already
-            matching_ones[place] = bool(
-                index.links_of(number) & mask & (~found | COLLECTED)
-            ) and is_match(table.get(number), event, moment)
-        others = _links_of(index, table, np.unique(numbers[matching_ones]), mask, steps)
-        return replace(others, links=found | others.links)
+        if not len(numbers):
+            return LinkMatches(found, [], steps)
+        doubtful = np.flatnonzero(flags & VERIFY)
+        if len(doubtful):
+            matching_ones = np.ones(len(numbers), np.bool_)
+            for place, links in zip(
+                doubtful.tolist(), index.links_of(numbers[doubtful]), strict=True
+            ):
+                # it need not be verified if all its links are found already
+                matching_ones[place] = bool(links & mask & (~found | COLLECTED)) and is_match(
+                    table.get(numbers.item(place)), event, moment
+                )
+            numbers = numbers[matching_ones]
+        more, collected = _links_of(index, table, numbers, mask)
+        return LinkMatches(found | more, collected, steps)
 
 
 def _links_of(
-    index: LinkIndex, table: SubscriptionTable, numbers: I32, mask: int, steps: int
-) -> LinkMatches:
-    """The links of subscriptions that match."""
-    found, collected = 0, []
-    for number in numbers.tolist():
-        links = index.links_of(number) & mask
-        found |= links
-        if links & COLLECTED:
-            collected.append(number)
-    return LinkMatches(found, table.ids_of(np.array(collected, np.int32)), steps)
+    index: LinkIndex, table: SubscriptionTable, numbers: I32, mask: int
+) -> tuple[int, list[str]]:
+    """The links of subscriptions that match, and the ids of those that are collected, each once."""
+    found = 0
+    collected: dict[int, None] = {}
+    for number, links in zip(numbers.tolist(), index.links_of(numbers), strict=True):
+        found |= links & mask
+        if links & mask & COLLECTED:
+            collected[number] = None
+    return found, table.ids_of(np.array(list(collected), np.int32))

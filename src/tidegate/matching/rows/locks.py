@@ -67,3 +67,11 @@ class SharedLock:
 
     def __exit__(self, *_: object) -> None:
         self._inner.release()
+
+    def forget_waiting_threads(self) -> None:
+        """Let readers in whatever writers waited. For a forked child, where these are no more.
+
+        Call it as the holder of the lock. Such a writer was counted as waiting and then woken, but
+        the thread that forked came first; in the child nobody would count it as done.
+        """
+        self._writers_waiting = 0

@@ -2,7 +2,7 @@
 
 Theory of operation. New entries are stored and placed at the next `flush`, because those with
 moving bounds need the envelopes of a time window first. When the window changes, moving entries
-are taken out, enclosed and placed anew.
+are enclosed anew. An update carries out a plan on the entry (`rewrite`).
 
 Order of attributes (Gryphon, 2): the fewest don't-cares near the root. The tree counts how many
 entries test each channel. The order is chosen when the first entries are placed; later ones may
@@ -20,13 +20,15 @@ from time import perf_counter
 
 import numpy as np
 
-from tidegate.matching.arrays import F64, I32, I64
+from tidegate.matching.arrays import F64, I32, I64, U8
 from tidegate.matching.rows.encoding import Encoded, encode_variables
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.found_pairs import EntryPairs
 from tidegate.matching.rows.kernels.entry_lists import Entries
+from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import MOVING
+from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
 from tidegate.matching.tree.level_order import ConstraintCounts, best_order, estimated_steps
@@ -39,6 +41,8 @@ DRIFT_MAX = 1.25
 DRIFT_ENTRIES_MIN = 64
 """Below this number of entries any order is good enough."""
 
+_NOT_ENCLOSED = WindowArrays(np.zeros(0, np.int64), np.zeros((2, 1)))
+
 
 class TreeIndex:
     """An `EntryIndex` that finds entries with a search tree."""
@@ -50,6 +54,8 @@ class TreeIndex:
         self._maker = EntryMaker(table, channels)
         self._window_length = WindowLength()
         self._window: TimeWindow | None = None
+        self._enclosed_for = _NOT_ENCLOSED
+        self._code: I32 = np.zeros(1, np.int32)
         self._pending: list[Entries] = []
         self._changed: set[int] | None = None
         """Numbers of subscriptions that were changed since `copy`; None if there is no copy."""
@@ -81,21 +87,41 @@ class TreeIndex:
 
     def pin(self, numbers: I32, pin: int) -> None:
         """Evaluate the functions of subscriptions for another time; the index must be flushed."""
-        entries = self.tree.entries_of(numbers)
+        entries = self.tree.records.of(numbers)
         self.tree.pin(entries, pin)
         if self._window is not None:
-            self.tree.enclose(self._moving(entries), self._window, self._program())
+            self.tree.enclose(entries, self._enclosed_for, self._program())
         self._note_change(numbers)
+
+    def rewrite(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
+        """Change the only entry of a subscription by a plan; the index must be flushed.
+
+        Returns the outcome, NOT_IN_PLACE if the subscription has no entry, or several.
+        """
+        if self._changed is not None:
+            self._changed.add(number)
+        return self.tree.rewrite(
+            number, plan, kinds, cells, row, self._enclosed_for, self._program()
+        )
+
+    def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
+        """As ``rewrite`` for many subscriptions; returns the outcome of each."""
+        self._note_change(numbers)
+        return self.tree.rewrite_many(numbers, planned, cells, self._enclosed_for, self._program())
 
     def _note_change(self, numbers: I32) -> None:
         if self._changed is not None:
             self._changed.update(numbers.tolist())
 
-    def _moving(self, entries: I64) -> I64:
-        return np.intersect1d(entries, self.tree.moving())
-
     def _program(self) -> I32:
-        return np.array([*self._channels.program, 0], np.int32)
+        """The code of all programs; it only ever gets longer."""
+        if len(self._code) <= len(self._channels.program):
+            self._code = np.array([*self._channels.program, 0], np.int32)
+        return self._code
+
+    def _set_window(self, window: TimeWindow) -> None:
+        self._window = window
+        self._enclosed_for = WindowArrays(window.times, window.variables)
 
     @property
     def is_flushed(self) -> bool:
@@ -107,12 +133,10 @@ class TreeIndex:
         if not self._pending:
             return
         self._channels.flush()
-        if not self.tree.size:
-            tests = ConstraintCounts()
-            for entries in self._pending:
-                tests.add(entries)
-            tree = SearchTree(self._best_order(tests), self._tuning)
-            tree.take_links(self.tree)
+        if not self.tree.records.size:
+            order = self._best_order(ConstraintCounts.of(self._pending))
+            tree = SearchTree(order, self._tuning)
+            tree.links.take_over(self.tree.links)
             self.tree = tree
         if self._has_motion and self._window is None:
             # no event has come yet; the first will probably come soon after the subscriptions began
@@ -120,7 +144,7 @@ class TreeIndex:
             self.enclose(TimeWindow.of(EventTimes.at(self._table.columns.latest_since), unset))
         if self._window is not None:
             # kernels need a column for each variable, also for those that are new
-            self._window = self._window.with_columns_for(len(self._channels.variables))
+            self._set_window(self._window.with_columns_for(len(self._channels.variables)))
         for entries in self._pending:
             self._place(self.tree, entries)
         self._pending = []
@@ -130,7 +154,7 @@ class TreeIndex:
         moving = entries.flags & MOVING != 0
         tree.place(numbers[~moving])
         if self._window is not None and moving.any():
-            tree.enclose(numbers[moving], self._window, self._program())
+            tree.enclose(numbers[moving], self._enclosed_for, self._program())
 
     # -- time windows -----------------------------------------------------------------------------
 
@@ -149,9 +173,9 @@ class TreeIndex:
         if self._window is not None:
             before = self._window
             window = window.joined(before) if contended else window.recalling(before)
-        self._window = window
+        self._set_window(window)
         start = perf_counter()
-        self.tree.enclose(self.tree.moving(), window, self._program())
+        self.tree.enclose(self.tree.records.moving(), self._enclosed_for, self._program())
         self._window_length.has_enclosed(perf_counter() - start)
 
     # -- matching ---------------------------------------------------------------------------------
@@ -161,7 +185,7 @@ class TreeIndex:
     ) -> tuple[EntryPairs, int]:
         """The pairs of an event and an entry that it satisfies, by event; and all their flags."""
         start = perf_counter()
-        pairs, flags, steps = self.tree.find(encoded, times_us, variables, self._program())
+        pairs, flags, steps = self.tree.search.find(encoded, times_us, variables, self._program())
         self.steps += steps
         if self._has_motion:
             self._window_length.has_evaluated(perf_counter() - start)
@@ -171,15 +195,15 @@ class TreeIndex:
         self, encoded: Encoded, times_us: I64, variables: F64, mask: int
     ) -> tuple[int, EntryPairs, int]:
         """The links of one event that are found, the entries to look at, and the steps."""
-        found, pairs, steps = self.tree.find_links(
+        found, pairs, steps = self.tree.search.find_links(
             encoded, times_us, variables, self._program(), mask
         )
         self.steps += steps
         return found, pairs, steps
 
-    def links_of(self, number: int) -> int:
-        """The links of a subscription, by its number."""
-        return self.tree.links_of(number)
+    def links_of(self, numbers: I32) -> list[int]:
+        """The links of subscriptions, by their numbers."""
+        return [self.tree.links.of(number) for number in numbers.tolist()]
 
     # -- the order of the levels ------------------------------------------------------------------
 
@@ -195,22 +219,23 @@ class TreeIndex:
 
         It is built anew if its order has drifted far from the best, or if most of it is garbage.
         """
-        size = self.tree.size
-        if self.tree.is_wasteful:
-            return self._best_order(self.tree.tests)
+        records = self.tree.records
+        size = records.size
+        if records.is_wasteful:
+            return self._best_order(records.tests)
         if size < DRIFT_ENTRIES_MIN or self._checked <= 2 * size <= 4 * self._checked:
             return None  # compared only when the size has changed by a factor of two
         self._checked = size
-        best = self._best_order(self.tree.tests)
+        best = self._best_order(records.tests)
         now, then = (
-            estimated_steps(order, self.tree.tests, size) for order in (self.tree.order, best)
+            estimated_steps(order, records.tests, size) for order in (self.tree.storage.order, best)
         )
         return best if now > DRIFT_MAX * then else None
 
     def copy(self) -> Entries:
         """A copy of all entries to build another tree from; changes are noted from now on."""
         self._changed = set()
-        return self.tree.take_out()
+        return self.tree.records.take_out()
 
     def build(self, entries: Entries, order: list[int]) -> SearchTree:
         """Another tree of copied entries; the index is not touched."""
@@ -225,11 +250,11 @@ class TreeIndex:
         changed = np.array(sorted(self._changed or ()), np.int32)
         self._changed = None
         self.flush()
-        tree.take_links(self.tree)
+        tree.links.take_over(self.tree.links)
         tree.remove(changed)
         self.tree = tree
         if self._window is not None:
-            tree.enclose(tree.moving(), self._window, self._program())
+            tree.enclose(tree.records.moving(), self._enclosed_for, self._program())
         live = changed[self._table.columns.is_current()[changed]]
         for entries in self._maker.entries(live):
             self._place(tree, entries)

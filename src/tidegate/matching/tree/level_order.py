@@ -8,10 +8,11 @@ because about half of all events pass it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.matching.arrays import F64, I32, I64, Bools
+from tidegate.matching.arrays import F64, I64, Bools
 from tidegate.matching.rows.kernels.entry_lists import Entries
 from tidegate.matching.rows.kernels.flags import SET
 
@@ -20,34 +21,33 @@ VALUE_PASSES, RANGE_PASSES = 0.1, 0.5
 
 
 def is_testable(entries: Entries) -> Bools:
-    """Which constraints a branch can test: values and ranges, no outsides and no sets."""
-    result: Bools = (entries.channel & SET == 0) & (entries.low <= entries.high)
+    """Which constraints a branch can test: values and ranges, no outsides and no sets.
+
+    Bounds of NaN are a range that an update has left empty; another may give it values again.
+    """
+    result: Bools = (entries.channel & SET == 0) & ~(entries.low > entries.high)
     return result
 
 
-class ConstraintCounts:
+class ConstraintCounts(NamedTuple):
     """How many entries test a value, and how many a range, by channel."""
 
-    def __init__(self) -> None:
-        self.values: I64 = np.zeros(0, np.int64)
-        self.ranges: I64 = np.zeros(0, np.int64)
+    values: I64
+    ranges: I64
 
-    def add(self, entries: Entries) -> None:
-        """Count the tests of entries."""
-        chosen = is_testable(entries)
-        is_value = entries.low[chosen] == entries.high[chosen]
-        self.count(entries.channel[chosen], is_value, 1)
+    @classmethod
+    def of(cls, lists: Sequence[Entries]) -> ConstraintCounts:
+        """The tests of entries, counted."""
+        is_test = np.concatenate([is_testable(each) for each in lists])
+        channels = np.concatenate([each.channel for each in lists])[is_test]
+        is_value = np.concatenate([each.low == each.high for each in lists])[is_test]
+        room = int(channels.max(initial=-1)) + 1
+        return cls(
+            np.bincount(channels[is_value], minlength=room),
+            np.bincount(channels[~is_value], minlength=room),
+        )
 
-    def count(self, channels: I32, is_value: Bools, sign: int) -> None:
-        """Count tests of channels, or with a sign of -1 no longer count them."""
-        room = max(len(self.values), int(channels.max(initial=-1)) + 1)
-        for name, chosen in ("values", is_value), ("ranges", ~is_value):
-            counts = sign * np.bincount(channels[chosen], minlength=room)
-            before = getattr(self, name)
-            counts[: len(before)] += before
-            setattr(self, name, counts)
-
-    def of(self, channel: int) -> F64:
+    def on(self, channel: int) -> F64:
         """How many entries test a value of a channel, and how many a range."""
         if channel >= len(self.values):
             return np.zeros(2)
@@ -68,7 +68,7 @@ def estimated_steps(order: Sequence[int], tests: ConstraintCounts, entries: int)
     """
     left, width, steps = float(entries), 1.0, 1.0
     for channel in order:
-        values, ranges = tests.of(channel) / max(1, entries)
+        values, ranges = tests.on(channel) / max(1, entries)
         cares = min(1.0, values + ranges)
         left *= 1.0 - cares + VALUE_PASSES * values + RANGE_PASSES * ranges
         width = min(2.0 * width, left)

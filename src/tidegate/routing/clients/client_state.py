@@ -81,7 +81,8 @@ class ClientState:
         request = Subscribe(wanted, name, parameters or {}, evolve, version, now_us, space=space)
         named = checked_named_subscription(request, now_us, DEFAULT_LIMITS)
         self._named[name], self._changes = named, version
-        return replace(subscribe_request(named), confirm=confirm)
+        # as it was written: the broker checks all of it against its space
+        return replace(subscribe_request(named), wanted=wanted, confirm=confirm)
 
     def update(
         self,

@@ -42,7 +42,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidegate.errors import RoutingError
+from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.routing.clients.client_state import subscribe_request
@@ -191,22 +191,26 @@ class Moves:
         The client gets a `Refused` for each request that this broker does not accept.
         """
         sent: Outgoing = []
+        spaces = self._broker.spaces
         for wanted in answer.subscriptions:
             try:
+                spaces.check_moved(wanted)
                 sent += self._broker.subscribe(wanted, client)
-            except RoutingError as error:
-                written, space = self._broker.spaces.unbound(wanted)
+            except TidegateError as error:
+                written, space = spaces.unbound(wanted)
                 sent.append((client, Refused(Subscribe(written, space=space), str(error))))
         for advertisement in answer.advertisements:
             try:
+                spaces.check_moved(advertisement)
                 sent += self._broker.advertise(advertisement, client)
-            except RoutingError as error:
-                request = Advertise(*self._broker.spaces.unbound(advertisement))
+            except TidegateError as error:
+                request = Advertise(*spaces.unbound(advertisement))
                 sent.append((client, Refused(request, str(error))))
         for named in answer.named:
             try:
+                spaces.check_named(named, None)
                 self._broker.subscribe_named(named, client)
-            except RoutingError as error:
+            except TidegateError as error:
                 sent.append((client, Refused(subscribe_request(named), str(error))))
         return sent
 

@@ -17,10 +17,11 @@ which nobody's event should have come, because a neighbour floods or has an outd
 searches like any other and finds no link.
 
 Theory of operation. `MatcherSubstrate` keeps the filters in a matcher that knows links: the search
-tree, or the oracle. Links are prepared when the next event comes (the paper's preparation time):
-for filters that have new or other askers, or, if the graph of a domain has changed, for all. Then
-one search (`LinkMatcher.match_links`) finds the links to pass the event on to and the filters of
-this broker's own subscribers. Where the flooding rule says so, it is searched for the latter only.
+tree, the columnar index, or the oracle. Links are prepared when the next event comes (the paper's
+preparation time): for filters that have new or other askers, or, if the graph of a domain has
+changed, for all. Then one search (`LinkMatcher.match_links`) finds the links to pass the event on
+to and the filters of this broker's own subscribers. Where the flooding rule says so, it is searched
+for the latter only.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class LinkMatching:
     def add(self, node: FilterNode) -> None:
         self._substrate.add(node)
         self._links[node] = COLLECTED  # until its askers are known
+        self._matcher.set_links(id_of(node), COLLECTED)
 
     def remove(self, node: FilterNode) -> None:
         self._substrate.remove(node)

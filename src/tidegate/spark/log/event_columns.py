@@ -103,8 +103,6 @@ def batch_to_columns(
         )
     columns = []
     for name, column in flattened:
-        if not name:
-            raise EventError("a column has no name; it is the name of an attribute")
         if not pa.types.is_null(column.type):
             columns.append((name, _checked_strings(name, column)))
     now_scalar = pa.scalar(to_us(now), pa.int64()).cast(TIME_TYPE)
@@ -143,15 +141,11 @@ def _to_batch(times: LogColumn, columns: Iterable[tuple[str, LogColumn]]) -> pa.
 
 
 def _checked_strings(name: str, column: LogColumn) -> LogColumn:
-    """A column whose strings, if it has any, are decoded, valid Unicode and not too long."""
+    """A column whose strings, if it has any, are decoded and not too long."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not pa.types.is_string(column.type):
         return column
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        raise EventError(f"column {name!r}: a string must be valid Unicode") from None
     lengths: LogColumn = pc.binary_length(column)
     longest: int = pc.max(lengths).as_py() or 0
     if longest > EVENT_CHARS_MAX:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
 from tidegate.errors import ConnectorError
+from tidegate.language.spaces import TYPE_NAMES, Space
+from tidegate.language.values import Value
 
 BAD = "_bad"
 """The reason why a record cannot be read."""
@@ -30,6 +34,19 @@ _ARROW_TYPES: dict[type[t.DataType], pa.DataType] = {
     t.StringType: pa.string(),
     t.TimestampType: pa.timestamp("us", "UTC"),
 }
+
+_SAMPLES: dict[type[t.DataType], Value] = {
+    t.BooleanType: True,
+    t.ByteType: 1,
+    t.ShortType: 1,
+    t.IntegerType: 1,
+    t.LongType: 1,
+    t.FloatType: 0.5,
+    t.DoubleType: 0.5,
+    t.StringType: "",
+    t.TimestampType: datetime(2026, 1, 1, tzinfo=UTC),
+}
+"""A value of each type, which fits a space only if all of them do."""
 
 
 def event_schema(schema: str | t.StructType, taken: frozenset[str] = frozenset()) -> t.StructType:
@@ -56,6 +73,28 @@ def event_schema(schema: str | t.StructType, taken: frozenset[str] = frozenset()
         )
     _check(schema, "")
     return schema.toNullable()
+
+
+def check_in_space(schema: t.StructType, space: Space, prefix: str = "") -> None:
+    """Raise ConnectorError unless all columns are attributes of a space, of its types.
+
+    ``prefix`` is the name of the struct whose columns these are, with a dot.
+    """
+    for field in schema.fields:
+        kind, name = field.dataType, prefix + field.name
+        if isinstance(kind, t.StructType):
+            check_in_space(kind, space, name + ".")
+            continue
+        reason = space.misfit(name, _SAMPLES[type(kind)])
+        if reason is None:
+            continue
+        declared = space.attributes.get(name)
+        if declared is not None:
+            reason = (
+                f"{name!r} is {kind.simpleString()} here and {TYPE_NAMES[declared]} in space "
+                f"{space.name!r}"
+            )
+        raise ConnectorError(f"column {reason}" if declared else reason)
 
 
 def arrow_schema(schema: t.StructType) -> pa.Schema:

@@ -22,6 +22,7 @@ from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import EventError
+from tidegate.language.spaces import Space
 from tidegate.spark.columns import (
     DELIVERY_FIELDS,
     GROUPED_FIELD,
@@ -74,6 +75,7 @@ def deliver(
     trigger: Mapping[str, Any] | None = None,
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
+    space: Space | None = None,
 ) -> StreamingQuery:
     """Start to match a stream of events with subscriptions; returns the running query.
 
@@ -88,6 +90,9 @@ def deliver(
     Parquet files in the folder `rejected` of the checkpoint. ``checkpoint`` is a folder that the
     driver and all workers see. ``trigger`` is as for Spark's `DataStreamWriter`. ``report`` is
     called after each micro-batch.
+
+    With a ``space`` a subscription of a table that does not fit it is an error, and a change whose
+    filter does not fit is rejected. Events, and updates without a filter, are not checked.
     """
     if not events.isStreaming:
         raise EventError("deliver takes a stream of events; tidegate.spark.match takes a table")
@@ -105,12 +110,12 @@ def deliver(
         _check_changes(subscriptions, event_time, lateness)
         rows = _joined_stream(events, subscriptions)
         state = StreamState(folder / "tidegate", lateness)
-        runner: _Runner = ChangesRunner(state, output, report)
+        runner: _Runner = ChangesRunner(state, output, report, space)
     else:
         check_columns(column_names(subscriptions), event_time)
-        versions = read_versions(
-            collect_table(subscriptions), timeless=event_time is None, skip_bad=False
-        )
+        table = collect_table(subscriptions)
+        timeless = event_time is None
+        versions = read_versions(table, timeless=timeless, skip_bad=False, space=space)
         index = ship_index(events.sparkSession, build_matcher(versions, skip_bad=False))
         rows = _event_rows(events)
         runner = TableRunner(index, len(versions), folder / "spool", output, report)

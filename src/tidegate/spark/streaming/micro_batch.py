@@ -33,6 +33,7 @@ from time import perf_counter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from tidegate.language.spaces import Space
 from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change
@@ -182,6 +183,8 @@ class ChangesRunner:
     state: StreamState
     output: BatchOutput
     report: Callable[[BatchReport], None] | None
+    space: Space | None = None
+    """The space that filters must fit when they come in."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
@@ -223,7 +226,9 @@ class ChangesRunner:
 
     def _read_changes(self, spool: Spool, rejected: RejectedRows) -> list[Change]:
         table = spool.changes()
-        return [] if table is None else list(read_changes(table, rejected.add_unreadable_change))
+        if table is None:
+            return []
+        return list(read_changes(table, rejected.add_unreadable_change, self.space))
 
     def _classifier(self, border: datetime | None) -> RowClassifier:
         event_time = self.output.layout.event_time

@@ -18,13 +18,14 @@ from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_un
 from tidegate.matching.columnar.kernels.layout import flat
 from tidegate.matching.columnar.kernels.match import match_events
 from tidegate.matching.columnar.kernels.part import PackedPart, pack
-from tidegate.matching.columnar.kernels.rewrite import SCRATCH_FLOATS, enclose_part
+from tidegate.matching.columnar.kernels.rewrite import enclose_part
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
 from tidegate.matching.rows.entries.constraints import Compiler, entries_of
 from tidegate.matching.rows.kernels.flags import EXACT_MAX, MOVING, UNSURE, VERIFY
 from tidegate.matching.rows.kernels.motion import EVERY
+from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS
 from tidegate.matching.rows.kernels.programs import STACK_MAX
 from tidegate.matching.rows.store.cells import StringPool, encode
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow

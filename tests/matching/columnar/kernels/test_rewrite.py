@@ -13,20 +13,19 @@ from tidegate.language.filters import parse
 from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, lay_out
 from tidegate.matching.columnar.kernels.part import PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
-    DONE,
-    NOT_IN_PLACE,
-    OTHER_KINDS,
-    SCRATCH_FLOATS,
     rewrite_entries,
     rewrite_entry,
 )
 from tidegate.matching.columnar.matcher import ColumnarMatcher
-from tidegate.matching.columnar.update_plans import plan_rewrite
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
 from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
+from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX
+from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
+from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
+from tidegate.matching.rows.update_plans import plan_rewrite
 from tidegate.matching.subscription import Moment, Subscription
 
 COUNT = DEFAULT_SIZES.bitmap_entries_min + 40
@@ -111,9 +110,14 @@ def test_many_bounds_are_written_each_by_its_plan() -> None:
     cells = np.array([70.5, 71.5, 72.5, 73.5]).view(np.int64)
     done = np.full(4, 9, np.uint8)
     rewrite_entries(
-        np.concatenate(plans), first, np.array([0, 2, 1, 0]), kinds, cells, np.arange(4), *part,
-        np.array(places, np.int32), NO_TIMES, NO_VARIABLES, np.empty(SCRATCH_FLOATS), done,
-    )  # fmt: skip
+        PlannedRows(np.concatenate(plans), first, np.array([0, 2, 1, 0]), np.arange(4)),
+        CellArrays(kinds, cells),
+        part,
+        np.array(places, np.int32),
+        WindowArrays(NO_TIMES, NO_VARIABLES),
+        np.empty(SCRATCH_FLOATS),
+        done,
+    )
     assert done.tolist() == [DONE, DONE, OTHER_KINDS, OTHER_KINDS]
     after = highs(part)
     assert after[3:7] == [math.nextafter(70.5, 0), 71.5, *before[5:7]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.rows.kernels.motion import EVERY
-from tidegate.matching.rows.store.columns import NO_END, SubscriptionColumns
+from tidegate.matching.rows.store.columns import NO_END, PAST, SubscriptionColumns
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 
 Life = tuple[int, int]
@@ -57,7 +57,7 @@ def test_what_is_known_stays_when_the_columns_grow() -> None:
 def test_current_are_those_that_are_neither_freed_nor_past() -> None:
     columns = SubscriptionColumns()
     columns.allocate(4)
-    columns.is_past[[1, 3]] = 1
+    columns.state[[1, 3]] = PAST
     columns.free(2)
     assert columns.is_current().tolist() == [True, False, False, False]
     assert columns.past().tolist() == [1, 3]
@@ -67,10 +67,10 @@ def test_current_are_those_that_are_neither_freed_nor_past() -> None:
 
 def test_a_copy_has_all_columns() -> None:
     columns = with_lives((1, 2), (3, 4))
-    columns.evolve[:2], columns.pinned_at_us[:2], columns.is_past[:2] = [7, 8], [9, 10], [0, 1]
+    columns.evolve[:2], columns.pinned_at_us[:2], columns.state[:2] = [7, 8], [9, 10], [0, 1]
     copies = columns.allocate(2)
     columns.copy(np.array([1, 0], np.int32), copies)
-    for name in ("since_us", "until_us", "evolve", "pinned_at_us", "is_past"):
+    for name in ("since_us", "until_us", "evolve", "pinned_at_us", "state"):
         column = getattr(columns, name)
         assert column[copies].tolist() == column[:2][::-1].tolist()
 

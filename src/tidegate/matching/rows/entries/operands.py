@@ -3,7 +3,7 @@
 An operand that is a function of time or of the broker's variables becomes a program (see
 kernels/programs.py, which runs it), and its constants come from the cells of a row. So does an
 operand that is computed from constants alone, where a bound is rewritten in place (see
-columnar/update_plans.py).
+rows/update_plans.py).
 """
 
 from __future__ import annotations

@@ -20,11 +20,14 @@ from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWri
 NO_END = np.int64(2**63 - 1)
 """In the column of ends: the subscription has none."""
 
+CURRENT, PAST, STAGED = range(3)
+"""States of a number: a current subscription, a past version, one that is being added."""
+
 CAPACITY_MIN = 64
 
 _COLUMNS = (
     "shape", "row", "names", "since_us", "until_us", "origin_us", "evolve", "pinned_at_us",
-    "is_past",
+    "state",
 )  # fmt: skip
 
 
@@ -48,8 +51,8 @@ class SubscriptionColumns:
         """The evolve mode, as ``evolve_to_int`` encodes it: negative if it is `Cached`."""
         self.pinned_at_us: I64 = np.zeros(0, np.int64)
         """The time as of which a `Cached` filter is evaluated; NO_TIME if it is not pinned."""
-        self.is_past: U8 = np.zeros(0, np.uint8)
-        """1 for a past version."""
+        self.state: U8 = np.zeros(0, np.uint8)
+        """CURRENT, PAST or STAGED; of no meaning for a freed number."""
         self.capacity = 0
         self.count = 0
         """Numbers given out so far, freed ones included; the columns are longer."""
@@ -70,7 +73,7 @@ class SubscriptionColumns:
 
     def free(self, number: int) -> None:
         """Give a number back."""
-        self.is_past[number] = 0
+        self.state[number] = CURRENT
         self._free.append(number)
 
     def copy(self, numbers: Numbers, copies: Numbers) -> None:
@@ -90,14 +93,14 @@ class SubscriptionColumns:
             setattr(self, name, new)
 
     def is_current(self) -> Bools:
-        """Which numbers are those of current subscriptions: neither freed nor past versions."""
-        current: Bools = self.is_past[: self.count] == 0
+        """Which numbers are those of current subscriptions."""
+        current: Bools = self.state[: self.count] == CURRENT
         current[self._free] = False
         return current
 
     def past(self) -> Numbers:
         """The numbers of past versions."""
-        return _numbers(self.is_past[: self.count])
+        return _numbers(self.state[: self.count] == PAST)
 
     # -- evolve modes -------------------------------------------------------------------------
 
@@ -165,7 +168,9 @@ class SubscriptionColumns:
         """Add the columns to a snapshot."""
         for name in _COLUMNS:
             into.array(f"column.{name}", getattr(self, name)[: self.count])
-        into.array("free", np.array(self._free, np.int32))
+        # What is being added is not part of a snapshot: its numbers count as freed there.
+        staged = _numbers(self.state[: self.count] == STAGED).tolist()
+        into.array("free", np.array(self._free + staged, np.int32))
 
     @classmethod
     def load(cls, source: SectionReader) -> SubscriptionColumns:

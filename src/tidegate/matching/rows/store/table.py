@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.errors import UnresolvedError
 from tidegate.language.evolve import evolve_from_int, evolve_to_int
-from tidegate.language.expressions import ParameterRef
+from tidegate.language.expressions import ParameterRef, Variable, leaves
 from tidegate.language.filters import Filter
 from tidegate.language.shapes import Row, Shape
 from tidegate.language.values import Value
@@ -33,7 +33,13 @@ from tidegate.matching.rows.store.cells import (
     encode,
     encode_all,
 )
-from tidegate.matching.rows.store.columns import NO_END, SubscriptionColumns
+from tidegate.matching.rows.store.columns import (
+    CURRENT,
+    NO_END,
+    PAST,
+    STAGED,
+    SubscriptionColumns,
+)
 from tidegate.matching.rows.store.ids import IdIndex, Numbers, check_ids
 from tidegate.matching.rows.store.parameter_names import ParameterNames
 from tidegate.matching.rows.store.shape_numbers import ShapeNumbers
@@ -145,7 +151,7 @@ class SubscriptionTable:
         columns.origin_us[numbers] = [_or_no_time(each.counts_from) for each in new]
         columns.evolve[numbers] = [evolve_to_int(each.evolve) for each in new]
         columns.pinned_at_us[numbers] = [_or_no_time(each.pinned_at_us) for each in new]
-        columns.is_past[numbers] = 0
+        columns.state[numbers] = STAGED
         self._write_texts(numbers, ids, [each.subscriber for each in new])
         return numbers
 
@@ -154,11 +160,10 @@ class SubscriptionTable:
 
         Past versions are not known by their ids.
         """
-        if past:
-            self.columns.is_past[numbers] = 1
-        else:
+        if not past:
             self._known().enter(numbers)
             self._length += len(numbers)
+        self.columns.state[numbers] = PAST if past else CURRENT
         self.columns.note_lifetimes(numbers)
 
     def unstage(self, numbers: Numbers) -> None:
@@ -168,7 +173,7 @@ class SubscriptionTable:
 
     def remove(self, number: int) -> None:
         """Forget a subscription or a past version."""
-        if not self.columns.is_past[number]:
+        if self.columns.state[number] == CURRENT:
             self._known().remove(number)
             self._length -= 1
         self._free(number)
@@ -309,6 +314,18 @@ class SubscriptionTable:
     def shapes(self) -> Sequence[Shape]:
         """The shapes by number."""
         return self._shapes.shapes
+
+    def variables(self) -> set[str]:
+        """The names of the variables that shapes use."""
+        return {
+            leaf.name
+            for shape in self.shapes
+            for conjunction in shape.disjuncts
+            for predicate in conjunction
+            for operand in predicate.operands
+            for leaf in leaves(operand)
+            if isinstance(leaf, Variable)
+        }
 
     def width(self, shape: int) -> int:
         """How many cells the rows of a shape have."""

@@ -199,7 +199,7 @@ def _below_values(tree: TreeArrays, node: Int, path: Int, constraint: Int) -> In
     entry = np.int64(tree.path[path_at(path, P_ENTRY)])
     if constraint == NONE:
         return _star(tree, node, entry)
-    value = tree.bound[bound_at(constraint, B_LOW)]
+    value = tree.bound[bound_at(constraint, B_LOW)] + 0.0  # of the two zeros, as events have it
     if value == tree.bound[bound_at(constraint, B_HIGH)]:
         _prove(tree, path, constraint)
         return _value_branch(tree, node, value)
@@ -281,7 +281,7 @@ def _below_factored(
     entry = np.int64(paths[path_at(path, P_ENTRY)])
     low, high = -np.inf, np.inf
     if constraint != NONE:
-        low = tree.bound[bound_at(constraint, B_LOW)]
+        low = tree.bound[bound_at(constraint, B_LOW)] + 0.0  # as in ``_below_values``
         high = tree.bound[bound_at(constraint, B_HIGH)]
     if low == high:
         is_new = find_child(tree.slot, node, np.float64(low).view(np.int64)) == NONE

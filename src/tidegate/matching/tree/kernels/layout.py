@@ -55,7 +55,8 @@ An **entry** is ENTRY_WORDS numbers of 32 bits:
     E_END            end of all constraints
     E_MOTION         place of its motion
     E_MOTION_END     end of its motion
-    E_PATHS          its first path
+    E_PATHS          its first path; NONE if it is not in the tree, because it was not placed yet or
+                     because nothing satisfies it: it is DEAD, or the bounds of a test are NaN
 
 A **constraint** is BOUND_WORDS words of 64 bits: B_LOW, B_HIGH, floats; B_CHANNEL, in its lower
 half the channel, in its upper half the margin, a float of 32 bits (see rows/kernels/envelopes.py).
@@ -114,11 +115,14 @@ EMPTY = -1
 """Words of ``TreeArrays.head``: of nodes and of paths, how many are in use, how many ever were, and
 the first that is free again; how many slots are taken; and the settings of the tree."""
 
+VALUE_TESTS, RANGE_TESTS, TEST_COUNTS = range(3)
+"""Words of ``TreeArrays.tests``, and how many there are for a channel."""
+
 ROOT = 0
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of a tree; ``entry``, ``bound`` and ``motion`` are those of its entries."""
+    """The arrays of a tree."""
 
     head: I64
     node: F64
@@ -131,8 +135,12 @@ class TreeArrays(NamedTuple):
     """By level: its channel."""
     extent: F64
     """By channel, two floats: the least and the greatest finite bound seen, to judge guards."""
+    tests: I64
+    """By channel, two numbers: how many entries test a value of it, and how many a range."""
     entry: I32
     bound: F64
+    motion: F64
+    """The motions of all entries, see rows/kernels/motion.py."""
     links: U64
     """By entry: its links, `link_words` words each."""
     sure: U64

@@ -153,7 +153,11 @@ def check_path(
 
 @lean
 def match_events(
-    tree: TreeArrays,
+    node: F64,
+    slot: I64,
+    path: I32,
+    entry: I32,
+    bound: F64,
     events: F64,
     set_first: I32,
     set_value: F64,
@@ -165,11 +169,10 @@ def match_events(
     """Write the pairs of an event and an entry that it satisfies, event by event.
 
     Returns how many there are, NO_ROOM if they do not fit; all their flags; and the steps. UNSURE
-    pairs are still to be evaluated.
+    pairs are still to be evaluated. Takes the arrays of a tree that it reads one by one, because
+    for a single event the call counts (see rewriting.py).
     """
-    node, slot, path, entry = tree.node, tree.slot, tree.path, tree.entry
     ints = node.view(np.int32)
-    bound = tree.bound
     bits, margins = bound.view(np.int64), bound.view(np.float32)
     count, seen, steps = np.int64(0), np.int64(0), np.int64(0)
     for event in range(events.shape[0]):
@@ -210,7 +213,7 @@ def match_events(
 
 @lean
 def evaluate_pairs(
-    tree: TreeArrays,
+    entry: I32,
     motion: F64,
     program: I32,
     events: F64,
@@ -232,13 +235,13 @@ def evaluate_pairs(
         flags = np.int64(pair_flags[pair])
         if flags & UNSURE:
             flags = check_functions(
-                flags ^ UNSURE, np.int64(tree.entry[entry_at(owner, E_MOTION)]),
-                np.int64(tree.entry[entry_at(owner, E_MOTION_END)]), motion, words, program,
+                flags ^ UNSURE, np.int64(entry[entry_at(owner, E_MOTION)]),
+                np.int64(entry[entry_at(owner, E_MOTION_END)]), motion, words, program,
                 events, event, times_us[event], variables, stack,
             )  # fmt: skip
         if flags >= 0:
             pair_event[kept] = event
-            pair_entry[kept] = tree.entry[entry_at(owner, E_SUBSCRIPTION)]
+            pair_entry[kept] = entry[entry_at(owner, E_SUBSCRIPTION)]
             pair_flags[kept] = flags
             seen |= flags
             kept += 1

@@ -1,7 +1,7 @@
 """The format of rewrite plans: what to write into an entry when cells of its row change.
 
 A plan is made once for a shape, the kinds of a row's cells and the slots that change
-(update_plans.py), and then carried out for any row of that shape (rewrite.py). It is an array of
+(update_plans.py), and then carried out for any row of that shape by a kernel. It is an array of
 32-bit integers, because that is what a kernel can be handed without cost. Here is the only
 declaration of its layout; the two ends use the constants and `encode_plan`.
 
@@ -51,6 +51,9 @@ CO_OPERATOR, CO_CELLS, COMPARISON_WORDS = range(3)
 
 WC_WORD, WC_SLOT, WORD_CHANGE_WORDS = range(3)
 """The words of a word change, and how many there are."""
+
+DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
+"""Outcomes of a plan: carried out; made for cells of other kinds; not possible in place."""
 
 NO_PLAN: I32 = np.zeros(0, np.int32)
 """Stands for a change that cannot be written in place, or that has no plan yet."""

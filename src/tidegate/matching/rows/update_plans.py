@@ -10,12 +10,14 @@ There is no plan, and the entry is replaced by a new one, if
 - the shape has several disjuncts or an `in` list, because then it has several entries;
 - a changed attribute has `!=` or a pattern, whose bounds are the outside of others or numbers of
   patterns;
-- its cells are of several kinds, or strings, whose order bounds cannot express.
+- its cells are of several kinds, or strings that ask for more than equality: bounds are numbers of
+  strings, which do not have their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +25,7 @@ import numpy.typing as npt
 from tidegate.language.expressions import Expression, Slot, leaves
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
-from tidegate.matching.arrays import I32
-from tidegate.matching.columnar.index import Index
-from tidegate.matching.columnar.kernels.rewrite import DONE, OTHER_KINDS
-from tidegate.matching.columnar.kernels.rewrite_plan import (
-    NO_PLAN,
-    BoundChange,
-    Comparison,
-    WordChange,
-    encode_plan,
-)
+from tidegate.matching.arrays import I32, I64, U8
 from tidegate.matching.rows.entries.channels import CHANNEL_KIND, NUMBER, Channels
 from tidegate.matching.rows.entries.operands import (
     COMPARISONS,
@@ -41,11 +34,37 @@ from tidegate.matching.rows.entries.operands import (
     moving_attributes,
     program_slots,
 )
-from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, TIME
+from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, STRING, TIME
 from tidegate.matching.rows.kernels.motion import MOTION_WORDS, R_CONSTANTS
+from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.programs import STACK_MAX
+from tidegate.matching.rows.kernels.rewrite_plan import (
+    DONE,
+    NO_PLAN,
+    OTHER_KINDS,
+    BoundChange,
+    Comparison,
+    WordChange,
+    encode_plan,
+)
 from tidegate.matching.rows.store.ids import Numbers
 from tidegate.matching.rows.store.table import SubscriptionTable
+
+
+class RewritableIndex(Protocol):
+    """An index whose entries can be changed by plans."""
+
+    def rewrite(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
+        """Change the only entry of a subscription by a plan; returns an outcome of the plan.
+
+        ``row`` is where the cells of the subscription begin. NOT_IN_PLACE if it has no entry, or
+        several.
+        """
+        ...
+
+    def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
+        """As ``rewrite`` for many subscriptions; returns the outcome of each."""
+        ...
 
 
 class Rewriter:
@@ -60,7 +79,7 @@ class Rewriter:
         self._channels = channels
         self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
 
-    def rewrite(self, index: Index, number: int, slots: tuple[int, ...]) -> bool:
+    def rewrite(self, index: RewritableIndex, number: int, slots: tuple[int, ...]) -> bool:
         """Write the bounds that depend on changed cells; False if that is not possible in place.
 
         The cells have their new values already.
@@ -81,7 +100,7 @@ class Rewriter:
         return outcome == DONE
 
     def rewrite_many(
-        self, index: Index, numbers: Numbers, slots: Sequence[tuple[int, ...]]
+        self, index: RewritableIndex, numbers: Numbers, slots: Sequence[tuple[int, ...]]
     ) -> npt.NDArray[np.bool_]:
         """As ``rewrite`` for many subscriptions, with one call of the kernel for most of them.
 
@@ -93,10 +112,14 @@ class Rewriter:
         plan_numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         plans = [self._plans.get(key, NO_PLAN) for key in plan_numbers]
         plan_of = np.array([plan_numbers[key] for key in keys], np.int64)
-        rows = table.columns.row[numbers]
-        outcomes = index.rewrite_many(
-            numbers, plans, plan_of, table.rows.kinds, table.rows.cells, rows
+        planned = PlannedRows(
+            np.concatenate([NO_PLAN, *plans]),
+            np.cumsum([0, *map(len, plans)]),
+            plan_of,
+            table.columns.row[numbers],
         )
+        cells = CellArrays(table.rows.kinds, table.rows.cells)
+        outcomes = index.rewrite_many(numbers, planned, cells)
         done: npt.NDArray[np.bool_] = outcomes == DONE
         for place in np.flatnonzero(~done).tolist():
             done[place] = self.rewrite(index, int(numbers[place]), slots[place])
@@ -178,8 +201,12 @@ def _bound_change(
         if code is None or len(slots) > STACK_MAX or len(found) != 1 or kind not in (-1, *found):
             return None
         (kind,) = found
+        if kind not in (NUMBER, TIME, BOOLEAN, STRING):
+            return None
         # only numbers can be computed with; what else there is must be a bare cell
-        if kind not in (NUMBER, TIME, BOOLEAN) or (kind != NUMBER and operand != Slot(slots[0])):
+        if kind != NUMBER and operand != Slot(slots[0]):
+            return None
+        if kind == STRING and predicate.operator is not Operator.EQUAL:
             return None
         comparisons.append(Comparison(COMPARISONS[predicate.operator], slots, code))
     channel = channels.channel(predicates[0].attribute, kind)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.matching.tree.link_words import as_int, as_words, widened
+from tidegate.matching.rows.link_words import as_int, as_words, widened
 
 
 @given(st.integers(0, 2**200 - 1))

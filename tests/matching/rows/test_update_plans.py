@@ -1,18 +1,22 @@
-"""An update in place must leave the index as if the subscription had come with the new values."""
+"""An update in place must leave an index as if the subscription had come with the new values.
+
+Whatever can be updated by plans is tested here: the columnar matcher and the search tree.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.strategies import neighbours
+from support.tree_invariants import check_tree
 from tidegate.errors import UnresolvedError
 from tidegate.language.events import Event
 from tidegate.language.expressions import ParameterRef
@@ -24,10 +28,9 @@ from tidegate.matching.columnar.index import Index
 from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.sizes import IndexSizes
-from tidegate.matching.columnar.update_plans import plan_rewrite
-from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
+from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.kernels.cell_kinds import FLOAT
 from tidegate.matching.rows.kernels.motion import MOTION_WORDS, R_CONSTANTS
 from tidegate.matching.rows.kernels.programs import (
@@ -38,7 +41,11 @@ from tidegate.matching.rows.kernels.programs import (
     STACK_MAX,
 )
 from tidegate.matching.rows.store.cells import StringPool, encode
+from tidegate.matching.rows.update_plans import plan_rewrite
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.tree.index import TreeIndex
+from tidegate.matching.tree.matcher import TreeMatcher
+from tidegate.matching.tree.tuning import PLAIN, TreeTuning
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 BIG = 2**53
@@ -57,6 +64,7 @@ STATIC = [
     "x in (:a, :b)",
     "x > :a or y < :b",
     "x starts with :a",
+    "k = 1 and y < :b and x = :a and x <= :b",
 ]
 EVOLVING = [
     "x > :a + :b * t",
@@ -95,13 +103,34 @@ moments = st.builds(
 )
 
 
-def small_matcher() -> ColumnarMatcher:
-    """A matcher that lays out a hundred subscriptions already, and again after 3 windows."""
-    return ColumnarMatcher(sizes=IndexSizes(open_entries_max=32, windows_per_layout=3))
+Rewriting = ColumnarMatcher | TreeMatcher
+"""A matcher that updates entries by plans."""
+
+MAKERS: dict[str, Callable[[], Rewriting]] = {
+    # lays out a hundred subscriptions already, and again after 3 windows
+    "columnar": lambda: ColumnarMatcher(
+        sizes=IndexSizes(open_entries_max=32, windows_per_layout=3)
+    ),
+    "tree": lambda: TreeMatcher(TreeTuning(leaf_paths_max=3)),
+    "plain tree": lambda: TreeMatcher(PLAIN),
+    "factored tree": lambda: TreeMatcher(TreeTuning(leaf_paths_max=2, factored=1)),
+}
+every_matcher = pytest.mark.parametrize("make", MAKERS.values(), ids=list(MAKERS))
+# all of them together get as many examples as another test
+shared_examples = settings(max_examples=max(5, settings().max_examples // len(MAKERS)))
+both_matchers = pytest.mark.parametrize("make", [ColumnarMatcher, TreeMatcher])
 
 
-def found(matcher: Matcher, event: Mapping[str, Value], moment: Moment) -> list[str]:
+def found(
+    matcher: Rewriting | NaiveMatcher, event: Mapping[str, Value], moment: Moment
+) -> list[str]:
     return sorted(matcher.match(Event(event), moment))
+
+
+def check(matcher: Rewriting) -> None:
+    """Check the invariants of a tree."""
+    if isinstance(matcher, TreeMatcher):
+        check_tree(matcher._index.tree)
 
 
 Step = tuple[int, dict[str, Value | None], dict[str, Value], Moment]
@@ -113,10 +142,10 @@ def steps(changes: st.SearchStrategy[dict[str, Value | None]]) -> st.SearchStrat
     return st.lists(st.tuples(numbers, changes, events, moments), min_size=1, max_size=4)
 
 
-def check_steps(filter: Filter, steps: list[Step]) -> None:
+def check_steps(make: Callable[[], Rewriting], filter: Filter, steps: list[Step]) -> None:
     """Updated is as good as new, and as the oracle."""
     subscriptions = [subscription(filter, number) for number in range(COUNT)]
-    naive, updated, fresh = NaiveMatcher(), small_matcher(), small_matcher()
+    naive, updated, fresh = NaiveMatcher(), make(), make()
     naive.add(subscriptions)
     updated.add(subscriptions)
     updated.match(Event({}), Moment())
@@ -125,6 +154,7 @@ def check_steps(filter: Filter, steps: list[Step]) -> None:
         naive.update(f"s{number}", known)
         updated.update(f"s{number}", known)
         assert found(updated, event, moment) == found(naive, event, moment)
+    check(updated)
     fresh.add([naive.get(each.id) for each in subscriptions])
     for number, _, _, moment in steps:
         for value in naive.get(f"s{number}").parameters.values():
@@ -133,28 +163,39 @@ def check_steps(filter: Filter, steps: list[Step]) -> None:
                 assert found(updated, event, moment) == found(fresh, event, moment)
 
 
+@every_matcher
+@shared_examples
 @given(st.sampled_from(STATIC).map(parse), steps(changes))
-def test_updated_is_as_good_as_new(filter: Filter, steps: list[Step]) -> None:
-    check_steps(filter, steps)
+def test_updated_is_as_good_as_new(
+    make: Callable[[], Rewriting], filter: Filter, steps: list[Step]
+) -> None:
+    check_steps(make, filter, steps)
 
 
+@every_matcher
+@shared_examples
 @given(st.sampled_from(EVOLVING).map(parse), steps(changes))
-def test_a_function_that_is_updated_is_as_good_as_new(filter: Filter, steps: list[Step]) -> None:
-    check_steps(filter, steps)
+def test_a_function_that_is_updated_is_as_good_as_new(
+    make: Callable[[], Rewriting], filter: Filter, steps: list[Step]
+) -> None:
+    check_steps(make, filter, steps)
 
 
+@every_matcher
+@shared_examples
 @given(
     st.lists(st.sampled_from([*STATIC, *EVOLVING]).map(parse), min_size=1, max_size=3),
     st.lists(st.dictionaries(st.integers(0, COUNT - 1), changes, max_size=8), max_size=3),
     st.lists(st.tuples(events, moments), min_size=1, max_size=3),
 )
 def test_many_updates_at_once_are_as_one_after_the_other(
+    make: Callable[[], Rewriting],
     filters: list[Filter],
     rounds: list[dict[int, dict[str, Value | None]]],
     judged: list[tuple[dict[str, Value], Moment]],
 ) -> None:
     subscriptions = [subscription(filters[n % len(filters)], n) for n in range(COUNT)]
-    naive, updated = NaiveMatcher(), small_matcher()
+    naive, updated = NaiveMatcher(), make()
     for half in (subscriptions[::2], subscriptions[1::2]):  # in parts of their own
         naive.add(half)
         updated.add(half)
@@ -169,12 +210,14 @@ def test_many_updates_at_once_are_as_one_after_the_other(
             naive.update(id, known)
         for event, moment in judged:
             assert found(updated, event, moment) == found(naive, event, moment)
+    check(updated)
     for one in subscriptions:
         assert updated.get(one.id).parameters == naive.get(one.id).parameters
 
 
-def test_of_many_updates_all_are_made_or_none() -> None:
-    matcher = ColumnarMatcher()
+@both_matchers
+def test_of_many_updates_all_are_made_or_none(make: Callable[[], Rewriting]) -> None:
+    matcher = make()
     matcher.add([Subscription(id, parse("x < :a"), {"a": 1}) for id in ("s", "u")])
     with pytest.raises(UnresolvedError, match=r"subscription 'u' has no parameter :b; it has :a"):
         matcher.update_many({"s": {"a": 9}, "u": {"b": 9}})
@@ -186,10 +229,13 @@ def test_of_many_updates_all_are_made_or_none() -> None:
     assert found(matcher, {"x": 2}, Moment()) == ["s"]
 
 
+@both_matchers
 @pytest.mark.parametrize("other", [{"a": 0}, {"a": 0, "b": "m"}])
-def test_a_plan_made_for_one_row_fits_another(other: dict[str, Value]) -> None:
+def test_a_plan_made_for_one_row_fits_another(
+    make: Callable[[], Rewriting], other: dict[str, Value]
+) -> None:
     filter = parse("x between :a + t and :b + t")
-    matcher = ColumnarMatcher()
+    matcher = make()
     matcher.add([Subscription("s", filter, {"a": 0, "b": 10}), Subscription("o", filter, other)])
     matcher.match(Event({}), Moment())
     matcher.update("o", {"a": 1})
@@ -208,10 +254,13 @@ def values_in_turn() -> Iterator[Value | None]:
             yield second
 
 
+@every_matcher
 @pytest.mark.parametrize("text", [*STATIC, *EVOLVING])
-def test_a_parameter_takes_every_kind_after_every_other(text: str) -> None:
+def test_a_parameter_takes_every_kind_after_every_other(
+    make: Callable[[], Rewriting], text: str
+) -> None:
     filter = parse(text)
-    naive, updated = NaiveMatcher(), small_matcher()
+    naive, updated = NaiveMatcher(), make()
     subscriptions = [subscription(filter, number) for number in range(COUNT)]
     naive.add(subscriptions[:1])
     updated.add(subscriptions)
@@ -221,23 +270,29 @@ def test_a_parameter_takes_every_kind_after_every_other(text: str) -> None:
             matcher.update("s0", {"a": value})
         for x in (2, 3, 4, BIG + 1, NOON, "abc", True):
             event = {"x": x, "y": 100, "k": 1}
-            matches = updated.match(Event(event), Moment(2_000_000))
+            matches = found(updated, event, Moment(2_000_000))
             assert ("s0" in matches) == bool(naive.match(Event(event), Moment(2_000_000)))
+    check(updated)
 
 
+@every_matcher
 @pytest.mark.parametrize("text", ["x between :a and :b", "k = 1 and x between :a + t and :b + t"])
-def test_a_range_may_be_empty_for_a_while(text: str) -> None:
-    matcher = small_matcher()
+def test_a_range_may_be_empty_for_a_while(make: Callable[[], Rewriting], text: str) -> None:
+    matcher = make()
     matcher.add([subscription(parse(text), number) for number in range(COUNT)])
     for low, high in [(3, 5), (5, 3), (6, 2), (4, 4), (9, 3), (3, 5)]:
         matcher.update("s0", {"a": low, "b": high})
         matches = ["s0" in matcher.match(Event({"x": x, "k": 1}), Moment(0)) for x in range(2, 7)]
         assert matches == [low <= x <= high for x in range(2, 7)]
+        check(matcher)
 
 
-def test_bounds_that_move_are_written_anew_as_time_goes_on_and_back() -> None:
+@every_matcher
+def test_bounds_that_move_are_written_anew_as_time_goes_on_and_back(
+    make: Callable[[], Rewriting],
+) -> None:
     filter = parse("x between :a + :b * t and :a + 2 + :b * t")
-    naive, updated = NaiveMatcher(), small_matcher()
+    naive, updated = NaiveMatcher(), make()
     subscriptions = [subscription(filter, number) for number in range(COUNT)]
     naive.add(subscriptions)
     updated.add(subscriptions)
@@ -248,11 +303,13 @@ def test_bounds_that_move_are_written_anew_as_time_goes_on_and_back() -> None:
         for moment in (Moment(seconds * 1_000_000), Moment()):
             for x in range(-5, 25, 2):
                 assert found(updated, {"x": x}, moment) == found(naive, {"x": x}, moment)
+        check(updated)
 
 
-def test_what_is_sure_is_found_out_anew_when_a_part_is_laid_out_anew() -> None:
+@every_matcher
+def test_what_is_sure_is_found_out_anew_for_each_window(make: Callable[[], Rewriting]) -> None:
     filter = parse("x between :a + t and :b + t")
-    matcher = small_matcher()
+    matcher = make()
     matcher.add([Subscription(f"s{n}", filter, {"a": 0, "b": 9}, 0) for n in range(COUNT)])
     events = EventBatch.of_events([Event({"x": 2.2}), Event({"x": 2.2})])
     matcher.match(Event({}), Moment(1_000_000_000))
@@ -261,46 +318,59 @@ def test_what_is_sure_is_found_out_anew_when_a_part_is_laid_out_anew() -> None:
     assert matches.events.tolist() == [0] * COUNT
 
 
-@pytest.mark.parametrize(("text", "value"), [("x = :a", -0.0), ("x = :a * -1", 0)])
-def test_minus_zero_is_found_when_it_is_laid_out(text: str, value: float) -> None:
-    matcher = small_matcher()
+@every_matcher
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("x = :a", -0.0), ("x = :a * -1", 0), ("x > :a and x < 5e-324", -5e-324)],
+)
+def test_minus_zero_is_found_when_it_is_laid_out(
+    make: Callable[[], Rewriting], text: str, value: float
+) -> None:
+    matcher = make()
     matcher.add([Subscription("s", parse(text), {"a": 1})])
+    matcher.add([subscription(parse("x = :a"), number) for number in range(COUNT)])
     matcher.match(Event({}), Moment())
     matcher.update("s", {"a": value})
-    assert matcher.match(Event({"x": 0}), Moment()) == ["s"]
-    matcher.add([subscription(parse("y < :a"), number) for number in range(COUNT)])
-    assert matcher.match(Event({"x": 0}), Moment()) == ["s"]
+    assert "s" in found(matcher, {"x": 0}, Moment())
+    more = [Subscription(f"y{number}", parse(f"y < {number}")) for number in range(COUNT)]
+    matcher.add(more)
+    assert "s" in found(matcher, {"x": 0}, Moment())
 
 
 # -- in place -------------------------------------------------------------------------------------
 
 
-def is_in_place(text: str, before: Mapping[str, Value], after: Mapping[str, Value | None]) -> bool:
+def is_in_place(
+    matcher: Rewriting, text: str, before: Mapping[str, Value], after: Mapping[str, Value | None]
+) -> bool:
     """Whether an update is made in place, without a new entry."""
-    matcher = ColumnarMatcher()
     matcher.add([Subscription("s", parse(text), before)])
     matcher.match(Event({}), Moment())
-    with mock.patch.object(Index, "remove", autospec=True) as remove:
+    with mock.patch.object(EntryMaker, "entries", autospec=True) as entries:
         matcher.update("s", after)
-    return not remove.called
+    return not entries.called
 
 
-def test_many_updates_of_one_kind_are_written_in_place_by_few_calls() -> None:
-    matcher = ColumnarMatcher()
+@pytest.mark.parametrize(("make", "index"), [(ColumnarMatcher, Index), (TreeMatcher, TreeIndex)])
+def test_many_updates_of_one_kind_are_written_in_place_by_few_calls(
+    make: Callable[[], Rewriting], index: type
+) -> None:
+    matcher = make()
     texts = ["x < :a", "y > :a and x < 5", "x > :a + t", "x in (1, 2) or y < :a"]
     matcher.add([Subscription(f"s{n}", parse(texts[n % 4]), {"a": n}) for n in range(80)])
     matcher.match(Event({}), Moment())
     matcher.update_many({f"s{n}": {"a": n} for n in range(4)})  # which makes the plans
     matcher.match(Event({}), Moment())
     with (
-        mock.patch.object(Index, "rewrite", autospec=True) as rewrite,
-        mock.patch.object(Index, "remove", autospec=True) as remove,
+        mock.patch.object(index, "rewrite", autospec=True) as rewrite,
+        mock.patch.object(EntryMaker, "entries", autospec=True) as entries,
     ):
         matcher.update_many({f"s{n}": {"a": n + 1} for n in range(80) if n % 4 < 3})
         assert not rewrite.called
-        assert not remove.called
+        assert not entries.called
 
 
+@both_matchers
 @pytest.mark.parametrize(
     ("text", "before", "after"),
     [
@@ -309,6 +379,8 @@ def test_many_updates_of_one_kind_are_written_in_place_by_few_calls() -> None:
         ("x < :a", {"a": 1.5}, {"a": 2}),
         ("x < :a", {"a": NOON}, {"a": NOON + timedelta(seconds=1)}),
         ("x = :a", {"a": True}, {"a": False}),
+        ("x = :a", {"a": "m"}, {"a": "a new string"}),
+        ("x = :a and y < :b", {"a": "m", "b": 1}, {"a": "n", "b": 2}),
         ("x > :a and x < :b", {"a": 1, "b": 2}, {"a": 1, "b": 2}),
         ("x > :a and x < :b", {"a": 1, "b": 2}, {"a": 5}),
         ("x > :a and y < :b", {"a": 1, "b": 2}, {"a": 5, "b": 6}),
@@ -319,11 +391,12 @@ def test_many_updates_of_one_kind_are_written_in_place_by_few_calls() -> None:
     ],
 )
 def test_values_of_one_kind_are_written_in_place(
-    text: str, before: dict[str, Value], after: dict[str, Value]
+    make: Callable[[], Rewriting], text: str, before: dict[str, Value], after: dict[str, Value]
 ) -> None:
-    assert is_in_place(text, before, after)
+    assert is_in_place(make(), text, before, after)
 
 
+@both_matchers
 @pytest.mark.parametrize(
     ("text", "before", "after"),
     [
@@ -339,9 +412,12 @@ def test_values_of_one_kind_are_written_in_place(
     ],
 )
 def test_other_values_come_anew(
-    text: str, before: dict[str, Value], after: dict[str, Value | None]
+    make: Callable[[], Rewriting],
+    text: str,
+    before: dict[str, Value],
+    after: dict[str, Value | None],
 ) -> None:
-    assert not is_in_place(text, before, after)
+    assert not is_in_place(make(), text, before, after)
 
 
 # -- plans ----------------------------------------------------------------------------------------
@@ -416,6 +492,8 @@ def test_plans(text: str, names: str, expected: list[int]) -> None:
         "x > :a and x < 'm'",
         "x > :word and y < :a",
         "x > :a and x < :unset",
+        "x = :word and x < 'z'",
+        "x = :word and x != 'z'",
     ],
 )
 def test_shapes_without_a_plan(text: str) -> None:
@@ -431,10 +509,11 @@ def test_shapes_without_a_plan(text: str) -> None:
         "y < now() and x > :a",
         "y = 'm' and x > :a",
         "y > :unset and x > :a",
+        "x = :word",
     ],
 )
-def test_what_does_not_change_needs_no_plan(text: str) -> None:
-    assert len(plan(text, "a", a=1, b=2))
+def test_shapes_with_a_plan_whatever_does_not_change(text: str) -> None:
+    assert len(plan(text, "a word", a=1, b=2, word="m"))
 
 
 def test_a_function_of_too_many_constants_has_no_plan() -> None:

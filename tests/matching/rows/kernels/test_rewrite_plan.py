@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tidegate.matching.columnar.kernels.rewrite_plan import (
+from tidegate.matching.rows.kernels.cell_kinds import FLOAT, TIME
+from tidegate.matching.rows.kernels.programs import (
+    C_GREATER,
+    C_LESS,
+    P_ADD,
+    P_CONSTANT,
+    P_END,
+)
+from tidegate.matching.rows.kernels.rewrite_plan import (
     BC_CHANNEL,
     BC_COMPARISONS,
     BC_WHOLE,
@@ -19,14 +27,6 @@ from tidegate.matching.columnar.kernels.rewrite_plan import (
     Comparison,
     WordChange,
     encode_plan,
-)
-from tidegate.matching.rows.kernels.cell_kinds import FLOAT, TIME
-from tidegate.matching.rows.kernels.programs import (
-    C_GREATER,
-    C_LESS,
-    P_ADD,
-    P_CONSTANT,
-    P_END,
 )
 
 

@@ -1,0 +1,45 @@
+"""`tidegate bench gryphon`, with few subscriptions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from tidegate.cli.bench import gryphon as command
+from tidegate.cli.bench.gryphon import PARTS, SUBSCRIPTIONS, bench_gryphon
+from tidegate.experiments import gryphon
+
+
+@pytest.fixture(autouse=True)
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few events, short queues."""
+    monkeypatch.setattr(command, "EVENTS", 6)
+    monkeypatch.setattr(command, "DEGRADATIONS", (0.95,))
+    monkeypatch.setattr(command, "BURST_TRIAL_S", 0.5)
+    monkeypatch.setattr(gryphon, "QUEUE_MAX", 5)
+    monkeypatch.setattr(gryphon, "RATE_ERROR_PER_S", 200.0)
+
+
+def test_each_part_has_its_sizes() -> None:
+    assert list(PARTS) == list(SUBSCRIPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("rates", "events/s at each publisher"),
+        ("bursts", "in bursts"),
+        ("steps", "centralized"),
+        ("premise", "filters held"),
+    ],
+)
+def test_rows_for_people_and_for_programs(part: str, text: str) -> None:
+    arguments = ["--part", part, "--subscriptions", "39"]
+    shown = CliRunner().invoke(bench_gryphon, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert text in shown.stdout
+    rows = CliRunner().invoke(bench_gryphon, [*arguments, "--json"]).stdout.splitlines()
+    assert {json.loads(row)["subscriptions"] for row in rows} == {39}
+    assert len(rows) == len(shown.stdout.splitlines())
