@@ -100,6 +100,7 @@ def test_the_charts_have_the_settings_of_the_paper() -> None:
     assert (CHART_2.workload.attributes, CHART_2.workload.values, CHART_2.factored) == (15, 3, 1)
 
 
+@pytest.mark.slow  # fills a network of 39 brokers
 def test_what_it_costs_that_every_broker_holds_all_filters() -> None:
     setting = GryphonSetting(GryphonWorkload(attributes=3, degradation=0.7))
     costs = {each.routing: each for each in premise_costs(60, 6, setting=setting)}

@@ -26,6 +26,7 @@ def test_each_part_has_its_sizes() -> None:
     assert list(PARTS) == list(SUBSCRIPTIONS)
 
 
+@pytest.mark.slow  # fills a network of 39 brokers
 @pytest.mark.parametrize(
     ("part", "text"),
     [

@@ -254,6 +254,7 @@ def values_in_turn() -> Iterator[Value | None]:
             yield second
 
 
+@pytest.mark.slow  # 98 updates of each filter by each matcher
 @every_matcher
 @pytest.mark.parametrize("text", [*STATIC, *EVOLVING])
 def test_a_parameter_takes_every_kind_after_every_other(
