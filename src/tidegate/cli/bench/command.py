@@ -18,6 +18,7 @@ import click
 from tidegate.cli.bench.evolving import bench_evolving
 from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.links import bench_links
+from tidegate.cli.bench.matchers import bench_matchers
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
@@ -256,6 +257,7 @@ bench.add_command(bench_evolving)
 bench.add_command(bench_gryphon)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
+bench.add_command(bench_matchers)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:
