@@ -11,9 +11,10 @@ Factoring: at an EXCLUSIVE node a search takes one branch only. So an entry that
 the attribute, or has a range there, is copied into all branches that it agrees with, those that are
 made later included. Each search then meets one copy of what it would have met in the *-branch.
 
-In the paper such copies may be one subtree with several parents, so that with its optimizations the
-tree is a directed acyclic graph. Here entries are copied and never subtrees: each node has one parent,
-so that a change touches the nodes above its leaves and no others. The price is memory.
+In the paper such copies may be one subtree with several parents, so that the tree "will no longer
+be a tree but instead a directed acyclic graph" (2.1). Here entries are copied and subtrees never
+shared: each node has one parent, so a change touches the nodes above its leaves and no others. The
+price is memory.
 """
 
 from __future__ import annotations
