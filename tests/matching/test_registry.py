@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidegate.errors import SubscriptionError
@@ -19,6 +21,12 @@ def test_an_unknown_name_is_refused_with_the_choices() -> None:
         matcher_entry("quantum")
     choices = "columnar, naive, poset, rete, tree"
     assert str(raised.value) == f"there is no matcher 'quantum'; there are {choices}"
+
+
+@pytest.mark.parametrize("name", [None, ["tree"], {}])
+def test_what_is_no_name_is_refused_in_the_same_way(name: Any) -> None:
+    with pytest.raises(SubscriptionError, match=r"there is no matcher .*; there are columnar, "):
+        matcher_entry(name)
 
 
 @pytest.mark.parametrize("name", sorted(MATCHERS))

@@ -39,7 +39,7 @@ MATCHERS: dict[str, MatcherEntry] = {
 
 def matcher_entry(name: str) -> MatcherEntry:
     """The entry of a matcher; raises SubscriptionError that lists the choices."""
-    if name not in MATCHERS:
+    if not isinstance(name, str) or name not in MATCHERS:
         raise SubscriptionError(
             f"there is no matcher {name!r}; there are {', '.join(sorted(MATCHERS))}"
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from support.search_trees import matching, tree_of
+from support.search_trees import kind_of, matching, tree_of, word_of
+from support.tree_invariants import check_tree
+from tidegate.matching.rows.kernels.cell_kinds import STRING
+from tidegate.matching.tree.kernels.layout import EXCLUSIVE, N_CHANNEL, VALUES
 from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.matching.tree.tuning import TreeTuning
 
@@ -23,6 +26,18 @@ def test_given_attributes_come_before() -> None:
     matcher = tree_of(FILTERS, TreeTuning(order=("z", "nothing")))
     assert attributes(matcher) == ["z", "y", "x"]
     assert matching(matcher, x=1, y=1, z=9, w="key") == ["a", "d"]
+
+
+def test_a_given_attribute_is_factored_by_its_values_whatever_else_is_asked_about_it() -> None:
+    """The first level went to its patterns, which no branch can test, and nothing was factored."""
+    filters = {f"v{i}": f"y = {i} and w = 'k{i % 20}'" for i in range(100)}
+    others = {"pattern": "w starts with 'k' and y = 1", "present": "w is not null and y = 2"}
+    matcher = tree_of(others | filters, TreeTuning(order=("w",), factored=1))
+    assert attributes(matcher)[:2] == ["w", "y"]
+    assert matching(matcher, w="k2", y=2) == ["present", "v2"]
+    assert kind_of(matcher) == VALUES | EXCLUSIVE
+    assert word_of(matcher, N_CHANNEL) == matcher._channels.numbers["w", STRING]
+    check_tree(matcher._index.tree)
 
 
 def test_an_order_that_is_good_enough_is_kept() -> None:

@@ -13,8 +13,10 @@ from support.tree_invariants import check_tree
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
 from tidegate.language.filters import parse
+from tidegate.matching.rows.kernels.entry_lists import Entries
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.matcher import TreeMatcher
+from tidegate.matching.tree.search_tree import SearchTree
 from tidegate.matching.tree.tuning import PLAIN, TreeTuning
 
 TUNINGS = {
@@ -121,6 +123,39 @@ def test_changes_while_another_tree_is_built_are_in_it() -> None:
     for x, expected in {3: [], 1_000: ["3"], 4: [], 2_000: ["new"], 7: ["7"]}.items():
         assert matcher.match(Event.of({"x": x, "y": 1}), Moment()) == expected
     assert matcher.match_links(Event.of({"x": 5, "y": 1}), Moment(), 0b110).links == 0b10
+
+
+def test_readers_and_writers_go_on_while_the_order_is_chosen_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matcher = TreeMatcher()
+    matcher.add(Subscription(f"x{i}", parse(f"x{i % 10} = {i % 50}")) for i in range(300))
+    event = Event.of({"x3": 3, "y": 89, "z": 5, "w": 1})
+    seen: list[list[str]] = []
+
+    def meanwhile() -> None:
+        matcher.add([Subscription("new", parse("w = 1"))])
+        matcher.remove("x3")
+        matcher.set_links("new", 0b10)
+        seen.append(matcher.match(event, Moment()))
+
+    def build(entries: Entries, order: list[int]) -> SearchTree:
+        other = threading.Thread(target=meanwhile)
+        other.start()
+        other.join(60)  # it would wait for the lock if it were held, and `seen` would be empty
+        built.append(right(entries, order))
+        return built[-1]
+
+    right, built = matcher._index.build, list[SearchTree]()
+    monkeypatch.setattr(matcher._index, "build", build)
+    matcher.add(Subscription(f"y{i}", parse(f"y = {i % 90} and z = {i % 7}")) for i in range(3_000))
+    assert [matcher._index.tree] == built
+    (found,) = seen
+    assert "new" in found
+    assert "x3" not in found
+    assert sorted(matcher.match(event, Moment())) == sorted(found)
+    assert matcher.match_links(event, Moment(), 0b110).links == 0b10
+    check_tree(matcher._index.tree)
 
 
 def test_readers_and_writers_at_once() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64, U8
 from tidegate.matching.rows.encoding import Encoded, encode_variables
-from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.channels import PATTERNS, PRESENT, Channels
 from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.found_pairs import EntryPairs
 from tidegate.matching.rows.kernels.entry_lists import Entries
@@ -40,6 +40,9 @@ DRIFT_MAX = 1.25
 
 DRIFT_ENTRIES_MIN = 64
 """Below this number of entries any order is good enough."""
+
+_WITHOUT_VALUES = (PATTERNS, PRESENT)
+"""Kinds of channels in which events have no values that branches could tell apart."""
 
 _NOT_ENCLOSED = WindowArrays(np.zeros(0, np.int64), np.zeros((2, 1)))
 
@@ -211,7 +214,8 @@ class TreeIndex:
         """The best order of the channels; those of the given attributes come first."""
         given: list[int] = []
         for attribute in self._tuning.order:
-            given += [number for _, number in self._channels.of_attribute.get(attribute, ())]
+            kinds = self._channels.of_attribute.get(attribute, ())
+            given += [number for kind, number in kinds if kind not in _WITHOUT_VALUES]
         return [*dict.fromkeys([*given, *best_order(tests)])]
 
     def drifted_order(self) -> list[int] | None:

@@ -10,6 +10,11 @@ cut: the path notes which constraints are proved (P_FROM), and the leaf tests th
 Factoring: at an EXCLUSIVE node a search takes one branch only. So an entry that does not care about
 the attribute, or has a range there, is copied into all branches that it agrees with, those that are
 made later included. Each search then meets one copy of what it would have met in the *-branch.
+
+In the paper such copies may be one subtree with several parents, so that the tree "will no longer
+be a tree but instead a directed acyclic graph" (2.1). Here entries are copied and subtrees never
+shared: each node has one parent, so a change touches the nodes above its leaves and no others. The
+price is memory.
 """
 
 from __future__ import annotations
