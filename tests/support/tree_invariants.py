@@ -53,6 +53,9 @@ class _Check:
         return sum(int(word) << 64 * place for place, word in enumerate(own))
 
     def _leaf(self, node: int, known: dict[int, tuple[float, float]]) -> tuple[list[int], Trits]:
+        # Larger than it should be only where it was found that it cannot be split.
+        large = int(self.ties[node, la.T_PATHS]) > self.arrays.head[la.H_LEAF_PATHS_MAX]
+        assert not large or self.ties[node, la.T_PATHS] < 2 * self.ties[node, la.T_CHILD]
         paths: list[int] = []
         sure = may = 0
         words = int(self.arrays.head[la.H_LINK_WORDS])

@@ -6,9 +6,12 @@ import pytest
 
 from support.search_trees import kind_of, matching, tree_of, word_of
 from support.tree_invariants import check_tree
+from tidegate.experiments.search_tree import CHART_3, subscriptions
+from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.matching.subscription import Subscription
+from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.kernels.layout import CUT, KIND_MASK, LEAF, N_LEFT, VALUES
+from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.matching.tree.tuning import TreeTuning
 
 
@@ -67,3 +70,12 @@ def test_a_level_that_was_left_out_is_inserted_when_somebody_cares() -> None:
     before = matcher.steps
     assert matching(matcher, x=1, y=5, z=3) == ["s3", "y5"]
     assert matcher.steps - before < 12  # without the level, each of the twelve would be tested
+
+
+def test_leaves_are_split_although_the_arrays_have_to_grow_first() -> None:
+    # Those that don't care about a factored attribute are copied into the branch of a new value all
+    # at once. With 200 subscriptions there happened to be no room then to split that branch.
+    matcher = TreeMatcher(TreeTuning(factored=3))
+    matcher.add(subscriptions(CHART_3, 200))
+    matcher.match(Event.of({}), Moment(0))
+    check_tree(matcher._index.tree)
