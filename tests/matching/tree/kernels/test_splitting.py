@@ -67,3 +67,14 @@ def test_a_level_that_was_left_out_is_inserted_when_somebody_cares() -> None:
     before = matcher.steps
     assert matching(matcher, x=1, y=5, z=3) == ["s3", "y5"]
     assert matcher.steps - before < 12  # without the level, each of the twelve would be tested
+
+
+def test_a_leaf_of_equal_filters_is_split_as_soon_as_others_come() -> None:
+    # the leaf holds nearly all paths, so there is room to split it only if it is made for that
+    matcher = tree_of({f"p{i}": "x starts with 'a'" for i in range(200)}, TreeTuning())
+    for i in range(0, 400, 40):
+        matcher.add(Subscription(f"s{n}", parse(f"id = {n}")) for n in range(i, i + 40))
+    check_tree(matcher._index.tree)
+    before = matcher.steps
+    assert matching(matcher, id=5) == ["s5"]
+    assert matcher.steps - before < 210  # the first 200 and a few nodes
