@@ -17,7 +17,7 @@ from tidegate.matching.matcher import COLLECTED, LinkMatches
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.encoding import Encoded
 from tidegate.matching.rows.entries.channels import Channels
-from tidegate.matching.rows.event_matching import EventMatching
+from tidegate.matching.rows.event_matching import EventMatching, is_match
 from tidegate.matching.rows.found_pairs import EntryPairs
 from tidegate.matching.rows.kernels.flags import VERIFY
 from tidegate.matching.rows.link_matching import match_links
@@ -73,6 +73,26 @@ class Links:
 
 def subscription(id: str, text: str) -> Subscription:
     return Subscription(id, parse(text))
+
+
+def test_a_link_that_one_entry_is_verified_for_needs_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verified: list[str] = []
+
+    def noting(subscription: Subscription, event: Event, moment: Moment) -> bool:
+        verified.append(subscription.id)
+        return is_match(subscription, event, moment)
+
+    monkeypatch.setattr("tidegate.matching.rows.link_matching.is_match", noting)
+    subscriptions = [subscription(id, f"x = {1 + (id == 'a')}") for id in "abcdef"]
+    links = Links(
+        subscriptions,
+        [WEST, WEST, WEST, WEST | EAST, COLLECTED | WEST, EAST],
+        pairs=[(0, number, VERIFY) for number in range(6)],
+    )
+    assert links.match(ONE, Moment()) == LinkMatches(ALL, ["e"], STEPS)
+    assert verified == ["a", "b", "d", "e"]
 
 
 def test_links_that_the_index_finds_need_nothing_else() -> None:

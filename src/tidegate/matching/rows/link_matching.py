@@ -65,6 +65,8 @@ def match_links(
                 matching_ones[place] = bool(links & mask & (~found | COLLECTED)) and is_match(
                     table.get(numbers.item(place)), event, moment
                 )
+                if matching_ones[place]:
+                    found |= links & mask
             numbers = numbers[matching_ones]
         more, collected = _links_of(index, table, numbers, mask)
         return LinkMatches(found | more, collected, steps)

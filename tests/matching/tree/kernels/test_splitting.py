@@ -79,3 +79,14 @@ def test_leaves_are_split_although_the_arrays_have_to_grow_first() -> None:
     matcher.add(subscriptions(CHART_3, 200))
     matcher.match(Event.of({}), Moment(0))
     check_tree(matcher._index.tree)
+
+
+def test_a_leaf_of_equal_filters_is_split_as_soon_as_others_come() -> None:
+    # the leaf holds nearly all paths, so there is room to split it only if it is made for that
+    matcher = tree_of({f"p{i}": "x starts with 'a'" for i in range(200)}, TreeTuning())
+    for i in range(0, 400, 40):
+        matcher.add(Subscription(f"s{n}", parse(f"id = {n}")) for n in range(i, i + 40))
+    check_tree(matcher._index.tree)
+    before = matcher.steps
+    assert matching(matcher, id=5) == ["s5"]
+    assert matcher.steps - before < 210  # the first 200 and a few nodes

@@ -43,10 +43,10 @@ def place_entries(tree: TreeArrays, entries: I64) -> Int:
 
 @lean
 def place_entry(tree: TreeArrays, entry: Int) -> bool:
-    """Place an entry; returns False, with nothing changed, if there is no room."""
+    """Place an entry; returns False, with the entry out of the tree, if there is no room."""
     if tree.entry[entry_at(entry, E_FLAGS)] & DEAD or _is_empty(tree, entry):
         return True  # it matches nothing
-    # so many that its leaves can be split as well
+    # so many that most leaves can be split as well
     reserve = 4 * (tree.head[H_LEAF_PATHS_MAX] + 8)
     if not has_room(tree, reserve, reserve):
         return False
@@ -58,7 +58,9 @@ def place_entry(tree: TreeArrays, entry: Int) -> bool:
         if pending == NO_ROOM:
             remove_entry(tree, entry)
             return False
-    split_leaves_of(tree, entry)
+    if not split_leaves_of(tree, entry):
+        remove_entry(tree, entry)
+        return False
     if tree.head[H_LINK_WORDS]:
         annotate_entry(tree, entry)
     return True

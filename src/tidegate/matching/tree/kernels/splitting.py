@@ -13,7 +13,7 @@ import numpy as np
 
 from tidegate.matching.arrays import Int
 from tidegate.matching.rows.kernels.jit import lean
-from tidegate.matching.tree.kernels.descending import place_path, span_of
+from tidegate.matching.tree.kernels.descending import NO_ROOM, place_path, span_of
 from tidegate.matching.tree.kernels.layout import (
     B_HIGH,
     B_LOW,
@@ -26,6 +26,7 @@ from tidegate.matching.tree.kernels.layout import (
     H_LEAF_PATHS_MAX,
     H_LEVELS,
     H_LINK_WORDS,
+    LEAF,
     N_CHANNEL,
     N_CUT,
     N_GUARD,
@@ -59,6 +60,7 @@ from tidegate.matching.tree.kernels.records import (
     next_leaf,
     test_on,
 )
+from tidegate.matching.tree.kernels.slots import drop_child, find_child, put_child
 from tidegate.matching.tree.kernels.trits import annotate_above, annotate_leaf
 
 CUTS_MAX = 12
@@ -67,52 +69,70 @@ CUTS_MAX = 12
 FACTORED_CUTS_MAX = 4
 """The same for a factored attribute, each of whose ranges has a copy of what does not care."""
 
+LEFT, SPLIT = 0, 1
+"""What has become of a leaf: it is left as it was, a node now, or to be split once there is room.
+"""
+
 SAMPLE_PATHS = 24
 """How many paths of a leaf are looked at to choose a cut."""
 
 
 @lean
-def split_leaves_of(tree: TreeArrays, entry: Int) -> None:
-    """Split the leaves of an entry that are too large."""
+def split_leaves_of(tree: TreeArrays, entry: Int) -> bool:
+    """Split the leaves of an entry that are too large; returns False if there is no room."""
     path = tree.entry[entry_at(entry, E_PATHS)]
+    has_had_room = True
     while path != NONE:
         leaf = np.int64(tree.path[path_at(path, P_LEAF)])
-        if _split(tree, leaf):
-            _split_below(tree, leaf)
+        outcome = _split(tree, leaf)
+        has_had_room &= outcome != NO_ROOM
+        if outcome == SPLIT:
+            has_had_room &= _split_below(tree, leaf)
         path = tree.path[path_at(path, P_SIBLING)]
+    return has_had_room
 
 
 @lean
-def _split_below(tree: TreeArrays, top: Int) -> None:
-    """Split all leaves below a node that are too large, and combine their annotations."""
+def _split_below(tree: TreeArrays, top: Int) -> bool:
+    """Split all leaves below a node that are too large, and combine their annotations.
+
+    Returns False if some are still to be split, because there is no room.
+    """
     leaf = first_leaf(tree, top)
+    has_had_room = True
     while leaf != NONE:
-        if _split(tree, leaf):
+        outcome = _split(tree, leaf)
+        if outcome == SPLIT:
             leaf = first_leaf(tree, leaf)
             continue
+        has_had_room &= outcome != NO_ROOM
         if tree.head[H_LINK_WORDS]:
             annotate_leaf(tree, leaf)
             annotate_above(tree, leaf)
         leaf = next_leaf(tree, leaf, top)
+    return has_had_room
 
 
 @lean
-def _split(tree: TreeArrays, leaf: Int) -> bool:
-    """Split a leaf if it is too large and can be split; returns whether it is a node now."""
+def _split(tree: TreeArrays, leaf: Int) -> Int:
+    """Split a leaf if it is too large and can be split; returns SPLIT, LEFT or NO_ROOM."""
     ints, tie, paths = tree.node.view(np.int32), tree.tie, tree.path
     count = np.int64(tie[tie_at(leaf, T_PATHS)])
     # One that could not be split is tried again when it is twice as large: a leaf of many equal
     # filters must not be looked through with each one that is added.
     if count <= tree.head[H_LEAF_PATHS_MAX] or count < 2 * tie[tie_at(leaf, T_CHILD)]:
-        return False
-    # Each path may be cut; on a factored level each may be copied into the branches of all others.
-    # Placing must not run out of room, so the most that it can need has to be there before.
-    factored = tie[tie_at(leaf, T_LEVEL)] < tree.head[H_FACTORED]
-    if not has_room(tree, count + 4, count * count + 4 if factored else 2 * count + 4):
-        return False
+        return np.int64(LEFT)
+    level, cuts = tie[tie_at(leaf, T_LEVEL)], tie[tie_at(leaf, T_CUTS)]
     if not _become_node(tree, leaf):
         tie[tie_at(leaf, T_CHILD)] = count
-        return False
+        return np.int64(LEFT)
+    # Placing must not run out of room, so the most that it can need has to be there before: each
+    # path may be cut in three, and be copied once more where a value is new.
+    copies = _copies_at_most(tree, leaf)
+    if copies == NO_ROOM or not has_room(tree, count + 4, 4 * count + 4 + copies):
+        ints[node_i32(leaf, N_KIND)] = LEAF
+        tie[tie_at(leaf, T_LEVEL)], tie[tie_at(leaf, T_CUTS)] = level, cuts
+        return np.int64(NO_ROOM)
     path = np.int64(ints[node_i32(leaf, N_STAR)])
     ints[node_i32(leaf, N_STAR)] = NONE
     ints[node_i32(leaf, N_GUARD)] = NONE
@@ -129,7 +149,40 @@ def _split(tree: TreeArrays, leaf: Int) -> bool:
         while pending != NONE:
             pending = place_path(tree, pending, np.int64(paths[path_at(pending, P_NEXT)]))
         path = after
-    return True
+    return np.int64(SPLIT)
+
+
+@lean
+def _copies_at_most(tree: TreeArrays, node: Int) -> Int:
+    """How many copies are made at most when the paths of a leaf that has become a node go down.
+
+    On a factored level a path without a value goes into the branches of all values. NO_ROOM if
+    there is no room to count these: they are entered into the hash table, and taken out again.
+    """
+    ints = tree.node.view(np.int32)
+    if ints[node_i32(node, N_KIND)] != VALUES | EXCLUSIVE:
+        return np.int64(0)
+    values, others, full = np.int64(0), np.int64(0), False
+    for leaving in range(2):
+        path = np.int64(ints[node_i32(node, N_STAR)])
+        while path != NONE:
+            entry = tree.path[path_at(path, P_ENTRY)]
+            constraint = test_on(tree, entry, ints[node_i32(node, N_CHANNEL)])
+            path = np.int64(tree.path[path_at(path, P_NEXT)])
+            low = np.nan if constraint == NONE else tree.bound[bound_at(constraint, B_LOW)] + 0.0
+            if constraint == NONE or low != tree.bound[bound_at(constraint, B_HIGH)]:
+                others += 1 - leaving
+                continue
+            bits = np.float64(low).view(np.int64)
+            is_entered = find_child(tree.slot, node, bits) != NONE
+            if leaving and is_entered:
+                drop_child(tree.slot, node, bits)
+            elif not leaving and not is_entered:
+                full = full or not has_room(tree, values + 1, 0)
+                if not full:
+                    put_child(tree.slot, node, bits, node)
+                    values += 1
+    return np.int64(NO_ROOM) if full else values * others
 
 
 @lean
