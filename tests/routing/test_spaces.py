@@ -180,6 +180,31 @@ def test_spaces_are_like_networks_of_their_own(routing: str, architecture: Archi
         assert not shared.refused
 
 
+@pytest.mark.parametrize("routing", STRATEGIES)
+def test_a_space_grows_while_brokers_have_it(routing: str) -> None:
+    trades = Space("trades", {"symbol": str})
+    network = Network(LINE, routing, only_advertised=False, spaces=[trades, WEATHER])
+    for added in ({}, {"venue": str}):
+        trades.add(added)
+        network.ask("a", "pub", Advertise("venue = 'NYSE'", "trades"))
+        network.ask("c", "ann", Subscribe("venue starts with 'N'", space="trades"))
+        network.run()
+        publish(network, "a", "trades", venue="NYSE")
+        publish(network, "a", "trades", venue=7)
+    assert in_spaces(network, "ann") == [("trades", {"venue": "NYSE"})]
+    none = "space 'trades' has no attribute 'venue'; it has symbol"
+    wrong = "attribute 'venue' is a string in space 'trades', not the integer 7"
+    reasons = {
+        client: [
+            each.reason.split("\n")[0]
+            for each in network.received[client]
+            if isinstance(each, Refused)
+        ]
+        for client in ("ann", "pub")
+    }
+    assert reasons == {"ann": [none], "pub": [none, none, none, wrong]}
+
+
 # -- subscriptions that change, patterns, moves ---------------------------------------------------
 
 

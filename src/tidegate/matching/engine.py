@@ -82,9 +82,10 @@ class Engine:
     >>> engine.match({"symbol": "IBM", "price": 9.5})
     []
 
-    ``matcher`` names the matcher inside: "columnar", "tree" (the search tree of Gryphon, for many
-    filters that ask for equality with few values), "poset" (the covering poset of Siena), "rete" (a
-    Rete network) or "naive" (the oracle). ``clock`` returns the time of subscriptions and events
+    ``matcher`` names the matcher inside: "columnar"; "tree" (the search tree of Gryphon), which is
+    faster where filters ask for equality with few values, but takes more memory and is many times
+    slower where they ask for ranges; "poset" (the covering poset of Siena), "rete" (a Rete network)
+    or "naive" (the oracle). ``clock`` returns the time of subscriptions and events
     that have none of their own; the default is the time of day. With a clock that returns None
     there is no time: `t` is 0 and `now()` undefined. With a ``space``, whatever does not fit it is
     refused, and nothing has changed then: subscriptions and updates with a FilterError, events with

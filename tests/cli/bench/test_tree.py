@@ -30,3 +30,12 @@ def test_the_growth_of_steps() -> None:
     shown = CliRunner().invoke(bench_tree, arguments)
     assert shown.exit_code == 0
     assert "steps grow with the power 0." in shown.stdout
+    *_, last = CliRunner().invoke(bench_tree, [*arguments, "--json"]).stdout.splitlines()
+    assert 0 < json.loads(last)["exponent"] < 1
+
+
+def test_one_size_has_no_growth() -> None:
+    arguments = ["--growth", "--schema", "prototype", "--rounds", "1"]
+    shown = CliRunner().invoke(bench_tree, [*arguments, *["--subscriptions", "50"] * 2])
+    assert shown.exit_code == 0
+    assert "steps grow" not in shown.stdout

@@ -38,7 +38,12 @@ SCHEMAS = ("prototype", "chart-3")
     show_default=True,
     help="Rounds, whose median is printed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a JSON object for each row, and one for the exponent.",
+)
 def bench_tree(
     schema: str | None, subscriptions: tuple[int, ...], growth: bool, rounds: int, as_json: bool
 ) -> None:
@@ -62,10 +67,16 @@ def bench_tree(
             if not row.is_same:
                 print_status(f"error: {row.variant}: answers differ from the columnar matcher's")
                 differ += 1
-        if growth and not as_json and len(rows) > 1:
-            click.echo(f"  steps grow with the power {search_tree.growth(rows):.2f} of the size")
+        if growth and len({row.subscriptions for row in rows}) > 1:
+            click.echo(_growth_line(rows[0].schema, search_tree.growth(rows), as_json))
     if differ:
         sys.exit(1)
+
+
+def _growth_line(schema: str, exponent: float, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"schema": schema, "exponent": exponent})
+    return f"  steps grow with the power {exponent:.2f} of the size"
 
 
 def _line(row: TreeSpeed) -> str:

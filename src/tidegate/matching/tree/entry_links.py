@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidegate.matching.arrays import I64
-from tidegate.matching.rows.link_words import LINK_BITS, as_words
+from tidegate.matching.rows.link_words import LINK_BITS, all_as_words
 from tidegate.matching.tree.entry_records import EntryRecords
 from tidegate.matching.tree.kernels.trits import annotate_all, annotate_entry
 from tidegate.matching.tree.storage import TreeStorage
@@ -53,8 +53,7 @@ class EntryLinks:
             return
         links = self._storage.arrays.links
         rows = links[: words * (len(links) // words)].reshape(-1, words)
-        for number, subscription in zip(numbers.tolist(), subscriptions, strict=True):
-            rows[number] = as_words(self.of(subscription), words)
+        rows[numbers] = all_as_words(map(self.of, subscriptions), words)
 
     def _have_words(self, links: int) -> None:
         """Make room for the annotations of all links in a set."""
