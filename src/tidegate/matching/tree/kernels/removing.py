@@ -78,6 +78,8 @@ def _remove_path(tree: TreeArrays, path: Int) -> None:
     words, entry = tree.head[H_LINK_WORDS], np.int64(tree.path[path_at(path, P_ENTRY)])
     links = tree.links[words * entry : words * entry + words]
     take_path(tree, path)
+    if tie[tie_at(leaf, T_CHILD)] > 0:
+        tie[tie_at(leaf, T_CHILD)] -= 1  # perhaps those are going that could not be separated
     node, small = leaf, np.int64(NONE)
     while node != NONE:
         tie[tie_at(node, T_PATHS)] -= 1
