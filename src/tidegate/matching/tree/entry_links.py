@@ -9,7 +9,7 @@ import numpy as np
 from tidegate.matching.arrays import I64
 from tidegate.matching.rows.link_words import LINK_BITS, all_as_words
 from tidegate.matching.tree.entry_records import EntryRecords
-from tidegate.matching.tree.kernels.trits import annotate_all, annotate_entry
+from tidegate.matching.tree.kernels.trits import annotate_all, annotate_entry, forget_links_of
 from tidegate.matching.tree.storage import TreeStorage
 
 
@@ -27,6 +27,7 @@ class EntryLinks:
 
     def set(self, subscription: int, links: int) -> None:
         """Set the links over which a subscription is reached."""
+        lost = self.of(subscription) & ~links
         if links:
             self._links_of[subscription] = links
         else:
@@ -35,6 +36,9 @@ class EntryLinks:
         numbers = self._records.of(np.array([subscription], np.int32))
         self.write(numbers, [subscription] * len(numbers))
         for number in numbers.tolist():
+            if lost:
+                words = as_words(lost, self._storage.link_words)
+                forget_links_of(self._storage.arrays, number, words)
             annotate_entry(self._storage.arrays, number)
 
     def take_over(self, other: EntryLinks) -> None:

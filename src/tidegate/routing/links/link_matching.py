@@ -59,8 +59,7 @@ class LinkMatching:
 
     def add(self, node: FilterNode) -> None:
         self._substrate.add(node)
-        self._links[node] = COLLECTED  # until its askers are known
-        self._matcher.set_links(id_of(node), COLLECTED)
+        self._links[node] = 0  # until the next event comes; its askers are known then
 
     def remove(self, node: FilterNode) -> None:
         self._substrate.remove(node)

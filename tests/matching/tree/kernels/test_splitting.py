@@ -90,3 +90,15 @@ def test_a_leaf_of_equal_filters_is_split_as_soon_as_others_come() -> None:
     before = matcher.steps
     assert matching(matcher, id=5) == ["s5"]
     assert matcher.steps - before < 210  # the first 200 and a few nodes
+
+
+def test_a_leaf_is_split_when_those_have_gone_that_could_not_be_separated() -> None:
+    matcher = tree_of({f"p{i}": "x starts with 'a'" for i in range(300)}, TreeTuning())
+    matcher.add(Subscription(f"s{i}", parse(f"id = {i}")) for i in range(250))
+    for i in range(280):
+        matcher.remove(f"p{i}")
+    matcher.add([Subscription("more", parse("id = 250"))])
+    check_tree(matcher._index.tree)
+    before = matcher.steps
+    assert matching(matcher, id=250) == ["more"]
+    assert matcher.steps - before < 30  # the 20 that are left and a few nodes

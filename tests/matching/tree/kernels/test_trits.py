@@ -50,3 +50,11 @@ def test_a_sabotaged_annotation_is_found_out() -> None:
     assert matcher.match_links(event, Moment(), expected).links == 0
     with pytest.raises(AssertionError):
         check_tree(matcher._index.tree)
+
+
+@pytest.mark.parametrize("tuning", [PLAIN, TreeTuning(leaf_paths_max=2, factored=1)])
+def test_links_that_change_one_after_the_other(tuning: TreeTuning) -> None:
+    matcher = annotated(tuning)
+    for step in range(40):
+        matcher.set_links(f"s{step * 7 % 20}", step * 2654435761 % 2**20 >> 3 * (step % 5))
+        check_tree(matcher._index.tree)

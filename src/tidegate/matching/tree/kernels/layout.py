@@ -30,7 +30,8 @@ What only changes need is in a second record, of TIE_WORDS numbers of 32 bits:
     T_PARENT         the parent
     T_ROLE           which branch of the parent this is: AS_VALUE, AS_STAR, AS_LEFT, AS_RIGHT
     T_CHILD          the first of the children; they are a list, linked both ways. Of a leaf: how
-                     many paths it had when it was last found that it cannot be split
+                     many paths it had when it was last found that it cannot be split, less those
+                     that have gone since
     T_NEXT, T_PREV   the neighbours in the parent's list of children; T_NEXT also links free nodes
     T_PATHS          number of paths below
     T_LEVEL          the level of the channel that is tested; of a leaf: the first not yet tested

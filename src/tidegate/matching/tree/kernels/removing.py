@@ -51,7 +51,12 @@ from tidegate.matching.tree.kernels.records import (
     put_path,
     take_path,
 )
-from tidegate.matching.tree.kernels.trits import annotate_above, annotate_leaf
+from tidegate.matching.tree.kernels.trits import (
+    annotate_above,
+    annotate_leaf,
+    forget_child,
+    forget_links,
+)
 
 
 @lean
@@ -70,7 +75,11 @@ def _remove_path(tree: TreeArrays, path: Int) -> None:
     """Take a path from its leaf; drop nodes that have nothing left, and join what is small."""
     tie, ints = tree.tie, tree.node.view(np.int32)
     leaf = np.int64(tree.path[path_at(path, P_LEAF)])
+    words, entry = tree.head[H_LINK_WORDS], np.int64(tree.path[path_at(path, P_ENTRY)])
+    links = tree.links[words * entry : words * entry + words]
     take_path(tree, path)
+    if tie[tie_at(leaf, T_CHILD)] > 0:
+        tie[tie_at(leaf, T_CHILD)] -= 1  # perhaps those are going that could not be separated
     node, small = leaf, np.int64(NONE)
     while node != NONE:
         tie[tie_at(node, T_PATHS)] -= 1
@@ -89,14 +98,15 @@ def _remove_path(tree: TreeArrays, path: Int) -> None:
     if small != NONE and tie[tie_at(small, T_PATHS)] > 0:
         _join(tree, small)
         node = small
-    if ints[node_i32(node, N_KIND)] & KIND_MASK == LEAF:
-        guard_leaf(tree, node)
-        if tree.head[H_LINK_WORDS]:
-            annotate_leaf(tree, node)
-            annotate_above(tree, node)
-    elif tree.head[H_LINK_WORDS]:
-        # it has lost a child and has others: any of them leads to it
-        annotate_above(tree, np.int64(tie[tie_at(node, T_CHILD)]))
+    if ints[node_i32(node, N_KIND)] & KIND_MASK != LEAF:
+        forget_child(tree, node, links)
+        return
+    guard_leaf(tree, node)
+    if node == leaf:
+        forget_links(tree, node, links)
+    else:
+        annotate_leaf(tree, node)
+        annotate_above(tree, node)
 
 
 @lean

@@ -25,14 +25,15 @@ whose range contains the whole span of a node are behind its *-branch, in parall
 combined by the same two operators, and the argument of the paper holds for it as it stands.
 
 A change touches one leaf for each path of an entry; only the nodes above are combined anew, as far
-up as something changes.
+up as something changes. What an entry gains is added on the way. Where it has lost links, the other
+paths of the leaf, and the other children of a node, are asked for these only, until they are found.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tidegate.matching.arrays import Int
+from tidegate.matching.arrays import U64, Int
 from tidegate.matching.rows.kernels.flags import MOVING, VERIFY
 from tidegate.matching.rows.kernels.jit import inlined, lean
 from tidegate.matching.tree.kernels.layout import (
@@ -40,6 +41,7 @@ from tidegate.matching.tree.kernels.layout import (
     E_FLAGS,
     E_PATHS,
     EXCLUSIVE,
+    H_FACTORED,
     H_LINK_WORDS,
     KIND_MASK,
     LEAF,
@@ -107,26 +109,33 @@ def annotate_leaf(tree: TreeArrays, leaf: Int) -> None:
 @lean
 def annotate_above(tree: TreeArrays, node: Int) -> None:
     """Combine the annotations of the nodes above one anew, as far up as they change."""
+    for word in range(tree.head[H_LINK_WORDS]):
+        _follow(tree, node, word, ~np.uint64(0))
+
+
+@lean
+def _follow(tree: TreeArrays, node: Int, word: Int, lost: Int) -> None:
+    """Combine one word of the annotations above a node anew, as far up as it changes.
+
+    The node has changed. If it has lost links, or another child of its parent has that was dropped,
+    they are among ``lost``.
+    """
     words = tree.head[H_LINK_WORDS]
-    if words == 0:
-        return
     while node != ROOT:
         child = node
         node = np.int64(tree.tie[tie_at(node, T_PARENT)])
-        changed = False
-        for word in range(words):
-            # Links that the node can have at the most: it had them before, or the child has them.
-            most = tree.may[words * node + word] | tree.may[words * child + word]
-            changed |= _combine(tree, node, word, most)
-        if not changed:
+        before = tree.may[words * node + word]
+        known = (before & ~lost) | tree.may[words * child + word]
+        if not _combine(tree, node, word, known, known | before):
             return
 
 
 @lean
-def _combine(tree: TreeArrays, node: Int, word: Int, most: Int) -> bool:
+def _combine(tree: TreeArrays, node: Int, word: Int, known: Int, most: Int) -> bool:
     """Combine one word of a node's annotation; returns whether it has changed.
 
-    Once all links in ``most`` are found, the other children, which may be many, are not looked at.
+    Some child has the links in ``known``, and none has others than those in ``most``. Once these
+    are found, the other children, which may be many, are not looked at.
     """
     words = tree.head[H_LINK_WORDS]
     ints, tie = tree.node.view(np.int32), tree.tie
@@ -136,7 +145,7 @@ def _combine(tree: TreeArrays, node: Int, word: Int, most: Int) -> bool:
     star_sure, star_may = np.uint64(0), np.uint64(0)
     if star != NONE:
         star_sure, star_may = tree.sure[words * star + word], tree.may[words * star + word]
-    sure, may = star_sure, star_may
+    sure, may = star_sure, star_may | known
     child = np.int64(tie[tie_at(node, T_CHILD)])
     # What the other children can still change is `sure`, which counts at an EXCLUSIVE node only.
     while child != NONE and (may != most or (exclusive and sure != 0)):
@@ -152,12 +161,61 @@ def _combine(tree: TreeArrays, node: Int, word: Int, most: Int) -> bool:
 
 @lean
 def annotate_entry(tree: TreeArrays, entry: Int) -> None:
-    """Combine all annotations that depend on an entry anew."""
+    """Add the links of an entry to all annotations that depend on it."""
+    words = tree.head[H_LINK_WORDS]
     path = tree.entry[entry_at(entry, E_PATHS)]
     while path != NONE:
         leaf = np.int64(tree.path[path_at(path, P_LEAF)])
-        annotate_leaf(tree, leaf)
-        annotate_above(tree, leaf)
+        if tree.head[H_FACTORED]:
+            annotate_leaf(tree, leaf)  # it may have got copies of other entries too
+            annotate_above(tree, leaf)
+        else:
+            unconditional = is_unconditional(tree, path)
+            for word in range(words):
+                links = tree.links[words * entry + word]
+                tree.may[words * leaf + word] |= links
+                if unconditional:
+                    tree.sure[words * leaf + word] |= links
+                _follow(tree, leaf, word, np.uint64(0))
+        path = tree.path[path_at(path, P_SIBLING)]
+
+
+@lean
+def forget_links(tree: TreeArrays, leaf: Int, lost: U64) -> None:
+    """Combine annotations anew after a path of a leaf, or one that it had, has lost some links."""
+    words = tree.head[H_LINK_WORDS]
+    for word in range(words):
+        at = words * leaf + word
+        # Only these can have changed; once another path is found to have them, the others, which
+        # may be many, are not looked at.
+        sure_before, may_before = tree.sure[at], tree.may[at]
+        sure, may = sure_before & ~lost[word], may_before & ~lost[word]
+        path = tree.node.view(np.int32)[node_i32(leaf, N_STAR)]
+        while path != NONE and (may != may_before or sure != sure_before):
+            entry = np.int64(tree.path[path_at(path, P_ENTRY)])
+            links = tree.links[words * entry + word] & lost[word]
+            may |= links
+            if is_unconditional(tree, path):
+                sure |= links
+            path = tree.path[path_at(path, P_NEXT)]
+        tree.sure[at], tree.may[at] = sure, may
+        _follow(tree, leaf, word, lost[word])
+
+
+@lean
+def forget_child(tree: TreeArrays, node: Int, lost: U64) -> None:
+    """Combine annotations anew after a child of a node, with some links, was dropped."""
+    child = np.int64(tree.tie[tie_at(node, T_CHILD)])
+    for word in range(tree.head[H_LINK_WORDS]):
+        _follow(tree, child, word, lost[word])
+
+
+@lean
+def forget_links_of(tree: TreeArrays, entry: Int, lost: U64) -> None:
+    """Combine annotations anew after an entry has lost some links."""
+    path = tree.entry[entry_at(entry, E_PATHS)]
+    while path != NONE:
+        forget_links(tree, np.int64(tree.path[path_at(path, P_LEAF)]), lost)
         path = tree.path[path_at(path, P_SIBLING)]
 
 
@@ -176,7 +234,7 @@ def annotate_all(tree: TreeArrays) -> None:
             continue
         else:
             for word in range(words):
-                _combine(tree, node, word, ~np.uint64(0))
+                _combine(tree, node, word, np.uint64(0), ~np.uint64(0))
         if node == ROOT:
             return
         after = np.int64(tie[tie_at(node, T_NEXT)])
