@@ -11,7 +11,6 @@ PACKAGE = ROOT / "src" / "tidegate"
 
 EXEMPT_MODULES = {
     "matching/columnar/sizes.py": "a class of constants",
-    "matching/tree/tuning.py": "a class of constants",
 }
 """Modules without a test file, and why."""
 

@@ -45,6 +45,7 @@ from tidegate.subscribers.subscriber import Subscriber
 if TYPE_CHECKING:
     from tidegate.matching.engine import Engine
     from tidegate.matching.explain import Explanation
+    from tidegate.matching.tree.tuning import TreeTuning
     from tidegate.subscribers.hub import Hub
 
 __version__ = "0.1.0"
@@ -83,6 +84,7 @@ __all__ = [
     "SubscriptionError",
     "TidegateError",
     "TidegateWarning",
+    "TreeTuning",
     "UnresolvedError",
     "UnsetParameterWarning",
     "VariableError",
@@ -98,6 +100,7 @@ _LAZY_MODULES = {
     "Engine": "tidegate.matching.engine",
     "Explanation": "tidegate.matching.explain",
     "Hub": "tidegate.subscribers.hub",
+    "TreeTuning": "tidegate.matching.tree.tuning",
 }
 
 

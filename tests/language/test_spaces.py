@@ -373,3 +373,11 @@ def test_a_predicate_that_the_parser_drops_is_checked(node: Node) -> None:
             space.check_filter(Filter(parse_filter(text, WIDE)), text=text)
         place = text.index("zz")
         assert (raised.value.start, raised.value.end) == (place, place + 2)
+
+
+def test_a_list_of_names_stays_short_and_on_one_line() -> None:
+    space = Space("s", {"a" * 100_000: int, "two\nlines": int})
+    reason = space.misfit("unlike", 1)
+    assert reason is not None
+    assert len(reason) < 500
+    assert "\n" not in reason

@@ -51,3 +51,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_space(str(tmp_path / "no.json"))
     with pytest.raises(SpaceError, match="cannot be read: Is a directory"):
         read_space(tmp_path)
+
+
+def test_a_path_that_no_file_can_have() -> None:
+    with pytest.raises(SpaceError, match="cannot be read"):
+        read_space("a\0b")

@@ -82,6 +82,12 @@ _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _names = Repr()
 _names.maxstring = 200  # strangers send names of any length
 
+
+def _listed(name: str) -> str:
+    """A name in a list of names: as it is, unless it is long or would spoil the message."""
+    return name if len(name) <= _names.maxstring and name.isprintable() else _names.repr(name)
+
+
 Checked = Filter | Pattern | Advertisement
 """What is checked against a space when it comes in."""
 
@@ -193,7 +199,7 @@ class Space:
             hint = f" (did you mean {nearest!r}?)"
         else:
             more = ", ..." if len(names) > _LISTED_MAX else ""
-            hint = f"; it has {', '.join(names[:_LISTED_MAX]) or 'none'}{more}"
+            hint = f"; it has {', '.join(map(_listed, names[:_LISTED_MAX])) or 'none'}{more}"
         return f"space {self.name!r} has no attribute {_names.repr(name)}{hint}"
 
     # -- filters ------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ from tidegate.matching.records import (
 )
 from tidegate.matching.registry import matcher_entry
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.tree.tuning import TreeTuning
 
 _SPACE_NOTE, _VARIABLES_NOTE = "space", "variables"
 
@@ -84,18 +85,19 @@ class Engine:
 
     ``matcher`` names the matcher inside: "columnar"; "tree" (the search tree of Gryphon), which is
     faster where filters ask for equality with few values, but takes more memory and is many times
-    slower where they ask for ranges; "poset" (the covering poset of Siena), "rete" (a Rete network)
-    or "naive" (the oracle). ``clock`` returns the time of subscriptions and events
-    that have none of their own; the default is the time of day. With a clock that returns None
-    there is no time: `t` is 0 and `now()` undefined. With a ``space``, whatever does not fit it is
-    refused, and nothing has changed then: subscriptions and updates with a FilterError, events with
-    an EventError.
+    slower where they ask for ranges (a `TreeTuning` in place of the name has its settings); "poset"
+    (the covering poset of Siena), "rete" (a Rete network) or "naive" (the oracle).
+
+    ``clock`` returns the time of subscriptions and events that have none of their own; the default
+    is the time of day. With a clock that returns None there is no time: `t` is 0 and `now()`
+    undefined. With a ``space``, whatever does not fit it is refused, and nothing has changed then:
+    subscriptions and updates with a FilterError, events with an EventError.
     """
 
     def __init__(
         self,
         *,
-        matcher: str = "columnar",
+        matcher: str | TreeTuning = "columnar",
         clock: Callable[[], datetime | None] = wall_clock,
         space: Space | None = None,
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tidegate.errors import SubscriptionError
 from tidegate.matching.columnar.matcher import ColumnarMatcher
@@ -14,6 +15,7 @@ from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset.matcher import PosetMatcher
 from tidegate.matching.rete.matcher import ReteMatcher
 from tidegate.matching.tree.matcher import TreeMatcher
+from tidegate.matching.tree.tuning import TreeTuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,11 @@ MATCHERS: dict[str, MatcherEntry] = {
 }
 
 
-def matcher_entry(name: str) -> MatcherEntry:
-    """The entry of a matcher; raises SubscriptionError that lists the choices."""
+def matcher_entry(name: str | TreeTuning) -> MatcherEntry:
+    """The entry of a matcher, or of a search tree with these settings; raises SubscriptionError
+    that lists the choices."""
+    if isinstance(name, TreeTuning):
+        return MatcherEntry(partial(TreeMatcher, name))
     if not isinstance(name, str) or name not in MATCHERS:
         raise SubscriptionError(
             f"there is no matcher {name!r}; there are {', '.join(sorted(MATCHERS))}"

@@ -19,6 +19,8 @@ def read_space(path: str | Path) -> Space:
         raise SpaceError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise SpaceError(f"{path}: is not UTF-8 text, at byte {error.start}") from None
+    except ValueError as error:  # a path with a NUL
+        raise SpaceError(f"{path!r}: cannot be read: {error}") from None
     try:
         return space_from_json(decode_object(text))
     except (BadValueError, SpaceError) as error:

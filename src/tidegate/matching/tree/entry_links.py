@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidegate.matching.arrays import I64
-from tidegate.matching.rows.link_words import LINK_BITS, all_as_words
+from tidegate.matching.rows.link_words import LINK_BITS, all_as_words, as_words
 from tidegate.matching.tree.entry_records import EntryRecords
 from tidegate.matching.tree.kernels.trits import annotate_all, annotate_entry, forget_links_of
 from tidegate.matching.tree.storage import TreeStorage

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.errors import SubscriptionError
+
 
 @dataclass(frozen=True, slots=True)
 class TreeTuning:
-    """How a search tree is built; the answers are the same with all settings."""
+    """How a search tree is built; the answers are the same with all settings.
+
+    >>> from tidegate import Engine
+    >>> engine = Engine(matcher=TreeTuning(order=("symbol",), factored=1))
+    """
 
     order: tuple[str, ...] = ()
     """Attributes whose levels come first, in this order; the others follow by statistics."""
@@ -19,6 +25,16 @@ class TreeTuning:
     """Whether a *-branch is taken only if the event passes its guard."""
     leaf_paths_max: int = 8
     """A leaf with more paths is split. With 0 each path has a node for each level."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, tuple) or not all(isinstance(n, str) for n in self.order):
+            raise SubscriptionError(
+                f"the order of a search tree is a tuple of names of attributes, not {self.order!r}"
+            )
+        for name in ("factored", "leaf_paths_max"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise SubscriptionError(f"{name} of a search tree is 0 or more, not {value!r}")
 
 
 DEFAULT_TUNING = TreeTuning()
