@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.search_trees import kind_of, matching, tree_of, word_of
-from support.tree_invariants import check_tree
+from support.tree_invariants import check_leaves_are_split, check_tree
 from tidegate.experiments.search_tree import CHART_3, subscriptions
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
@@ -79,6 +79,7 @@ def test_leaves_are_split_although_the_arrays_have_to_grow_first() -> None:
     matcher.add(subscriptions(CHART_3, 200))
     matcher.match(Event.of({}), Moment(0))
     check_tree(matcher._index.tree)
+    check_leaves_are_split(matcher._index.tree)
 
 
 def test_a_leaf_of_equal_filters_is_split_as_soon_as_others_come() -> None:
