@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from functools import total_ordering
 from typing import Any
 
+from tidegate.language.algebra.work import spend
 from tidegate.language.syntax import Operator
 from tidegate.language.values import INT_MAX, INT_MIN, Kind, Value, kind_of
 
@@ -223,7 +224,15 @@ class Intervals:
             return bool(other_low <= low) and (
                 other_high is END or (high is not END and bool(high <= other_high))
             )
+        spend(1 + (len(self.spans) + len(other.spans)) // 2)
         return self.intersect(other) == self
+
+    def meets(self, other: Intervals) -> bool:
+        """Whether some value is in both sets."""
+        if not self.spans or not other.spans:
+            return False
+        spend(1 + (len(self.spans) + len(other.spans)) // 2)
+        return next(_common(self.spans, other.spans), None) is not None
 
 
 def is_point(span: Span) -> bool:
