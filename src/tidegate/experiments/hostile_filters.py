@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from tidegate.errors import FilterLimitError, TidegateWarning
 from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
@@ -103,12 +104,8 @@ def hostile_texts() -> dict[str, str]:
         "8 pairs of patterns": _all(lambda i: f"(s like '%a{i}%b' or s like '%c{i}%d')", 2, 8),
         "8 pairs of affixes": _all(lambda i: f"(s starts with 'a{i}' or s ends with 'd{i}')", 2, 8),
         "8 not between": _all(lambda i: f"x{i} not between 1 and 2", 3, 8),
-        "256 of 4 predicates": _any(
-            lambda i: f"a = {i} and b < {i} and c > {-i} and d != {i}", 8
-        ),
-        "256 of 19 ranges": _any(
-            lambda i: " and ".join(f"a{j} < {i * j}" for j in range(19)), 38
-        ),
+        "256 of 4 predicates": _any(lambda i: f"a = {i} and b < {i} and c > {-i} and d != {i}", 8),
+        "256 of 19 ranges": _any(lambda i: " and ".join(f"a{j} < {i * j}" for j in range(19)), 38),
         "256 of affixes and not contains": _any(
             lambda i: f"s starts with 'a{i}' and s ends with 'b{i}' and s not contains 'c{i}'", 6
         ),
@@ -153,8 +150,10 @@ def hostile_texts() -> dict[str, str]:
             f"{name} in ({_values(str, 3000, 21_000)})" for name in "abc"
         ),
         "256 of 2 lists of 19": _any(
-            lambda i: f"a in ({_values(lambda j: str(j + i), 18)}) "
-            f"and b in ({_values(lambda j: str(j * i), 18)})",
+            lambda i: (
+                f"a in ({_values(lambda j: str(j + i), 18)}) "
+                f"and b in ({_values(lambda j: str(j * i), 18)})"
+            ),
             38,
         ),
         "in of 3,300 functions": f"x in ({_values(lambda i: f't + {i}', 3300)})",
@@ -168,9 +167,7 @@ def hostile_texts() -> dict[str, str]:
         "5,000 parameters": _all(lambda i: f"a < :p{i}"),
         "9,900 presences": _all(lambda i: f"a{i % 4000} is not null", 1),
         "2,500 lines": _all(lambda i: f"x < t + {i}", 4),
-        "256 of 9 lines": _any(
-            lambda i: " and ".join(f"a{j} < t + {i * j}" for j in range(9)), 36
-        ),
+        "256 of 9 lines": _any(lambda i: " and ".join(f"a{j} < t + {i * j}" for j in range(9)), 36),
         "sum of 2,048": "x < " + _tree("+", lambda _: "t", 11),
         "product of 2,048": "x < " + _tree("*", lambda _: "t", 11),
         "sum of 1,024 sines": "x < " + _tree("+", lambda i: f"sin({i} * t)", 10),
@@ -257,7 +254,7 @@ def measure(
                 _ = prepared.filter.normal_form, prepared.other.normal_form
             operations = _PLAIN | (_GROUND if prepared.is_ground else {})
             for name, operation in operations.items():
-                yield _cost(name, kind, lambda run=operation: run(prepared), rounds)  # type: ignore[misc]
+                yield _cost(name, kind, partial(operation, prepared), rounds)
             yield from _engine_costs(kind, prepared, engines, rounds)
 
 

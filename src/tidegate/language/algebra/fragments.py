@@ -16,7 +16,6 @@ word, and so may a pattern).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 ANY_CHAR, ANY_RUN = "\ud800", "\ud801"
 """`_` and `%` as tokens. Surrogates are no characters, so no text has them (see to_value)."""
@@ -27,100 +26,95 @@ _FIRST_WINDOW = 256
 _LITERALS = re.compile(f"[^{ANY_CHAR}]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """The tokens of a pattern between two `%`.
+def fits(fragment: str, text: str, place: int) -> bool:
+    """Whether a fragment fits a text at a place.
 
     Texts may be patterns too (see `Glob.covers`): a `_` takes any character but a `%`.
     """
+    if ANY_CHAR not in fragment:
+        return place >= 0 and text.startswith(fragment, place)
+    end = place + len(fragment)
+    return place >= 0 and end <= len(text) and _fits_inside(_runs(fragment), text, place, end)
 
-    tokens: str
-    literals: tuple[tuple[int, str], ...]
-    """The runs of literal characters, each with its offset; empty if there are only `_`."""
 
-    @classmethod
-    def of(cls, tokens: str) -> Fragment:
-        """The fragment with these tokens."""
-        return cls(tokens, tuple((run.start(), run[0]) for run in _LITERALS.finditer(tokens)))
+def find(fragment: str, text: str, start: int, end: int) -> int:
+    """The first place from ``start`` where a fragment fits and ends by ``end``, or -1.
 
-    @property
-    def is_literal(self) -> bool:
-        """Whether it has no `_`."""
-        return ANY_CHAR not in self.tokens
+    >>> find("b" + ANY_CHAR, "abab.", 0, 5), find("b" + ANY_CHAR, "abab.", 2, 4)
+    (1, -1)
+    """
+    if ANY_CHAR not in fragment:
+        return text.find(fragment, start, end)
+    runs = _runs(fragment)
+    if not runs:
+        return _find_without_run(len(fragment), text, start, end)
+    offset, longest = max(runs, key=lambda run: len(run[1]))
+    last = end - len(fragment)
+    for _ in range(_PLACES_TRIED):
+        found = text.find(longest, start + offset, last + offset + len(longest))
+        if start > last or found < 0:
+            return -1
+        start = found - offset
+        if _fits_inside(runs, text, start, start + len(fragment)):
+            return start
+        start += 1
+    return _find_by_bits(fragment, text, start, last)
 
-    def fits(self, text: str, place: int) -> bool:
-        """Whether the fragment fits a text at a place."""
-        if self.is_literal:
-            return place >= 0 and text.startswith(self.tokens, place)
-        end = place + len(self.tokens)
-        return (
-            place >= 0
-            and end <= len(text)
-            and all(text.startswith(run, place + offset) for offset, run in self.literals)
-            and text.find(ANY_RUN, place, end) < 0
-        )
 
-    def find(self, text: str, start: int, end: int) -> int:
-        """The first place from ``start`` where the fragment fits and ends by ``end``, or -1."""
-        if self.is_literal:
-            return text.find(self.tokens, start, end)
-        if not self.literals:
-            return self._find_without_run(text, start, end)
-        offset, run = max(self.literals, key=lambda each: len(each[1]))
-        last = end - len(self.tokens)
-        place = start
-        for _ in range(_PLACES_TRIED):
-            found = text.find(run, place + offset, last + offset + len(run))
-            if found < 0 or place > last:
-                return -1
-            place = found - offset
-            if self.fits(text, place):
-                return place
-            place += 1
-        return self._find_by_bits(text, place, last)
+def _runs(fragment: str) -> list[tuple[int, str]]:
+    """The runs of literal characters, each with its offset; none if there are only `_`."""
+    return [(run.start(), run[0]) for run in _LITERALS.finditer(fragment)]
 
-    def _find_without_run(self, text: str, start: int, end: int) -> int:
-        """As ``find``, for a fragment of `_` alone."""
-        length = len(self.tokens)
-        while start + length <= end:
-            run = text.rfind(ANY_RUN, start, start + length)
-            if run < 0:
-                return start
-            start = run + 1
-        return -1
 
-    def _find_by_bits(self, text: str, start: int, last: int) -> int:
-        """The first place from ``start`` to ``last`` where the fragment fits, or -1.
+def _fits_inside(runs: list[tuple[int, str]], text: str, start: int, end: int) -> bool:
+    return (
+        all(text.startswith(run, start + offset) for offset, run in runs)
+        and text.find(ANY_RUN, start, end) < 0
+    )
 
-        In windows that double, so that a place that is near is found soon.
-        """
-        count = _FIRST_WINDOW
-        while start <= last:
-            count = min(count, last - start + 1)
-            places = self._places(text[start : start + count + len(self.tokens) - 1], count)
-            if places:
-                return start + (places & -places).bit_length() - 1
-            start += count
-            count *= 2
-        return -1
 
-    def _places(self, window: str, count: int) -> int:
-        """The places of a window, of which there are ``count``, where the fragment fits, as bits.
+def _find_without_run(length: int, text: str, start: int, end: int) -> int:
+    """The first place where ``length`` characters, none of them a `%`, end by ``end``, or -1."""
+    while start + length <= end:
+        run = text.rfind(ANY_RUN, start, start + length)
+        if run < 0:
+            return start
+        start = run + 1
+    return -1
 
-        Tokens are looked at until no place is left.
-        """
-        places = (1 << count) - 1
-        bits = _bits_of_characters(window, {*self.tokens, ANY_RUN})
-        runs = bits.get(ANY_RUN, 0)
-        for offset, token in enumerate(self.tokens):
-            if token == ANY_CHAR:
-                if runs:
-                    places &= ~(runs >> offset)
-            else:
-                places &= bits.get(token, 0) >> offset
-            if not places:
-                break
-        return places
+
+def _find_by_bits(fragment: str, text: str, start: int, last: int) -> int:
+    """The first place from ``start`` to ``last`` where a fragment fits, or -1.
+
+    In windows that double, so that a place that is near is found soon.
+    """
+    count = _FIRST_WINDOW
+    while start <= last:
+        count = min(count, last - start + 1)
+        places = _places(fragment, text[start : start + count + len(fragment) - 1], count)
+        if places:
+            return start + (places & -places).bit_length() - 1
+        start += count
+        count *= 2
+    return -1
+
+
+def _places(fragment: str, window: str, count: int) -> int:
+    """The places of a window, of which there are ``count``, where a fragment fits, as bits.
+
+    Tokens are looked at until no place is left.
+    """
+    places = (1 << count) - 1
+    bits = _bits_of_characters(window, {*fragment, ANY_RUN})
+    of_runs = bits.get(ANY_RUN, 0)
+    for offset, token in enumerate(fragment):
+        if token != ANY_CHAR:
+            places &= bits.get(token, 0) >> offset
+        elif of_runs:
+            places &= ~(of_runs >> offset)
+        if not places:
+            break
+    return places
 
 
 def _bits_of_characters(window: str, wanted: set[str]) -> dict[str, int]:
@@ -134,8 +128,6 @@ def _bits_of_characters(window: str, wanted: set[str]) -> dict[str, int]:
 
 def _bits(places: list[int], length: int) -> int:
     """An integer with one bits at some places, of ``length`` bits."""
-    if len(places) < 8:
-        return sum(1 << place for place in places)
     digits = bytearray(b"0" * length)
     for place in places:
         digits[length - 1 - place] = 49  # "1"

@@ -224,14 +224,14 @@ class Intervals:
             return bool(other_low <= low) and (
                 other_high is END or (high is not END and bool(high <= other_high))
             )
-        spend(1 + (len(self.spans) + len(other.spans)) // 2)
+        spend(1 + len(self.spans) + len(other.spans))
         return self.intersect(other) == self
 
     def meets(self, other: Intervals) -> bool:
         """Whether some value is in both sets."""
         if not self.spans or not other.spans:
             return False
-        spend(1 + (len(self.spans) + len(other.spans)) // 2)
+        spend(1 + len(self.spans) + len(other.spans))
         return next(_common(self.spans, other.spans), None) is not None
 
 

@@ -17,15 +17,19 @@ work elsewhere and never loses an event.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 
-from tidegate.language.algebra.fragments import ANY_CHAR, ANY_RUN, Fragment
+from tidegate.language.algebra.fragments import ANY_CHAR, ANY_RUN, find, fits
 from tidegate.language.algebra.work import spend
 
 _CHARS_A_STEP = 256
 """Characters that Python compares or searches in a step."""
 _WILDCARDS = re.compile(f"[{ANY_CHAR}{ANY_RUN}]+")
+_SEVERAL_WILDCARDS = re.compile(f"[{ANY_CHAR}{ANY_RUN}]{{2,}}")
+_WITHOUT_ESCAPES = str.maketrans({"_": ANY_CHAR, "%": ANY_RUN})
+_CACHED_CHARS_MAX = 256
+"""Longer patterns are not cached, which bounds the memory of the cache."""
 _SPECIAL = re.compile(r"\\(.?)|[_%]", re.DOTALL)
 
 
@@ -36,7 +40,7 @@ class GlobError(ValueError):
         super().__init__("a backslash in a pattern must come before %, _ or another backslash")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Glob:
     """A parsed `like` pattern in a canonical order: equal patterns have equal tokens.
 
@@ -47,12 +51,21 @@ class Glob:
     """
 
     tokens: str
+    prefix: str = field(init=False, compare=False)
+    """The literal characters that every match starts with."""
+    suffix: str = field(init=False, compare=False)
+    """The literal characters that every match ends with."""
+
+    def __post_init__(self) -> None:
+        first = _WILDCARDS.search(self.tokens)
+        last = max(self.tokens.rfind(ANY_CHAR), self.tokens.rfind(ANY_RUN))
+        object.__setattr__(self, "prefix", self.tokens[: first.start()] if first else self.tokens)
+        object.__setattr__(self, "suffix", self.tokens[last + 1 :])
 
     @staticmethod
-    @lru_cache(maxsize=4096)
     def parse(text: str) -> Glob:
         """Parse a pattern; raises GlobError."""
-        return Glob(_tidy(_SPECIAL.sub(_token, text)))
+        return _parsed(text) if len(text) <= _CACHED_CHARS_MAX else _parsed.__wrapped__(text)
 
     @classmethod
     def around(cls, before: str = "", middle: str = "", after: str = "") -> Glob:
@@ -62,38 +75,22 @@ class Glob:
 
     def matches(self, text: str) -> bool:
         """Whether the pattern fits the whole text."""
-        fragments = self._fragments
+        fragments = self.tokens.split(ANY_RUN)
         first, last = fragments[0], fragments[-1]
-        # Each fragment that is found takes a character, and each `_` a look at all of the text.
-        spend(1 + min(len(fragments), len(text)) + len(text) // _CHARS_A_STEP)
-        if not first.fits(text, 0):
+        spend(3 + min(len(fragments), len(text)) + len(text) // _CHARS_A_STEP)
+        if not fits(first, text, 0):
             return False
         if len(fragments) == 1:
-            return len(text) == len(first.tokens)
-        position, end = len(first.tokens), len(text) - len(last.tokens)
+            return len(text) == len(first)
+        position, end = len(first), len(text) - len(last)
         for fragment in fragments[1:-1]:
-            if not fragment.is_literal:
-                spend(1 + len(fragment.tokens) * (1 + len(text) // _CHARS_A_STEP) // 16)
-            position = fragment.find(text, position, end)
+            if ANY_CHAR in fragment:
+                spend(1 + len(fragment) * (1 + len(text) // _CHARS_A_STEP) // 4)
+            position = find(fragment, text, position, end)
             if position < 0:
                 return False
-            position += len(fragment.tokens)
-        return end >= position and last.fits(text, end)
-
-    @cached_property
-    def _fragments(self) -> list[Fragment]:
-        return [Fragment.of(tokens) for tokens in self.tokens.split(ANY_RUN)]
-
-    @cached_property
-    def prefix(self) -> str:
-        """The literal characters that every match starts with."""
-        wildcards = _WILDCARDS.search(self.tokens)
-        return self.tokens if wildcards is None else self.tokens[: wildcards.start()]
-
-    @cached_property
-    def suffix(self) -> str:
-        """The literal characters that every match ends with."""
-        return Glob(self.tokens[::-1]).prefix[::-1]
+            position += len(fragment)
+        return end >= position and fits(last, text, end)
 
     @property
     def literals(self) -> str:
@@ -117,7 +114,7 @@ class Glob:
 
     def disjoint(self, other: Glob) -> bool:
         """Whether surely no string matches both: they start or end differently."""
-        spend()
+        spend(2)
         a, b = self.prefix, other.prefix
         if not (a.startswith(b) or b.startswith(a)):
             return True
@@ -138,6 +135,12 @@ def escape(text: str) -> str:
     return re.sub(r"([%_\\])", r"\\\1", text)
 
 
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Glob:
+    plain = "\\" not in text
+    return Glob(_tidy(text.translate(_WITHOUT_ESCAPES) if plain else _SPECIAL.sub(_token, text)))
+
+
 def _token(special: re.Match[str]) -> str:
     """The token of a wildcard, or of a character after a backslash."""
     if special[0] == "_":
@@ -154,7 +157,7 @@ def _tidy(tokens: str) -> str:
 
     `%_`, `_%` and `%_%` match the same strings; here all of them become `_%`.
     """
-    return _WILDCARDS.sub(
+    return _SEVERAL_WILDCARDS.sub(
         lambda run: ANY_CHAR * run[0].count(ANY_CHAR) + (ANY_RUN if ANY_RUN in run[0] else ""),
         tokens,
     )

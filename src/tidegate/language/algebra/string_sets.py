@@ -135,7 +135,7 @@ class StringSet:
 
     def meets(self, other: StringSet) -> bool:
         """Whether some string may be in both sets."""
-        spend(1 + (self.size + other.size) // 8)
+        spend(6 + (self.size + other.size) // 8)
         spans = self.spans.intersect(other.spans)
         if not spans.spans:
             return False
@@ -207,7 +207,7 @@ def _nonempty_spans(spans: Intervals, required: Globs, excluded: Globs) -> Inter
 def _nonempty_part(span: Span, required: Globs, excluded: Globs) -> list[Span]:
     """The span, or nothing if it is surely empty; of a few strings, those that match."""
     few = members(span)
-    spend()
+    spend(6)
     if few is not None:
         spend(len(few) * (len(required) + len(excluded)))
         return [(each, next_value(each)) for each in few if _matches(str(each), required, excluded)]

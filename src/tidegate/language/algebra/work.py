@@ -8,7 +8,7 @@ filters that people write take, so only filters made to be slow are answered wit
 Theory of operation. An operation opens a `Budget`, and what it calls takes steps from it with
 ``spend``, wherever work can grow faster than the filters: a comparison of two conjunctions, of two
 patterns, of two lists of intervals, the evaluation of a node over a part of an elapsed range. One
-step is about half a microsecond. Work that is linear in the size of a filter is bounded by the
+step is about a microsecond. Work that is linear in the size of a filter is bounded by the
 limits of the language and not counted. The budget in force belongs to the context (PEP 567), so
 each thread has its own. Outside of a budget nothing is counted.
 """
@@ -18,8 +18,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from types import TracebackType
 
-STEPS_MAX = 20_000
-"""The default budget of an operation, some ten milliseconds."""
+STEPS_MAX = 12_000
+"""The budget of an operation, unless it says otherwise: ten milliseconds or two."""
 
 
 class OutOfWorkError(Exception):
@@ -41,8 +41,8 @@ class Budget:
 
     __slots__ = ("_apart", "_beside", "_outer", "_steps_max", "left")
 
-    def __init__(self, steps_max: int = STEPS_MAX, *, apart: bool = False) -> None:
-        self.left = self._steps_max = steps_max
+    def __init__(self, steps_max: int | None = None, *, apart: bool = False) -> None:
+        self.left = self._steps_max = STEPS_MAX if steps_max is None else steps_max
         self._apart = apart
         self._beside = 0
         self._outer: Budget | None = None

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 from tidegate.matching.poset.boxes import Box
 from tidegate.matching.poset.ordered_set import OrderedSet
 
-SETTLED_BOXES_MAX, SETTLED_SIZE_MAX = 8, 800
+SETTLED_BOXES_MAX, SETTLED_SIZE_MAX = 8, 350
 """The boxes of a settled node, and the intervals in them. Comparing two such nodes takes at most
-boxes² + 3 boxes * intervals steps, which is less than a `Budget` has."""
+boxes² + 4 boxes * intervals steps, which is less than a `Budget` has."""
 
 T = TypeVar("T")
 
