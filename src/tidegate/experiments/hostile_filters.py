@@ -15,20 +15,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tidegate.errors import FilterLimitError, TidegateWarning
+from tidegate.errors import FilterError, FilterLimitError, TidegateWarning
 from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
 from tidegate.language.algebra.work import Budget
 from tidegate.language.expressions import Constant
 from tidegate.language.filters import Filter, parse, shape_of
 from tidegate.language.limits import DEFAULT_LIMITS
+from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.spaces import Space
-from tidegate.language.syntax import expression_leaves
+from tidegate.language.syntax import Operator, Predicate, all_of, expression_leaves
 from tidegate.language.values import Value
 from tidegate.matching.engine import Engine
 from tidegate.matching.registry import MATCHERS
 
 _METER = 1 << 60
+_BESIDE = "beside"
+"""An attribute that no text names."""
 _CHARS_MAX = DEFAULT_LIMITS.length_chars_max - 600
 _COST_MAX = DEFAULT_LIMITS.cost_max - 10
 
@@ -37,7 +40,8 @@ _COST_MAX = DEFAULT_LIMITS.cost_max - 10
 class HostileCost:
     """The cost of an operation on a kind of filter: the median of some rounds.
 
-    ``outcome`` is the answer of a relation, or "limit" if the operation was refused by a limit.
+    ``outcome`` is the answer of a relation; "limit" if a limit was exceeded, and "refused" if the
+    filter does not fit a space.
     """
 
     operation: str
@@ -188,7 +192,9 @@ class _Prepared:
     def __init__(self, text: str) -> None:
         node = parse_filter(text)
         self.text = text
-        self.filter, self.other = Filter(node), Filter(parse_filter(text))
+        # narrower in each alternative, so that no two of them are equal
+        narrower = all_of([parse_filter(text), Predicate(_BESIDE, Operator.PRESENT)])
+        self.filter, self.other = Filter(node), Filter(narrower)
         self.parameters: dict[str, Value] = dict.fromkeys(self.filter.parameters, 1)
         self.bound, self.other_bound = (
             each.bind(**self.parameters) for each in (self.filter, self.other)
@@ -208,9 +214,12 @@ _Operation = Callable[[_Prepared], object]
 
 _PLAIN: dict[str, _Operation] = {
     "parse": lambda p: parse(p.text),
+    "parse in bulk": lambda p: list(BulkParser().read_many([p.text])),
     "normal form": lambda p: p.fresh().normal_form,
     "shape_of": lambda p: shape_of(p.fresh()),
     "bind": lambda p: p.filter.bind(**p.parameters),
+    "relaxed": lambda p: p.filter.relaxed(),
+    "check in a space": lambda p: p.space.check_filter(p.fresh(), p.parameters),
     "at": lambda p: p.filter.at(p.parameters, t=3.0),
     "matches": lambda p: p.filter.matches(p.event, p.parameters, t=1.0),
     "over_estimate": lambda p: p.bound.over_estimate(0, 10),
@@ -303,6 +312,8 @@ def _cost(
                 outcome = str(answer) if isinstance(answer, bool) else ""
             except FilterLimitError:
                 outcome = "limit"
+            except FilterError:
+                outcome = "refused"
         times_ms.append((time.process_time() - start) * 1e3)
         after()
     gc.unfreeze()

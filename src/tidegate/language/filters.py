@@ -221,7 +221,8 @@ class Filter:
         >>> print(parse("price < :limit").bind(limit=10))
         price < 10
         """
-        unknown = [name for name in parameters if name not in self.parameters]
+        own = frozenset(self.parameters)
+        unknown = [name for name in parameters if name not in own]
         if unknown:
             names = ", ".join(f":{name}" for name in self.parameters) or "none"
             raise UnresolvedError(f"the filter has no parameter :{unknown[0]}; it has {names}")

@@ -153,7 +153,12 @@ def covers_during(wide: Node, narrow: Node, elapsed: ElapsedRange, lead: float =
         with Budget(COVERING_STEPS_MAX):
             wides = [_Wide(each, elapsed) for each in disjuncts(wide)]
             narrows = (_Narrow(each, elapsed, lead) for each in disjuncts(narrow))
-            return all(any(map(each.is_within, wides)) or each.is_empty for each in narrows)
+            # Equal conjunctions are found without work, however many there are.
+            same = {frozenset(each.predicates) for each in wides if _agrees(each.predicates, lead)}
+            return all(
+                each.known in same or any(map(each.is_within, wides)) or each.is_empty
+                for each in narrows
+            )
     except OutOfWorkError:
         return False
 
@@ -228,8 +233,7 @@ class _Narrow:
     def _is_implied(self, wide: Predicate) -> bool:
         """Whether a predicate follows from a single one of these at every `t`."""
         spend()
-        # Equal texts have equal values only if their clocks agree, or do not matter.
-        if wide in self.known and (self.lead == 0.0 or not _uses_elapsed(wide)):
+        if wide in self.known and _agrees((wide,), self.lead):
             return True
         constraints = self.by_attribute.get(wide.attribute, ())
         return any(_implies(each, wide, self.elapsed, self.lead) for each in constraints)
@@ -271,5 +275,8 @@ def _implies(narrow: Predicate, wide: Predicate, elapsed: ElapsedRange, lead: fl
             return False
 
 
-def _uses_elapsed(predicate: Predicate) -> bool:
-    return any(isinstance(leaf, Elapsed) for leaf in expression_leaves(predicate))
+def _agrees(predicates: _Predicates, lead: float) -> bool:
+    """Whether equal predicates have equal values: their clocks agree, or do not matter."""
+    return lead == 0.0 or not any(
+        isinstance(leaf, Elapsed) for each in predicates for leaf in expression_leaves(each)
+    )

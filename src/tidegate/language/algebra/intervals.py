@@ -171,6 +171,12 @@ class Intervals:
         return cls(kind, tuple([span for span in spans if span[0] < span[1]]))
 
     @classmethod
+    def points(cls, kind: Kind, values: Iterable[Value]) -> Intervals:
+        """The set of some values, all of one kind."""
+        spans = [(value, next_value(value)) for value in values]
+        return cls(kind, tuple(_joined(sorted(spans, key=_low))))
+
+    @classmethod
     def starting_with(cls, prefix: str) -> Intervals:
         """The strings that start with ``prefix``."""
         return cls(Kind.STRING, ((prefix, next_prefix(prefix)),))

@@ -99,10 +99,10 @@ class Conjunction:
         least as tightly: an event without the attribute would match only ``other``. An open
         predicate is covered only by an equal one.
         """
-        spend(1 + len(self.sets))
+        spend(1 + len(self.sets) + len(self.open))
         if other.is_empty:
             return True
-        if self.open and not set(self.open) <= set(other.open):
+        if self.open and not self._open_set <= other._open_set:
             return False
         for name, values in self.sets.items():
             narrow = other.sets.get(name)
@@ -128,7 +128,11 @@ class Conjunction:
     @cached_property
     def key(self) -> tuple[object, ...]:
         """What equal conjunctions have in common, and others rarely."""
-        return frozenset(self.sets.items()), frozenset(self.open)
+        return frozenset(self.sets.items()), self._open_set
+
+    @cached_property
+    def _open_set(self) -> frozenset[Predicate]:
+        return frozenset(self.open)
 
     def intersect(self, other: Conjunction) -> Conjunction:
         """The conjunction of both."""
@@ -147,7 +151,7 @@ class Conjunction:
             return self
         if other.covers(self):
             return other
-        if set(self.open) != set(other.open) or self.sets.keys() != other.sets.keys():
+        if self._open_set != other._open_set or self.sets.keys() != other.sets.keys():
             return None
         # A lazy search: the second difference settles it, and value sets are slow to compare.
         different = (name for name in self.sets if not self.sets[name].equals(other.sets[name]))

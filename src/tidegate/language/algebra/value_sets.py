@@ -50,7 +50,7 @@ class ValueSet:
             case Operator.PRESENT:
                 return ANYTHING
             case Operator.IN:
-                return union(cls._one(Operator.EQUAL, each) for each in operands)
+                return cls._any_of(operands)
             case Operator.NOT_IN:
                 return cls._none_of(operands)
             case Operator.BETWEEN:
@@ -84,6 +84,22 @@ class ValueSet:
                 return cls(numbers=values)
             case _:
                 return cls(times=values)
+
+    @classmethod
+    def _any_of(cls, operands: Sequence[Value | None]) -> ValueSet:
+        """The values of `in`, which may be of several kinds."""
+        by_kind: dict[Kind, list[Value]] = {kind: [] for kind in Kind}
+        for operand in operands:
+            if operand is not None:
+                by_kind[kind_of(operand)].append(operand)
+        points = {kind: Intervals.points(kind, values) for kind, values in by_kind.items()}
+        strings = points[Kind.STRING]
+        return cls(
+            points[Kind.BOOLEAN],
+            points[Kind.NUMBER],
+            points[Kind.TIME],
+            (StringSet(strings),) if strings.spans else (),
+        )
 
     @classmethod
     def _none_of(cls, operands: Sequence[Value | None]) -> ValueSet:
