@@ -354,9 +354,12 @@ def _strings_for_times(
         known = {each.name: parameters.get(each.name) for each in references}
         texts = {name: value for name, value in known.items() if isinstance(value, str)}
         # Each is tried with all of the operand: a hostile one may have thousands.
-        for name, text in texts.items() if len(texts) <= _TIMES_MAX else ():
-            if Kind.TIME in kinds_of(operand, row, {**known, name: _SOME_TIME}):
-                found[name] = text
+        if len(texts) <= _TIMES_MAX:
+            found |= {
+                name: text
+                for name, text in texts.items()
+                if Kind.TIME in kinds_of(operand, row, {**known, name: _SOME_TIME})
+            }
     return found
 
 

@@ -40,9 +40,9 @@ from tidegate.language.syntax import (
     map_predicates,
 )
 
-COVERING_STEPS_MAX = 3 * STEPS_MAX
+COVERING_STEPS_MAX = 2 * STEPS_MAX
 """The budget of ``covers_during``, which takes no other operation's work."""
-_VALUES_STEPS = 16
+_VALUES_STEPS = 25
 """The steps of making the value set of a predicate."""
 
 _UPPER = (Operator.LESS, Operator.LESS_EQUAL)

@@ -28,7 +28,7 @@ from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.arrays import I32, I64, U8
 from tidegate.matching.rows.entries.channels import CHANNEL_KIND, NUMBER, Channels
-from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX, comparisons_of
+from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX
 from tidegate.matching.rows.entries.operands import (
     COMPARISONS,
     code_of,
@@ -138,7 +138,7 @@ def plan_rewrite(
     conjunction = shape.disjuncts[0]
     if any(predicate.operator in (Operator.IN, Operator.NOT_IN) for predicate in conjunction):
         return NO_PLAN
-    if sum(map(comparisons_of, conjunction)) > COMPARISONS_MAX:
+    if len(conjunction) > COMPARISONS_MAX:
         return NO_PLAN  # not all of them are constraints
     words, static = _word_changes(conjunction, kinds, slots)
     bounds: list[BoundChange] = []

@@ -62,8 +62,11 @@ CONSTRAINTS_MAX = 32_768
 """Nor is a list expanded where that would make entries with more constraints in all."""
 
 COMPARISONS_MAX = 1024
-"""Comparisons of a filter that become constraints; the others are verified. Only filters made to be
-large have so many, and each takes some time to compile and a place in each entry."""
+"""Comparisons of a filter that become constraints, as many for each disjunct; the others are
+verified. Only filters made to be large have so many, and each takes some time to compile."""
+
+_AT_ONCE = 32
+"""Values of a `not in` list that are compiled in the time of a comparison."""
 
 
 @dataclass(slots=True)
@@ -96,8 +99,8 @@ class Block:
     def constrain(self, channel: int, low: F64, high: F64) -> None:
         """Add a constraint; two insides of bounds on one channel are intersected."""
         inside = not channel & SET and bool(np.all(low <= high))
-        for index, other in enumerate(self.channels):
-            if other == channel and inside and bool(np.all(self.low[index] <= self.high[index])):
+        for index, other in enumerate(self.channels if inside else ()):
+            if other == channel and bool(np.all(self.low[index] <= self.high[index])):
                 self.low[index] = np.maximum(self.low[index], low)
                 self.high[index] = np.minimum(self.high[index], high)
                 empty = self.low[index] > self.high[index]
@@ -117,11 +120,10 @@ class _Room:
     disjuncts_left: int
     entries: int = EXPANDED_MAX
     constraints: int = CONSTRAINTS_MAX
-    comparisons: int = COMPARISONS_MAX
 
 
-def comparisons_of(predicate: Predicate) -> int:
-    """How many comparisons a predicate is made of, as constraints."""
+def _values_of(predicate: Predicate) -> int:
+    """How many constraints a predicate becomes."""
     return len(predicate.operands) if predicate.operator is Operator.NOT_IN else 1
 
 
@@ -134,7 +136,7 @@ def _expanded(
     """
     lists: list[list[Predicate]] = []
     others: list[Predicate] = []
-    width = sum(map(comparisons_of, conjunction))
+    width = sum(map(_values_of, conjunction))
     room.disjuncts_left -= 1
     entries_max = min(room.entries - room.disjuncts_left, room.constraints // max(1, width))
     count = 1
@@ -177,7 +179,8 @@ class Compiler:
         room = _Room(len(shape.disjuncts))
         for conjunction in shape.disjuncts:
             lists, others = _expanded(conjunction, kinds, room)
-            common = self._block(conjunction, others, kinds, cells, room)
+            comparisons_max = COMPARISONS_MAX // len(shape.disjuncts)
+            common = self._block(conjunction, others, kinds, cells, comparisons_max)
             for choice in product(*lists):
                 block = common.copy() if choice else common
                 for predicate in choice:
@@ -193,16 +196,21 @@ class Compiler:
         predicates: list[Predicate],
         kinds: tuple[int, ...],
         cells: Cells,
-        room: _Room,
+        comparisons_max: int,
     ) -> Block:
-        """A block with some of the predicates of a conjunction as constraints."""
+        """A block with some of the predicates of a conjunction as constraints.
+
+        Equalities first, if there are too many predicates: they let the fewest events pass.
+        """
         length = len(cells)
         nothing = np.zeros(length, np.bool_)
         block = Block(length, never=nothing, verify=nothing)
         block.moving_attributes = moving_attributes(conjunction)
+        if len(predicates) > comparisons_max:
+            predicates = sorted(predicates, key=lambda each: each.operator is not Operator.EQUAL)
         for predicate in predicates:
-            room.comparisons -= comparisons_of(predicate)
-            if room.comparisons >= 0:
+            comparisons_max -= 1 + _values_of(predicate) // _AT_ONCE
+            if comparisons_max >= 0:
                 self._constrain(block, predicate, kinds, cells)
             else:
                 block.verify = np.ones(length, np.bool_)
@@ -215,13 +223,37 @@ class Compiler:
         if operator is Operator.PRESENT:
             self._anything(block, attribute, PRESENT)
         elif operator is Operator.NOT_IN:
-            for operand in operands:
-                self._compare(block, attribute, Operator.NOT_EQUAL, operand, kinds, cells)
+            if not self._exclude(block, predicate, kinds, cells):
+                for operand in operands:
+                    self._compare(block, attribute, Operator.NOT_EQUAL, operand, kinds, cells)
         elif operator is Operator.IN:  # not expanded: too long, or with computed values
             self._anything(block, attribute, PRESENT)
             block.verify = np.ones(block.length, np.bool_)
         else:
             self._compare(block, attribute, operator, operands[0], kinds, cells)
+
+    def _exclude(
+        self, block: Block, predicate: Predicate, kinds: tuple[int, ...], cells: Cells
+    ) -> bool:
+        """Add the constraints of a `not in` list of plain values at once; False if it has others.
+
+        Plain values are of one kind and below EXACT_MAX, so that each excludes just itself.
+        """
+        slots = [operand.index for operand in predicate.operands if isinstance(operand, Slot)]
+        found = {kinds[slot] for slot in slots}
+        if len(slots) < len(predicate.operands) or len(found) > 1 or UNDEFINED in found:
+            return False
+        (kind,) = found
+        values = as_floats(kind, cells[:, slots])
+        if predicate.attribute in block.moving_attributes or not (np.abs(values) < EXACT_MAX).all():
+            return False
+        whole = CHANNEL_KIND[kind] != NUMBER
+        low, high, _ = bounds(Operator.NOT_EQUAL, values.ravel(), whole=whole)
+        channel = self._channels.channel(predicate.attribute, CHANNEL_KIND[kind])
+        block.channels += [channel] * len(slots)
+        block.low += list(low.reshape(values.shape).T)
+        block.high += list(high.reshape(values.shape).T)
+        return True
 
     def _anything(self, block: Block, attribute: str, kind: int) -> None:
         """Add a constraint that any value of a kind satisfies."""
