@@ -202,8 +202,8 @@ class _Prepared:
         self.is_ground = all(isinstance(leaf, Constant) for leaf in expression_leaves(node))
         self.advertisement = parse_advertisement(text) if self.is_ground else None
         self.event = {"x": 1, "a": 1, "s": "a" * 2000, "u": "x"} | {f"a{i}": 1 for i in range(100)}
-        names = dict.fromkeys(self.filter.attributes, float)
-        self.space = Space("hostile", names | {"s": str, "u": str})
+        types: dict[str, type] = dict.fromkeys(self.filter.attributes, float)
+        self.space = Space("hostile", {**types, "s": str, "u": str})
 
     def fresh(self) -> Filter:
         """The filter, with nothing that was computed of it."""
@@ -258,13 +258,20 @@ def measure(
         progress(kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TidegateWarning)
-            prepared = _Prepared(text)
-            if prepared.is_ground:  # normal forms are kept, and have a row of their own
-                _ = prepared.filter.normal_form, prepared.other.normal_form
-            operations = _PLAIN | (_GROUND if prepared.is_ground else {})
-            for name, operation in operations.items():
-                yield _cost(name, kind, partial(operation, prepared), rounds)
-            yield from _engine_costs(kind, prepared, engines, rounds)
+            costs = [*_costs(kind, text, engines, rounds)]
+        yield from costs
+
+
+def _costs(kind: str, text: str, engines: dict[str, Engine], rounds: int) -> Iterator[HostileCost]:
+    prepared = _Prepared(text)
+    operations = _PLAIN
+    if prepared.is_ground:
+        operations = _PLAIN | _GROUND
+        # normal forms are kept, and have a row of their own
+        _ = prepared.filter.normal_form, prepared.other.normal_form
+    for name, operation in operations.items():
+        yield _cost(name, kind, partial(operation, prepared), rounds)
+    yield from _engine_costs(kind, prepared, engines, rounds)
 
 
 def _engine_costs(
