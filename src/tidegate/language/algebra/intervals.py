@@ -204,6 +204,8 @@ class Intervals:
                 return self if not self.spans else other
             return Intervals(self.kind, tuple(_common(self.spans, other.spans)))
         # Of many sets at once, by De Morgan: one sort instead of one pass for each set.
+        if not all(each.spans for each in (self, *others)):
+            return Intervals(self.kind)
         missing = [each.complement() for each in (self, *others)]
         return missing[0].union(*missing[1:]).complement()
 

@@ -57,10 +57,11 @@ class Glob:
     """The literal characters that every match ends with."""
 
     def __post_init__(self) -> None:
-        first = _WILDCARDS.search(self.tokens)
-        last = max(self.tokens.rfind(ANY_CHAR), self.tokens.rfind(ANY_RUN))
-        object.__setattr__(self, "prefix", self.tokens[: first.start()] if first else self.tokens)
-        object.__setattr__(self, "suffix", self.tokens[last + 1 :])
+        tokens = self.tokens
+        first = [place for place in map(tokens.find, (ANY_CHAR, ANY_RUN)) if place >= 0]
+        last = max(map(tokens.rfind, (ANY_CHAR, ANY_RUN)))
+        object.__setattr__(self, "prefix", tokens[: min(first)] if first else tokens)
+        object.__setattr__(self, "suffix", tokens[last + 1 :])
 
     @staticmethod
     def parse(text: str) -> Glob:
@@ -100,7 +101,7 @@ class Glob:
     @property
     def is_literal(self) -> bool:
         """Whether just one string matches."""
-        return _WILDCARDS.search(self.tokens) is None
+        return len(self.prefix) == len(self.tokens)
 
     def covers(self, other: Glob) -> bool:
         """Whether every match of ``other`` surely matches this pattern too.

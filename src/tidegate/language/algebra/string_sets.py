@@ -258,7 +258,7 @@ def _as_spans(glob: Glob) -> Intervals | None:
     """The spans of a pattern that is a literal or a prefix; None for any other."""
     if glob.is_literal:
         return Intervals.of(Operator.EQUAL, glob.prefix)
-    if glob == Glob.around(before=glob.prefix):
+    if glob.tokens == glob.prefix + ANY_RUN:
         return Intervals.starting_with(glob.prefix)
     return None
 
