@@ -40,6 +40,8 @@ from tidegate.language.syntax import (
     map_predicates,
 )
 
+ESTIMATING_STEPS_MAX = 6 * STEPS_MAX
+"""The budget of an estimate: finding the extremes of a few sines takes many small steps."""
 COVERING_STEPS_MAX = 2 * STEPS_MAX
 """The budget of ``covers_during``, which takes no other operation's work."""
 _VALUES_STEPS = 25
@@ -51,13 +53,13 @@ _LOWER = (Operator.GREATER, Operator.GREATER_EQUAL)
 
 def over_estimate(node: Node, elapsed: ElapsedRange) -> Node:
     """A static filter that matches whatever ``node`` matches at some `t` of the elapsed range."""
-    with Budget():
+    with Budget(ESTIMATING_STEPS_MAX):
         return _estimated(node, elapsed, _over)
 
 
 def under_estimate(node: Node, elapsed: ElapsedRange) -> Node:
     """A static filter that matches only what ``node`` matches at every `t` of the elapsed range."""
-    with Budget():
+    with Budget(ESTIMATING_STEPS_MAX):
         return _estimated(node, elapsed, _under)
 
 

@@ -116,9 +116,12 @@ def _upper_bound(expression: Expression, elapsed: ElapsedRange, whole: _Enclosur
         bound, _, part = parts[0]
         if -bound - attained <= TOLERANCE * (1 + abs(bound)) or part.start >= part.end:
             break
+        try:
+            halves = [(half, _enclose(expression, half)) for half in part.halves()]
+        except OutOfWorkError:
+            break
         heapq.heappop(parts)
-        for half in part.halves():
-            enclosure = _enclose(expression, half)
+        for half, enclosure in halves:
             high = -bound if enclosure is None else min(-bound, enclosure.range.high)
             if enclosure is not None:
                 attained = max(attained, enclosure.first, enclosure.last)
