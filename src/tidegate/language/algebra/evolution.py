@@ -40,7 +40,7 @@ from tidegate.language.syntax import (
     map_predicates,
 )
 
-ESTIMATING_STEPS_MAX = 6 * STEPS_MAX
+ESTIMATING_STEPS_MAX = 4 * STEPS_MAX
 """The budget of an estimate: finding the extremes of a few sines takes many small steps."""
 COVERING_STEPS_MAX = 2 * STEPS_MAX
 """The budget of ``covers_during``, which takes no other operation's work."""
