@@ -152,6 +152,15 @@ def test_steps_of_a_pattern() -> None:
         Parser(" then ".join(["a = 1"] * 33)).pattern()
 
 
+def test_the_steps_of_a_pattern_count_together() -> None:
+    text = "a = 1 or b = 1 then true then c = 2 or d = 2"
+    Parser(text, Limits(disjuncts_max=5, cost_max=9)).pattern()
+    with pytest.raises(FilterLimitError, match="more than 4 disjuncts"):
+        Parser(text, Limits(disjuncts_max=4)).pattern()
+    with pytest.raises(FilterLimitError, match="costs 9 predicates"):
+        Parser(text, Limits(cost_max=8)).pattern()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -59,6 +59,13 @@ def test_the_length_of_a_pattern(steps: int) -> None:
         check_pattern(pattern, Limits(pattern_steps_max=2))
 
 
+def test_the_steps_of_a_pattern_count_together() -> None:
+    pattern = Pattern((parse("x = 1 or y = 1"), parse("x = 2 or y = 2")))
+    check_pattern(pattern, Limits(disjuncts_max=4))
+    with pytest.raises(RoutingError, match=r"together: .* more than 3 disjuncts"):
+        check_pattern(pattern, Limits(disjuncts_max=3))
+
+
 LARGE = {
     "x > 5 and y > 5": (Limits(length_chars_max=14), "has 15 characters; at most 14 are taken"),
     "x = 1 or x = 2 or x = 3": (Limits(disjuncts_max=2), "has more than 2 disjuncts"),

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from tidegate.errors import BadValueError, NeverMatchesWarning, UnresolvedError
+from tidegate.errors import (
+    BadValueError,
+    FilterLimitError,
+    NeverMatchesWarning,
+    UnresolvedError,
+)
 from tidegate.language.algebra import evolution, relations
 from tidegate.language.algebra.normal_form import Conjunction, NormalForm, desugared, disjuncts
 from tidegate.language.algebra.ranges import ElapsedRange
 from tidegate.language.algebra.value_sets import ValueSet
+from tidegate.language.algebra.work import Budget, OutOfWorkError
 from tidegate.language.events import Event
 from tidegate.language.expressions import (
     Constant,
@@ -31,7 +37,7 @@ from tidegate.language.expressions import (
     leaves,
 )
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
-from tidegate.language.parsing.parser import Size, parse_filter, size_of
+from tidegate.language.parsing.parser import Size, over_limit, parse_filter, size_of
 from tidegate.language.semantics import holds
 from tidegate.language.shapes import Row, Shape, row_of, split
 from tidegate.language.syntax import (
@@ -40,6 +46,7 @@ from tidegate.language.syntax import (
     Operator,
     Predicate,
     Truth,
+    all_of,
     map_leaves,
     map_predicates,
     predicates,
@@ -151,7 +158,8 @@ class Filter:
     @cached_property
     def normal_form(self) -> NormalForm:
         """A disjunction of conjunctions, with one value set for each attribute."""
-        return NormalForm.of(self.node)
+        with Budget(apart=True):
+            return NormalForm.of(self.node)
 
     @cached_property
     def never_matches(self) -> bool:
@@ -160,7 +168,8 @@ class Filter:
         Disjunct by disjunct, without the normal form: joining disjuncts costs more, and cannot make
         one of them empty.
         """
-        return all(Conjunction.of(each).is_empty for each in disjuncts(self.node))
+        with Budget(apart=True):
+            return all(Conjunction.of(each).is_empty for each in disjuncts(self.node))
 
     @cached_property
     def size(self) -> Size:
@@ -212,7 +221,8 @@ class Filter:
         >>> print(parse("price < :limit").bind(limit=10))
         price < 10
         """
-        unknown = [name for name in parameters if name not in self.parameters]
+        own = frozenset(self.parameters)
+        unknown = [name for name in parameters if name not in own]
         if unknown:
             names = ", ".join(f":{name}" for name in self.parameters) or "none"
             raise UnresolvedError(f"the filter has no parameter :{unknown[0]}; it has {names}")
@@ -304,15 +314,24 @@ class Filter:
 
     def equals(self, other: Filter) -> bool:
         """Whether each filter covers the other."""
-        return self.covers(other) and other.covers(self)
+        with Budget():
+            return self.covers(other) and other.covers(self)
 
     def overlaps(self, other: Filter) -> bool:
         """Whether some event could match both."""
         return relations.overlaps(self.resolved_form(), other.resolved_form())
 
     def intersect(self, other: Filter) -> Filter:
-        """The filter that matches what both match, in normal form."""
-        return _from_normal_form(relations.intersect(self.resolved_form(), other.resolved_form()))
+        """The filter that matches what both match.
+
+        In normal form, unless that takes too much work; raises FilterLimitError if the filter is
+        too large then.
+        """
+        try:
+            both = relations.intersect(self.resolved_form(), other.resolved_form())
+        except OutOfWorkError:
+            return _both(self, other)
+        return _from_normal_form(both)
 
     def merge(self, other: Filter) -> Merged:
         """The smallest conjunction that covers both filters, and whether it is exact.
@@ -449,3 +468,17 @@ def _fixed(predicate: Predicate, environment: Environment) -> Node:
 
 def _from_normal_form(form: NormalForm) -> Filter:
     return Filter(form.to_node())
+
+
+def _both(a: Filter, b: Filter) -> Filter:
+    """`a and b` as it is, within the limits of a text; raises FilterLimitError."""
+    node = all_of([a.node, b.node])
+    reason = over_limit(size_of(node), DEFAULT_LIMITS)
+    if reason is not None:
+        raise FilterLimitError(
+            f"what both filters match is more than a filter can be: {reason}; "
+            "intersect filters with fewer alternatives",
+            "",
+            0,
+        )
+    return Filter(node)

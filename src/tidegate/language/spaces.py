@@ -77,6 +77,8 @@ _ANY_SIZE = Limits(*[1 << 62] * 5)
 _TRUTH = re.compile(r"(?:^|\(|\b(?:and|or|not|then)\b)\s*(?:true|false)\b")
 """Finds a `true` or `false` in place of a predicate, and some that are values."""
 _NOT = re.compile(r"\bnot\b(?!\s+null\b)")
+_TIMES_MAX = 16
+"""An operand with more strings than these has no timestamps among them."""
 _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 _names = Repr()
@@ -353,14 +355,17 @@ def _strings_for_times(
     """
     found: dict[str, str] = {}
     for operand in predicate.operands:
-        for leaf in leaves(operand):
-            cell = row[leaf.index] if isinstance(leaf, Slot) else leaf
-            if not isinstance(cell, ParameterRef):
-                continue
-            value = parameters.get(cell.name)
-            as_time = {**parameters, cell.name: _SOME_TIME}
-            if isinstance(value, str) and Kind.TIME in kinds_of(operand, row, as_time):
-                found[cell.name] = value
+        cells = [row[each.index] if isinstance(each, Slot) else each for each in leaves(operand)]
+        references = [cell for cell in cells if isinstance(cell, ParameterRef)]
+        known = {each.name: parameters.get(each.name) for each in references}
+        texts = {name: value for name, value in known.items() if isinstance(value, str)}
+        # Each is tried with all of the operand: a hostile one may have thousands.
+        if len(texts) <= _TIMES_MAX:
+            found |= {
+                name: text
+                for name, text in texts.items()
+                if Kind.TIME in kinds_of(operand, row, {**known, name: _SOME_TIME})
+            }
     return found
 
 

@@ -25,7 +25,8 @@ from typing import Any, Protocol
 import ahocorasick
 import numpy as np
 
-from tidegate.language.algebra.like import ANY_CHAR, ANY_RUN, Glob, GlobToken
+from tidegate.language.algebra.fragments import ANY_CHAR, ANY_RUN
+from tidegate.language.algebra.like import Glob
 from tidegate.language.semantics import compares
 from tidegate.language.syntax import Operator
 from tidegate.matching.arrays import I32
@@ -127,15 +128,9 @@ class Outline:
         return Anchor(place, literal, exact=self.complete and is_all)
 
 
-def _runs(tokens: tuple[GlobToken, ...]) -> tuple[str, ...]:
+def _runs(tokens: str) -> tuple[str, ...]:
     """The literals before, between and after the wildcards of a glob."""
-    runs: list[list[str]] = [[]]
-    for token in tokens:
-        if token in (ANY_CHAR, ANY_RUN):
-            runs.append([])
-        else:
-            runs[-1].append(token[1])
-    return tuple(map("".join, runs))
+    return tuple(tokens.replace(ANY_CHAR, ANY_RUN).split(ANY_RUN))
 
 
 class StringPatterns:

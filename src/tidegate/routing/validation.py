@@ -20,7 +20,7 @@ from tidegate.language.algebra.advertisements import Advertisement, parse_advert
 from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter, check_values
 from tidegate.language.limits import Limits
-from tidegate.language.parsing.parser import over_limit, parse_filter, size_of
+from tidegate.language.parsing.parser import Size, over_limit, parse_filter, size_of
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.values import from_us
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, underlying_filter
@@ -66,6 +66,10 @@ def check_pattern(pattern: Pattern, limits: Limits) -> None:
         )
     for step in pattern.steps:
         check_filter(step, limits)
+    size = Size(*map(sum, zip(*(step.size for step in pattern.steps), strict=True)))
+    problem = over_limit(size, limits)
+    if problem is not None:
+        raise RoutingError(f"the steps of the pattern together: {problem}")
 
 
 def check_filter(wanted: object, limits: Limits) -> None:

@@ -15,6 +15,7 @@ from itertools import product
 from tidegate.errors import FilterError
 from tidegate.language.algebra.normal_form import ground_values, is_ground
 from tidegate.language.algebra.value_sets import ValueSet, union
+from tidegate.language.algebra.work import Budget, OutOfWorkError, spend
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
@@ -40,7 +41,8 @@ class Advertisement:
     @classmethod
     def of(cls, node: Node) -> Advertisement:
         """The advertisement with this tree, whose values are constants."""
-        return cls(node, tuple(_allowed(each) for each in _alternatives(node)))
+        with Budget(apart=True):
+            return cls(node, tuple(_allowed(each) for each in _alternatives(node)))
 
     def allows(self, event: Event | Mapping[str, object]) -> bool:
         """Whether the advertisement allows an event."""
@@ -55,14 +57,19 @@ class Advertisement:
 
     def covers(self, other: Advertisement) -> bool:
         """Whether this advertisement surely allows every event that ``other`` allows."""
-        return all(
-            any(_allows_all(wide, narrow) for wide in self.alternatives)
-            for narrow in other.alternatives
-        )
+        try:
+            with Budget():
+                return all(
+                    any(_allows_all(wide, narrow) for wide in self.alternatives)
+                    for narrow in other.alternatives
+                )
+        except OutOfWorkError:
+            return False
 
     def equals(self, other: Advertisement) -> bool:
         """Whether each covers the other."""
-        return self.covers(other) and other.covers(self)
+        with Budget():
+            return self.covers(other) and other.covers(self)
 
     def overlaps(self, filter: Filter) -> bool:
         """Whether the advertisement could allow some event that matches the filter.
@@ -70,14 +77,16 @@ class Advertisement:
         Every attribute that the filter names must be allowed, with some common value: a filter
         matches no event without it (Siena, 3.4).
         """
-        return any(
-            all(
-                name in allowed and allowed[name].meets(values)
-                for name, values in conjunction.sets.items()
-            )
-            for allowed in self.alternatives
-            for conjunction in filter.resolved_form().conjunctions
-        )
+        conjunctions = filter.resolved_form().conjunctions
+        try:
+            with Budget():
+                return any(
+                    _meets(allowed, conjunction.sets)
+                    for allowed in self.alternatives
+                    for conjunction in conjunctions
+                )
+        except OutOfWorkError:
+            return True
 
     def __str__(self) -> str:
         return str(self.node)
@@ -120,8 +129,15 @@ def _allowed(constraints: tuple[Predicate, ...]) -> Allowed:
     return {name: union(sets) for name, sets in by_name.items()}
 
 
+def _meets(allowed: Allowed, sets: Mapping[str, ValueSet]) -> bool:
+    """Whether each attribute may have an allowed value."""
+    spend(1 + len(sets))
+    return all(name in allowed and allowed[name].meets(values) for name, values in sets.items())
+
+
 def _allows_all(wide: Allowed, narrow: Allowed) -> bool:
     """Whether ``wide`` allows each value that ``narrow`` allows; no values need no permission."""
+    spend(1 + len(narrow))
     return all(
         values.is_empty or (name in wide and values.within(wide[name]))
         for name, values in narrow.items()

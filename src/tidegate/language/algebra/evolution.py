@@ -12,18 +12,22 @@ monotone and there is no `not` in a tree, so estimates of predicates make an est
 Covering is seen constraint by constraint, in two ways: one bound follows from another at every `t`
 (ranges.py, `stays_at_most`), or the over-estimate of the narrower constraints on an attribute is
 within the under-estimate of the wider one. It is not complete: bounds that touch at one `t`,
-evolving timestamps, and what only several disjuncts cover together are not seen.
+evolving timestamps, what only several disjuncts cover together, and what takes more than the budget
+of work (work.py) are not seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import UnionType
 
 from tidegate.language.algebra.extremes import tight_range_of
 from tidegate.language.algebra.normal_form import NormalForm, desugared, disjuncts, is_ground
 from tidegate.language.algebra.ranges import ANY_NUMBER, ElapsedRange, Range, stays_at_most
 from tidegate.language.algebra.value_sets import ValueSet, union
+from tidegate.language.algebra.work import STEPS_MAX, Budget, OutOfWorkError, spend
 from tidegate.language.expressions import Constant, Elapsed, Expression
 from tidegate.language.syntax import (
     Node,
@@ -36,18 +40,27 @@ from tidegate.language.syntax import (
     map_predicates,
 )
 
+ESTIMATING_STEPS_MAX = 4 * STEPS_MAX
+"""The budget of an estimate: finding the extremes of a few sines takes many small steps."""
+COVERING_STEPS_MAX = 2 * STEPS_MAX
+"""The budget of ``covers_during``, which takes no other operation's work."""
+_VALUES_STEPS = 25
+"""The steps of making the value set of a predicate."""
+
 _UPPER = (Operator.LESS, Operator.LESS_EQUAL)
 _LOWER = (Operator.GREATER, Operator.GREATER_EQUAL)
 
 
 def over_estimate(node: Node, elapsed: ElapsedRange) -> Node:
     """A static filter that matches whatever ``node`` matches at some `t` of the elapsed range."""
-    return map_predicates(node, lambda predicate: _estimate(predicate, elapsed, _over))
+    with Budget(ESTIMATING_STEPS_MAX):
+        return _estimated(node, elapsed, _over)
 
 
 def under_estimate(node: Node, elapsed: ElapsedRange) -> Node:
     """A static filter that matches only what ``node`` matches at every `t` of the elapsed range."""
-    return map_predicates(node, lambda predicate: _estimate(predicate, elapsed, _under))
+    with Budget(ESTIMATING_STEPS_MAX):
+        return _estimated(node, elapsed, _under)
 
 
 def relaxed(node: Node, unknown: type[Expression] | UnionType) -> Node:
@@ -69,6 +82,10 @@ def relaxed(node: Node, unknown: type[Expression] | UnionType) -> Node:
 
 _Estimate = Callable[[str, Operator, Range | None], Node]
 """The estimate of a comparison, by attribute, operator and the range of its operand."""
+
+
+def _estimated(node: Node, elapsed: ElapsedRange, of_range: _Estimate) -> Node:
+    return map_predicates(node, lambda predicate: _estimate(predicate, elapsed, of_range))
 
 
 def _estimate(predicate: Predicate, elapsed: ElapsedRange, of_range: _Estimate) -> Node:
@@ -134,54 +151,108 @@ def covers_during(wide: Node, narrow: Node, elapsed: ElapsedRange, lead: float =
 
     `t` is that of ``wide``; the `t` of ``narrow`` is ``lead`` seconds ahead.
     """
-    wide_disjuncts = disjuncts(wide)
-    return all(
-        any(_conjunction_covers(each, conjunction, elapsed, lead) for each in wide_disjuncts)
-        or any(each.is_empty for each in _value_sets(conjunction, elapsed.shifted(lead)).values())
-        for conjunction in disjuncts(narrow)
-    )
+    try:
+        with Budget(COVERING_STEPS_MAX):
+            wides = [_Wide(each, elapsed) for each in disjuncts(wide)]
+            narrows = (_Narrow(each, elapsed, lead) for each in disjuncts(narrow))
+            # Equal conjunctions are found without work, however many there are.
+            same = {frozenset(each.predicates) for each in wides if _agrees(each.predicates, lead)}
+            return all(
+                each.known in same or any(map(each.is_within, wides)) or each.is_empty
+                for each in narrows
+            )
+    except OutOfWorkError:
+        return False
 
 
 _Predicates = tuple[Predicate, ...]
 
 
-def _conjunction_covers(
-    wide: _Predicates, narrow: _Predicates, elapsed: ElapsedRange, lead: float
-) -> bool:
-    possible = _value_sets(narrow, elapsed.shifted(lead))
-    return all(
-        any(_implies(each, predicate, elapsed, lead) for each in narrow)
-        or (
-            predicate.attribute in possible
-            and possible[predicate.attribute].within(_values(under_estimate(predicate, elapsed)))
+@dataclass(frozen=True)
+class _Wide:
+    """A conjunction that may cover others."""
+
+    predicates: _Predicates
+    elapsed: ElapsedRange
+    _under_estimates: dict[Predicate, ValueSet] = field(default_factory=dict)
+
+    def values(self, predicate: Predicate) -> ValueSet:
+        """An under-estimate of the values that satisfy a predicate at every `t`."""
+        known = self._under_estimates.get(predicate)
+        if known is None:
+            known = _values(_estimated(predicate, self.elapsed, _under))
+            self._under_estimates[predicate] = known
+        return known
+
+
+@dataclass(frozen=True)
+class _Narrow:
+    """A conjunction that another one may cover; its `t` is ``lead`` seconds ahead."""
+
+    predicates: _Predicates
+    elapsed: ElapsedRange
+    lead: float
+
+    @cached_property
+    def known(self) -> frozenset[Predicate]:
+        """Its predicates, to look them up."""
+        return frozenset(self.predicates)
+
+    @cached_property
+    def by_attribute(self) -> dict[str, list[Predicate]]:
+        """Its predicates on each attribute."""
+        grouped: dict[str, list[Predicate]] = {}
+        for predicate in self.predicates:
+            grouped.setdefault(predicate.attribute, []).append(predicate)
+        return grouped
+
+    @cached_property
+    def values(self) -> dict[str, ValueSet]:
+        """An over-estimate of the values that each attribute can have at some `t`."""
+        elapsed = self.elapsed.shifted(self.lead)
+        sets = {
+            name: [_values(_estimated(each, elapsed, _over)) for each in constraints]
+            for name, constraints in self.by_attribute.items()
+        }
+        return {name: values[0].intersect(*values[1:]) for name, values in sets.items()}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether surely no event matches it at any `t`."""
+        return any(each.is_empty for each in self.values.values())
+
+    def is_within(self, wide: _Wide) -> bool:
+        """Whether the wide conjunction surely covers this one at every `t`."""
+        return all(
+            self._is_implied(each)
+            or (
+                each.attribute in self.by_attribute
+                and self.values[each.attribute].within(wide.values(each))
+            )
+            for each in wide.predicates
         )
-        for predicate in wide
-    )
 
-
-def _value_sets(conjunction: _Predicates, elapsed: ElapsedRange) -> dict[str, ValueSet]:
-    """An over-estimate of the values that each attribute can have at some `t`."""
-    sets: dict[str, ValueSet] = {}
-    for predicate in conjunction:
-        values = _values(over_estimate(predicate, elapsed))
-        name = predicate.attribute
-        sets[name] = sets[name].intersect(values) if name in sets else values
-    return sets
+    def _is_implied(self, wide: Predicate) -> bool:
+        """Whether a predicate follows from a single one of these at every `t`."""
+        spend()
+        if wide in self.known and _agrees((wide,), self.lead):
+            return True
+        constraints = self.by_attribute.get(wide.attribute, ())
+        return any(_implies(each, wide, self.elapsed, self.lead) for each in constraints)
 
 
 def _values(estimate: Node) -> ValueSet:
     """The values that satisfy a constraint on a single attribute."""
+    spend(_VALUES_STEPS)
     forms = NormalForm.of(estimate).conjunctions
     return union(values for conjunction in forms for values in conjunction.sets.values())
 
 
 def _implies(narrow: Predicate, wide: Predicate, elapsed: ElapsedRange, lead: float) -> bool:
     """Whether ``wide`` follows from ``narrow``, both on the same attribute, at every `t`."""
-    # Equal texts have equal values only if their clocks agree, or do not matter.
-    if narrow == wide and (lead == 0.0 or not _uses_elapsed(wide)):
-        return True
-    if narrow.attribute != wide.attribute or len(narrow.operands) != 1 or len(wide.operands) != 1:
+    if len(narrow.operands) != 1 or len(wide.operands) != 1:
         return False
+    spend()
     inner, outer = narrow.operands[0], wide.operands[0]
 
     def below(operators: tuple[Operator, ...]) -> bool:
@@ -206,5 +277,8 @@ def _implies(narrow: Predicate, wide: Predicate, elapsed: ElapsedRange, lead: fl
             return False
 
 
-def _uses_elapsed(predicate: Predicate) -> bool:
-    return any(isinstance(leaf, Elapsed) for leaf in expression_leaves(predicate))
+def _agrees(predicates: _Predicates, lead: float) -> bool:
+    """Whether equal predicates have equal values: their clocks agree, or do not matter."""
+    return lead == 0.0 or not any(
+        isinstance(leaf, Elapsed) for each in predicates for leaf in expression_leaves(each)
+    )

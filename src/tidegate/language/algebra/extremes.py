@@ -12,8 +12,8 @@ with these slopes from its values at both ends (by Lebourg's theorem also where 
 `abs` have corners). For a monotone or linear function the cones meet at the ends, and the range is
 exact up to rounding. Where they leave room, the elapsed range is bisected, always the part with the
 greatest upper bound first (branch and bound), until the bound is close to a value that the function
-has, or for some number of times. The least value is minus the greatest value of the negated
-function.
+has, or for some number of times, or the budget of work (work.py) is used up. The least value is
+minus the greatest value of the negated function.
 
 `%`, `floor` and `ceil` jump, so they have no slope: then the range follows from those of the
 operands.
@@ -27,12 +27,14 @@ from dataclasses import dataclass
 from itertools import count
 
 from tidegate.language.algebra.ranges import (
+    LEAF_STEPS,
     ElapsedRange,
     Range,
     call_range,
     combine_ranges,
     range_of,
 )
+from tidegate.language.algebra.work import OutOfWorkError, spend
 from tidegate.language.expressions import (
     CHOICES,
     FUNCTIONS,
@@ -44,11 +46,14 @@ from tidegate.language.expressions import (
     Negated,
     as_float,
     combine_floats,
+    leaves,
 )
 
 BISECTIONS_MAX = 128
 TOLERANCE = 1e-9
 """Bisection stops once the bound is this close to a value of the function, relative to its size."""
+_ENCLOSING_STEPS = 12
+"""The steps of enclosing one operation, over one part of the elapsed range."""
 _ROUNDING = 2.0**-52
 """The relative error of one correctly rounded operation is at most half of this."""
 _LIBRARY = 16 * _ROUNDING
@@ -70,6 +75,14 @@ def tight_range_of(expression: Expression, elapsed: ElapsedRange) -> Range | Non
         return plain
     if plain.low == plain.high:
         return plain
+    try:
+        return _tightened(expression, elapsed, plain)
+    except OutOfWorkError:
+        return plain
+
+
+def _tightened(expression: Expression, elapsed: ElapsedRange, plain: Range) -> Range:
+    """A range that is hardly wider than it has to be; raises OutOfWorkError."""
     whole = _enclose(expression, elapsed)
     if whole is None:
         return _from_operands(expression, elapsed) or plain
@@ -81,6 +94,7 @@ def tight_range_of(expression: Expression, elapsed: ElapsedRange) -> Range | Non
 
 def _from_operands(expression: Expression, elapsed: ElapsedRange) -> Range | None:
     """The range that follows from tight ranges of the operands, for expressions without a slope."""
+    spend(LEAF_STEPS * sum(1 for _ in leaves(expression)))
     match expression:
         case Arithmetic(operator, left, right):
             a, b = tight_range_of(left, elapsed), tight_range_of(right, elapsed)
@@ -102,9 +116,12 @@ def _upper_bound(expression: Expression, elapsed: ElapsedRange, whole: _Enclosur
         bound, _, part = parts[0]
         if -bound - attained <= TOLERANCE * (1 + abs(bound)) or part.start >= part.end:
             break
+        try:
+            halves = [(half, _enclose(expression, half)) for half in part.halves()]
+        except OutOfWorkError:
+            break
         heapq.heappop(parts)
-        for half in part.halves():
-            enclosure = _enclose(expression, half)
+        for half, enclosure in halves:
             high = -bound if enclosure is None else min(-bound, enclosure.range.high)
             if enclosure is not None:
                 attained = max(attained, enclosure.first, enclosure.last)
@@ -140,6 +157,7 @@ class _Enclosure:
 
 def _enclose(expression: Expression, elapsed: ElapsedRange) -> _Enclosure | None:
     """The enclosure of an expression; None if its slope has no bounds, or a bound overflows."""
+    spend(_ENCLOSING_STEPS)
     made: _Enclosure | None = None
     match expression:
         case Constant(value):

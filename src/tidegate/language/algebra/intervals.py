@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from functools import total_ordering
 from typing import Any
 
+from tidegate.language.algebra.work import spend
 from tidegate.language.syntax import Operator
 from tidegate.language.values import INT_MAX, INT_MIN, Kind, Value, kind_of
 
@@ -170,6 +171,12 @@ class Intervals:
         return cls(kind, tuple([span for span in spans if span[0] < span[1]]))
 
     @classmethod
+    def points(cls, kind: Kind, values: Iterable[Value]) -> Intervals:
+        """The set of some values, all of one kind."""
+        spans = [(value, next_value(value)) for value in values]
+        return cls(kind, tuple(_joined(sorted(spans, key=_low))))
+
+    @classmethod
     def starting_with(cls, prefix: str) -> Intervals:
         """The strings that start with ``prefix``."""
         return cls(Kind.STRING, ((prefix, next_prefix(prefix)),))
@@ -197,6 +204,8 @@ class Intervals:
                 return self if not self.spans else other
             return Intervals(self.kind, tuple(_common(self.spans, other.spans)))
         # Of many sets at once, by De Morgan: one sort instead of one pass for each set.
+        if not all(each.spans for each in (self, *others)):
+            return Intervals(self.kind)
         missing = [each.complement() for each in (self, *others)]
         return missing[0].union(*missing[1:]).complement()
 
@@ -223,7 +232,15 @@ class Intervals:
             return bool(other_low <= low) and (
                 other_high is END or (high is not END and bool(high <= other_high))
             )
+        spend(1 + len(self.spans) + len(other.spans))
         return self.intersect(other) == self
+
+    def meets(self, other: Intervals) -> bool:
+        """Whether some value is in both sets."""
+        if not self.spans or not other.spans:
+            return False
+        spend(1 + len(self.spans) + len(other.spans))
+        return next(_common(self.spans, other.spans), None) is not None
 
 
 def is_point(span: Span) -> bool:

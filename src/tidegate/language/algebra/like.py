@@ -3,11 +3,11 @@ r"""Patterns of `like`: `%` is any run of characters, `_` any one, `\` takes the
 Rules. (1) For a given pattern, matching takes time linear in the length of the text, for any text.
 (2) `covers` and `disjoint` say yes only if they are sure.
 
-Theory of operation. A pattern is cut at its `%` into *fragments* of fixed length. The first and the
-last must fit the two ends of the text; each one between is searched at the first place after the
-one before it. Greedy is right: if one fits somewhere later too, taking the first place leaves
-more text to those after it, so nothing ever has to be undone. A regular expression with `.*` would
-backtrack instead, in time that grows by another power of the length with each `%`.
+Theory of operation. A pattern is cut at its `%` into *fragments* of fixed length (fragments.py).
+The first and the last must fit the two ends of the text; each one between is searched at the first
+place after the one before it. Greedy is right: if one fits somewhere later too, taking the first
+place leaves more text to those after it, so nothing ever has to be undone. A regular expression
+with `.*` would backtrack instead, in time that grows by another power of the length with each `%`.
 
 Covering reads the other pattern as if it were a text (see ``covers``). To decide it exactly needs a
 deterministic automaton, which can be exponentially large; a covering that is not seen costs some
@@ -17,13 +17,20 @@ work elsewhere and never loses an event.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-ANY_CHAR, ANY_RUN = "_", "%"
+from tidegate.language.algebra.fragments import ANY_CHAR, ANY_RUN, find, fits
+from tidegate.language.algebra.work import spend
 
-GlobToken = str
-"""`_`, `%`, or a literal character after a `=`, so that an escaped `\\%` is not taken for a run."""
+_CHARS_A_STEP = 256
+"""Characters that Python compares or searches in a step."""
+_WILDCARDS = re.compile(f"[{ANY_CHAR}{ANY_RUN}]+")
+_SEVERAL_WILDCARDS = re.compile(f"[{ANY_CHAR}{ANY_RUN}]{{2,}}")
+_WITHOUT_ESCAPES = str.maketrans({"_": ANY_CHAR, "%": ANY_RUN})
+_CACHED_CHARS_MAX = 256
+"""Longer patterns are not cached, which bounds the memory of the cache."""
+_SPECIAL = re.compile(r"\\(.?)|[_%]", re.DOTALL)
 
 
 class GlobError(ValueError):
@@ -37,75 +44,64 @@ class GlobError(ValueError):
 class Glob:
     """A parsed `like` pattern in a canonical order: equal patterns have equal tokens.
 
+    A token is a literal character, ANY_CHAR or ANY_RUN.
+
     >>> Glob.parse("N%SE").matches("NYSE"), Glob.parse("_").matches("")
     (True, False)
     """
 
-    tokens: tuple[GlobToken, ...]
+    tokens: str
+    prefix: str = field(init=False, compare=False)
+    """The literal characters that every match starts with."""
+    suffix: str = field(init=False, compare=False)
+    """The literal characters that every match ends with."""
+
+    def __post_init__(self) -> None:
+        tokens = self.tokens
+        first = [place for place in map(tokens.find, (ANY_CHAR, ANY_RUN)) if place >= 0]
+        last = max(map(tokens.rfind, (ANY_CHAR, ANY_RUN)))
+        object.__setattr__(self, "prefix", tokens[: min(first)] if first else tokens)
+        object.__setattr__(self, "suffix", tokens[last + 1 :])
 
     @staticmethod
-    @lru_cache(maxsize=4096)
     def parse(text: str) -> Glob:
         """Parse a pattern; raises GlobError."""
-        tokens: list[GlobToken] = []
-        position = 0
-        while position < len(text):
-            char = text[position]
-            if char == "\\":
-                position += 1
-                if position == len(text) or text[position] not in "%_\\":
-                    raise GlobError
-                tokens.append("=" + text[position])
-            elif char in (ANY_CHAR, ANY_RUN):
-                tokens.append(char)
-            else:
-                tokens.append("=" + char)
-            position += 1
-        return Glob(_tidy(tokens))
+        return _parsed(text) if len(text) <= _CACHED_CHARS_MAX else _parsed.__wrapped__(text)
 
     @classmethod
     def around(cls, before: str = "", middle: str = "", after: str = "") -> Glob:
         """The pattern `before%middle%after`, with the three taken literally."""
-        runs = [ANY_RUN, *literal(middle), ANY_RUN] if middle else [ANY_RUN]
-        return cls(_tidy([*literal(before), *runs, *literal(after)]))
+        run = ANY_RUN + middle + ANY_RUN if middle else ANY_RUN
+        return cls(before + run + after)
 
     def matches(self, text: str) -> bool:
         """Whether the pattern fits the whole text."""
-        fragments = _fragments(self)
+        fragments = self.tokens.split(ANY_RUN)
         first, last = fragments[0], fragments[-1]
-        if not _fits(first, text, 0):
+        spend(3 + min(len(fragments), len(text)) + len(text) // _CHARS_A_STEP)
+        if not fits(first, text, 0):
             return False
         if len(fragments) == 1:
-            return len(text) == first.length
-        position, end = first.length, len(text) - last.length
+            return len(text) == len(first)
+        position, end = len(first), len(text) - len(last)
         for fragment in fragments[1:-1]:
-            # Where the two ends overlap, end < position; the search must still be of no text at
-            # all.
-            found = fragment.expression.search(text, position, max(position, end))
-            if found is None:
+            if ANY_CHAR in fragment:
+                spend(1 + len(fragment) * (1 + len(text) // _CHARS_A_STEP) // 4)
+            position = find(fragment, text, position, end)
+            if position < 0:
                 return False
-            position = found.end()
-        return end >= position and _fits(last, text, end)
+            position += len(fragment)
+        return end >= position and fits(last, text, end)
 
     @property
-    def prefix(self) -> str:
-        """The literal characters that every match starts with."""
-        chars: list[str] = []
-        for token in self.tokens:
-            if token in (ANY_CHAR, ANY_RUN):
-                break
-            chars.append(token[1])
-        return "".join(chars)
-
-    @property
-    def suffix(self) -> str:
-        """The literal characters that every match ends with."""
-        return Glob(self.tokens[::-1]).prefix[::-1]
+    def literals(self) -> str:
+        """All literal characters."""
+        return _WILDCARDS.sub("", self.tokens)
 
     @property
     def is_literal(self) -> bool:
         """Whether just one string matches."""
-        return not any(token in (ANY_CHAR, ANY_RUN) for token in self.tokens)
+        return len(self.prefix) == len(self.tokens)
 
     def covers(self, other: Glob) -> bool:
         """Whether every match of ``other`` surely matches this pattern too.
@@ -114,42 +110,21 @@ class Glob:
         any tokens, a `_` takes one that is not a run. Sound, because whatever strings the tokens of
         ``other`` become, the token of this pattern that took them fits those strings. Not complete:
         `_%` covers `%a`, which is not seen, because a `_` here takes no run there.
-
-        It simulates the nondeterministic automaton of this pattern; a state is the index of the
-        next token, and ``reached`` holds the states that the tokens read so far can lead to.
         """
-        reached = {0}
-        for token in (*other.tokens, None):
-            # A run may also take nothing. One step is enough: no two runs are side by side.
-            reached |= {i + 1 for i in sorted(reached) if self._token(i) == ANY_RUN}
-            if token is None:
-                break
-            reached = {j for i in reached if (j := self._state_after(i, token)) is not None}
-        return len(self.tokens) in reached
-
-    def _token(self, index: int) -> GlobToken | None:
-        return self.tokens[index] if index < len(self.tokens) else None
-
-    def _state_after(self, index: int, token: GlobToken) -> int | None:
-        own = self._token(index)
-        if own == ANY_RUN:
-            return index
-        if own == token or (own == ANY_CHAR and token != ANY_RUN):
-            return index + 1
-        return None
+        return self.tokens == other.tokens or self.matches(other.tokens)
 
     def disjoint(self, other: Glob) -> bool:
         """Whether surely no string matches both: they start or end differently."""
-        ends = [
-            (self.prefix, other.prefix),
-            (self.suffix[::-1], other.suffix[::-1]),
-        ]
-        return any(not (a.startswith(b) or b.startswith(a)) for a, b in ends)
+        spend(2)
+        a, b = self.prefix, other.prefix
+        if not (a.startswith(b) or b.startswith(a)):
+            return True
+        a, b = self.suffix, other.suffix
+        return not (a.endswith(b) or b.endswith(a))
 
     def __str__(self) -> str:
-        return "".join(
-            token if token in (ANY_CHAR, ANY_RUN) else escape(token[1]) for token in self.tokens
-        )
+        escaped = escape(self.tokens)
+        return escaped.replace(ANY_CHAR, "_").replace(ANY_RUN, "%")
 
 
 def escape(text: str) -> str:
@@ -161,52 +136,29 @@ def escape(text: str) -> str:
     return re.sub(r"([%_\\])", r"\\\1", text)
 
 
-def literal(text: str) -> list[GlobToken]:
-    """The tokens of a text taken literally."""
-    return ["=" + char for char in text]
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Glob:
+    plain = "\\" not in text
+    return Glob(_tidy(text.translate(_WITHOUT_ESCAPES) if plain else _SPECIAL.sub(_token, text)))
 
 
-def _tidy(tokens: list[GlobToken]) -> tuple[GlobToken, ...]:
+def _token(special: re.Match[str]) -> str:
+    """The token of a wildcard, or of a character after a backslash."""
+    if special[0] == "_":
+        return ANY_CHAR
+    if special[0] == "%":
+        return ANY_RUN
+    if special[1] not in ("%", "_", "\\"):
+        raise GlobError
+    return special[1]
+
+
+def _tidy(tokens: str) -> str:
     """Tokens in canonical order: between literals, first each `_` and then at most one `%`.
 
     `%_`, `_%` and `%_%` match the same strings; here all of them become `_%`.
     """
-    tidy: list[GlobToken] = []
-    for token in tokens:
-        if token == ANY_CHAR and tidy and tidy[-1] == ANY_RUN:
-            tidy.insert(-1, ANY_CHAR)
-        elif token != ANY_RUN or not tidy or tidy[-1] != ANY_RUN:
-            tidy.append(token)
-    return tuple(tidy)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fragment:
-    """The tokens between two runs: literals and `_`, so of a fixed length."""
-
-    expression: re.Pattern[str]
-    length: int
-
-
-@lru_cache(maxsize=4096)
-def _fragments(glob: Glob) -> list[_Fragment]:
-    fragments: list[list[GlobToken]] = [[]]
-    for token in glob.tokens:
-        if token == ANY_RUN:
-            fragments.append([])
-        else:
-            fragments[-1].append(token)
-    return [
-        _Fragment(
-            re.compile(
-                "".join("." if token == ANY_CHAR else re.escape(token[1]) for token in fragment),
-                re.DOTALL,
-            ),
-            len(fragment),
-        )
-        for fragment in fragments
-    ]
-
-
-def _fits(fragment: _Fragment, text: str, position: int) -> bool:
-    return position >= 0 and fragment.expression.match(text, position) is not None
+    return _SEVERAL_WILDCARDS.sub(
+        lambda run: ANY_CHAR * run[0].count(ANY_CHAR) + (ANY_RUN if ANY_RUN in run[0] else ""),
+        tokens,
+    )

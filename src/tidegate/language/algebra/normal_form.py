@@ -2,7 +2,8 @@
 
 Rules. (1) The normal form matches the same events as the filter. (2) No conjunction is empty, and
 none covers another. (3) Conjunctions whose union is one conjunction, so far as that is seen, are
-joined.
+joined. (4) With no work left (work.py), (1) and that none is surely empty still hold; what was not
+compared until then stays side by side.
 
 Theory of operation. A conjunction maps each attribute to the set of values that it may have:
 `x > 1 and x <= 5` is one entry. *Open* predicates, whose operands are not constants (parameters,
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice, pairwise, product
 
 from tidegate.language.algebra.intervals import (
@@ -36,7 +37,8 @@ from tidegate.language.algebra.intervals import (
 )
 from tidegate.language.algebra.like import Glob
 from tidegate.language.algebra.string_sets import StringSet
-from tidegate.language.algebra.value_sets import ANYTHING, NOTHING, ValueSet
+from tidegate.language.algebra.value_sets import ANYTHING, NOTHING, ValueSet, union
+from tidegate.language.algebra.work import OutOfWorkError, spend
 from tidegate.language.expressions import Constant, Environment, Expression, evaluate, leaves
 from tidegate.language.syntax import (
     COMPLEMENT,
@@ -61,7 +63,7 @@ def is_ground(expression: Expression) -> bool:
     return all(isinstance(leaf, Constant) for leaf in leaves(expression))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conjunction:
     """The predicates of a conjunction, combined for each attribute.
 
@@ -85,7 +87,7 @@ class Conjunction:
         sets = {name: _all_values(constraints) for name, constraints in ground.items()}
         return cls(sets, tuple(dict.fromkeys(open_predicates)))
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
         """Whether surely no event matches."""
         return any(values.is_empty for values in self.sets.values())
@@ -97,9 +99,10 @@ class Conjunction:
         least as tightly: an event without the attribute would match only ``other``. An open
         predicate is covered only by an equal one.
         """
+        spend(1 + len(self.sets) + len(self.open))
         if other.is_empty:
             return True
-        if self.open and not set(self.open) <= set(other.open):
+        if self.open and not self._open_set <= other._open_set:
             return False
         for name, values in self.sets.items():
             narrow = other.sets.get(name)
@@ -109,12 +112,27 @@ class Conjunction:
 
     def meets(self, other: Conjunction) -> bool:
         """Whether some event may match both."""
+        spend(1 + len(self.sets))
         common = [name for name in self.sets if name in other.sets]
         return (
             not self.is_empty
             and not other.is_empty
             and all(self.sets[name].meets(other.sets[name]) for name in common)
         )
+
+    @cached_property
+    def size(self) -> int:
+        """The number of its intervals, patterns and open predicates."""
+        return sum(values.size for values in self.sets.values()) + len(self.open)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """What equal conjunctions have in common, and others rarely."""
+        return frozenset(self.sets.items()), self._open_set
+
+    @cached_property
+    def _open_set(self) -> frozenset[Predicate]:
+        return frozenset(self.open)
 
     def intersect(self, other: Conjunction) -> Conjunction:
         """The conjunction of both."""
@@ -133,22 +151,22 @@ class Conjunction:
             return self
         if other.covers(self):
             return other
-        if set(self.open) != set(other.open) or self.sets.keys() != other.sets.keys():
+        if self._open_set != other._open_set or self.sets.keys() != other.sets.keys():
             return None
         # A lazy search: the second difference settles it, and value sets are slow to compare.
         different = (name for name in self.sets if not self.sets[name].equals(other.sets[name]))
         one_differs = len(self.sets) == 1 or len(list(islice(different, 2))) == 1
         return self.hull(other) if one_differs else None
 
-    def hull(self, other: Conjunction) -> Conjunction:
-        """The smallest conjunction of value sets that covers both."""
+    def hull(self, *others: Conjunction) -> Conjunction:
+        """The smallest conjunction of value sets that covers this one and the others."""
         sets = {
-            name: values.union(other.sets[name])
+            name: union([values, *(each.sets[name] for each in others)])
             for name, values in self.sets.items()
-            if name in other.sets
+            if all(name in each.sets for each in others)
         }
-        common = tuple(each for each in self.open if each in other.open)
-        return Conjunction(sets, common)
+        common = set(self.open).intersection(*(each.open for each in others))
+        return Conjunction(sets, tuple(each for each in self.open if each in common))
 
     def to_node(self) -> Node:
         """The conjunction as the tree of a filter."""
@@ -221,11 +239,16 @@ def ground_values(predicate: Predicate) -> ValueSet:
     return ValueSet.of(predicate.operator, operands)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NormalForm:
-    """A disjunction of conjunctions, none of which covers another."""
+    """A disjunction of conjunctions, none of which is found to cover another."""
 
     conjunctions: tuple[Conjunction, ...]
+
+    @cached_property
+    def keys(self) -> frozenset[object]:
+        """The keys of its conjunctions."""
+        return frozenset(each.key for each in self.conjunctions)
 
     @classmethod
     def of(cls, node: Node) -> NormalForm:
@@ -257,29 +280,15 @@ class NormalForm:
         return reduce(cls.intersect, rest, cls.joining([single]))
 
     @classmethod
-    def joining(cls, conjunctions: Iterable[Conjunction]) -> NormalForm:
-        """The union of conjunctions, joined where possible.
-
-        Each new one is tried with all before it. A join that changed it may be joined with one that
-        was passed already, so the search starts over. Every join leaves one conjunction less, so
-        there are at most n restarts.
-        """
-        joined: list[Conjunction] = []
+    def joining(
+        cls, conjunctions: Iterable[Conjunction], joined: Iterable[Conjunction] = ()
+    ) -> NormalForm:
+        """The union of conjunctions, joined where possible; those in ``joined`` are so already."""
+        kept = list(joined)
         for conjunction in conjunctions:
-            if conjunction.is_empty:
-                continue
-            current = conjunction
-            index = 0
-            while index < len(joined):
-                both = current.join(joined[index])
-                if both is None:
-                    index += 1
-                    continue
-                del joined[index]
-                if both != current:
-                    current, index = both, 0
-            joined.append(current)
-        return cls(tuple(joined))
+            if not conjunction.is_empty:
+                _join_into(kept, conjunction)
+        return cls(tuple(kept))
 
     def intersect(self, other: NormalForm) -> NormalForm:
         """The normal form of what both match: the product of their conjunctions."""
@@ -290,6 +299,28 @@ class NormalForm:
     def to_node(self) -> Node:
         """The normal form as the tree of a filter."""
         return any_of(conjunction.to_node() for conjunction in self.conjunctions)
+
+
+def _join_into(joined: list[Conjunction], current: Conjunction) -> None:
+    """Add a conjunction to others, joined where possible, as far as the budget of work goes.
+
+    It is tried with each of them. A join that changed it may be joined with one that was passed
+    already, so the search starts over. Every join leaves one conjunction less, so there are at most
+    as many restarts.
+    """
+    index = 0
+    try:
+        while index < len(joined):
+            both = current.join(joined[index])
+            if both is None:
+                index += 1
+                continue
+            del joined[index]
+            if both != current:
+                current, index = both, 0
+    except OutOfWorkError:
+        pass
+    joined.append(current)
 
 
 def disjuncts(node: Node) -> list[tuple[Predicate, ...]]:
@@ -444,7 +475,7 @@ def _strings_to_node(name: str, strings: StringSet) -> Node:
 
 
 def _glob_to_node(name: str, glob: Glob, negated: bool = False) -> Predicate:
-    middle = "".join(token[1:] for token in glob.tokens)
+    middle = glob.literals
     if glob == Glob.around(after=glob.suffix):
         operator, text = Operator.ENDS_WITH, glob.suffix
     elif glob == Glob.around(middle=middle):

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidegate.errors import BadValueError
+from tidegate.language.algebra.work import spend
 from tidegate.language.expressions import (
     Arithmetic,
     Call,
@@ -38,6 +39,7 @@ from tidegate.language.expressions import (
 
 _LIBRARY_ERROR_ULPS = 4  # glibc documents 1 or 2 for these functions; twice that
 _HALVINGS_MAX = 6  # up to 64 parts
+LEAF_STEPS = 10  # for the range of an expression, for each of its leaves
 _LEAVES_MAX = 20_000  # of both expressions in all steps; trying all ways of sums is exponential
 
 
@@ -262,6 +264,7 @@ def stays_at_most(
     (True, False)
     """
     left, right = _Timed(a, elapsed, a_lead), _Timed(b, elapsed, b_lead)
+    spend(2 * LEAF_STEPS)
     if any(each is None or each.partial for each in (left.range(), right.range())):
         return False
     return _OrderProof(_LEAVES_MAX).at_most(left, right, _HALVINGS_MAX)
@@ -313,7 +316,9 @@ class _OrderProof:
 
     def at_most(self, a: _Timed, b: _Timed, halvings: int = 0) -> bool:
         """Whether ``a <= b`` is proved, with up to ``halvings`` splits of the elapsed range."""
-        self._leaves_left -= sum(1 for each in (a, b) for _ in leaves(each.expression))
+        looked_at = sum(1 for each in (a, b) for _ in leaves(each.expression))
+        spend(looked_at * LEAF_STEPS)
+        self._leaves_left -= looked_at
         if self._leaves_left < 0:
             return False
         left, right = a.range(), b.range()

@@ -13,16 +13,20 @@ either a few strings, which are tested one by one, or it contains some string wi
 so that only suffixes can exclude each other. They are not exact
 - for substring and `like`: patterns are compared by ``Glob.covers`` and ``Glob.disjoint``, which do
   not see that lengths differ or that two fragments must overlap;
-- for very many patterns in very many spans (``_COMPARISONS_MAX``), which are not compared.
+- for very many patterns in very many spans (``_COMPARISONS_MAX``), which are not compared, and
+  where the budget of work is used up (work.py).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidegate.language.algebra.fragments import ANY_RUN
 from tidegate.language.algebra.intervals import Intervals, Span, members, next_prefix, next_value
 from tidegate.language.algebra.like import Glob
+from tidegate.language.algebra.work import OutOfWorkError, spend
 from tidegate.language.syntax import Operator
 from tidegate.language.values import Kind
 
@@ -97,6 +101,11 @@ class StringSet:
         """Whether the set is intervals alone."""
         return not self.required and not self.excluded
 
+    @property
+    def size(self) -> int:
+        """The number of its spans and patterns."""
+        return len(self.spans.spans) + len(self.required) + len(self.excluded)
+
     def sort_key(self) -> tuple[str, ...]:
         """A key that orders string sets in a fixed way, so that equal unions compare equal."""
         patterns = [sorted(map(str, globs)) for globs in (self.required, self.excluded)]
@@ -126,7 +135,10 @@ class StringSet:
 
     def meets(self, other: StringSet) -> bool:
         """Whether some string may be in both sets."""
+        spend(6 + (self.size + other.size) // 8)
         spans = self.spans.intersect(other.spans)
+        if not spans.spans:
+            return False
         required, excluded = self.required | other.required, self.excluded | other.excluded
         return bool(_nonempty_spans(spans, required, excluded).spans)
 
@@ -134,6 +146,8 @@ class StringSet:
         """Whether every string of this set is surely in the other."""
         if self.is_plain and other.is_plain:
             return self.spans.within(other.spans)
+        if self == other:
+            return True
         return not any(self.meets(part) for part in other._complement())
 
     def _complement(self) -> Iterator[StringSet]:
@@ -148,8 +162,15 @@ class StringSet:
     def _tidied(self) -> StringSet:
         """The same set without empty spans, and without patterns that follow from the others.
 
-        A finite set keeps no patterns: each of its strings was tested.
+        A finite set keeps no patterns: each of its strings was tested. Without work left, the set
+        stays as it is.
         """
+        try:
+            return self._without_needless()
+        except OutOfWorkError:
+            return self
+
+    def _without_needless(self) -> StringSet:
         kept = _nonempty_spans(self.spans, self.required, self.excluded)
         if all(members(span) is not None for span in kept.spans):
             return StringSet(kept)
@@ -186,7 +207,9 @@ def _nonempty_spans(spans: Intervals, required: Globs, excluded: Globs) -> Inter
 def _nonempty_part(span: Span, required: Globs, excluded: Globs) -> list[Span]:
     """The span, or nothing if it is surely empty; of a few strings, those that match."""
     few = members(span)
+    spend(6)
     if few is not None:
+        spend(len(few) * (len(required) + len(excluded)))
         return [(each, next_value(each)) for each in few if _matches(str(each), required, excluded)]
     implied = list(_implied_globs(span, required))
     if any(a.disjoint(b) for a in implied for b in required):
@@ -227,7 +250,7 @@ def _implied_globs(span: Span, required: Globs) -> Iterator[Glob]:
     if prefix:
         yield Glob.around(before=prefix)
         for glob in required:
-            if glob.tokens[0] == "%" and not _can_overlap(prefix, glob.suffix):
+            if glob.tokens.startswith(ANY_RUN) and not _can_overlap(prefix, glob.suffix):
                 yield Glob.around(before=prefix, after=glob.suffix)
 
 
@@ -235,7 +258,7 @@ def _as_spans(glob: Glob) -> Intervals | None:
     """The spans of a pattern that is a literal or a prefix; None for any other."""
     if glob.is_literal:
         return Intervals.of(Operator.EQUAL, glob.prefix)
-    if glob == Glob.around(before=glob.prefix):
+    if glob.tokens == glob.prefix + ANY_RUN:
         return Intervals.starting_with(glob.prefix)
     return None
 
@@ -243,16 +266,35 @@ def _as_spans(glob: Glob) -> Intervals | None:
 def _common_prefix(span: Span) -> str:
     """The longest prefix that all strings of a span share."""
     # Strings from `low` share its prefix as long as `high` does not pass the last string with it.
+    # The longer the prefix, the earlier that last string.
     low, high = span
-    for length in range(len(low), 0, -1):
-        if high <= next_prefix(low[:length]):
-            return str(low[:length])
-    return ""
+    shared = bisect_left(
+        range(1, len(low) + 1), True, key=lambda length: not high <= next_prefix(low[:length])
+    )
+    return str(low[:shared])
 
 
 def _can_overlap(prefix: str, suffix: str) -> bool:
-    """Whether a string shorter than both together can start with one and end with the other."""
-    return any(
-        suffix.startswith(prefix[start:]) or prefix[start:].startswith(suffix)
-        for start in range(len(prefix))
-    )
+    """Whether a string shorter than both together can start with one and end with the other.
+
+    The suffix may lie within the prefix, or begin with the end of it. The latter is found in linear
+    time (Knuth, Morris and Pratt, "Fast pattern matching in strings", SIAM J. Comput. 6(2), 1977).
+    """
+    if suffix in prefix:
+        return True
+    spend((len(prefix) + len(suffix)) // 8)
+    # borders[n - 1]: how long a start of the suffix also ends its first n characters
+    borders = [0]
+    for char in suffix[1:]:
+        borders.append(_grown(borders, suffix, borders[-1], char))
+    length = 0
+    for char in prefix:
+        length = _grown(borders, suffix, length, char)
+    return length > 0
+
+
+def _grown(borders: list[int], suffix: str, length: int, char: str) -> int:
+    """How long a start of the suffix ends a text, given that of the text without its last char."""
+    while length and (length == len(suffix) or suffix[length] != char):
+        length = borders[length - 1]
+    return length + (suffix[length] == char)

@@ -4,18 +4,21 @@ Rule. `is_empty` and `within` say yes, and `meets` says no, only if they are sur
 
 Numbers, timestamps and booleans are intervals and exact. Strings are a union of string sets, exact
 but for patterns (see string_sets.py): a string set is found within a union of several only if each
-of its spans is within one of them.
+of its spans is within one of them. Where the budget of work is used up (work.py), string sets are
+left side by side instead of joined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
 from tidegate.language.algebra.intervals import Intervals
 from tidegate.language.algebra.like import GlobError
 from tidegate.language.algebra.string_sets import StringSet
+from tidegate.language.algebra.work import OutOfWorkError, spend
 from tidegate.language.syntax import STRING_OPERATORS, Operator
 from tidegate.language.values import Kind, Value, kind_of
 
@@ -47,7 +50,7 @@ class ValueSet:
             case Operator.PRESENT:
                 return ANYTHING
             case Operator.IN:
-                return union(cls._one(Operator.EQUAL, each) for each in operands)
+                return cls._any_of(operands)
             case Operator.NOT_IN:
                 return cls._none_of(operands)
             case Operator.BETWEEN:
@@ -83,6 +86,22 @@ class ValueSet:
                 return cls(times=values)
 
     @classmethod
+    def _any_of(cls, operands: Sequence[Value | None]) -> ValueSet:
+        """The values of `in`, which may be of several kinds."""
+        by_kind: dict[Kind, list[Value]] = {kind: [] for kind in Kind}
+        for operand in operands:
+            if operand is not None:
+                by_kind[kind_of(operand)].append(operand)
+        points = {kind: Intervals.points(kind, values) for kind, values in by_kind.items()}
+        strings = points[Kind.STRING]
+        return cls(
+            points[Kind.BOOLEAN],
+            points[Kind.NUMBER],
+            points[Kind.TIME],
+            (StringSet(strings),) if strings.spans else (),
+        )
+
+    @classmethod
     def _none_of(cls, operands: Sequence[Value | None]) -> ValueSet:
         """The values of `not in`; a value must be of the kind of every operand, so of one kind."""
         kinds = {None if each is None else kind_of(each) for each in operands}
@@ -98,6 +117,12 @@ class ValueSet:
                 return cls(times=listed.times.complement())
             case _:
                 return cls(strings=(StringSet(listed.strings[0].spans.complement()),))
+
+    @property
+    def size(self) -> int:
+        """The number of its intervals and patterns."""
+        others = len(self.numbers.spans) + len(self.times.spans) + len(self.booleans.spans)
+        return others + sum(each.size for each in self.strings)
 
     @property
     def is_empty(self) -> bool:
@@ -142,9 +167,9 @@ class ValueSet:
         """Whether some value may be in both sets."""
         return (
             any(a.meets(b) for a in self.strings for b in other.strings)
-            or bool(self.numbers.intersect(other.numbers).spans)
-            or bool(self.times.intersect(other.times).spans)
-            or bool(self.booleans.intersect(other.booleans).spans)
+            or self.numbers.meets(other.numbers)
+            or self.times.meets(other.times)
+            or self.booleans.meets(other.booleans)
         )
 
     def within(self, other: ValueSet) -> bool:
@@ -181,17 +206,28 @@ def _joined(sets: Sequence[StringSet]) -> tuple[StringSet, ...]:
     plain = [each.spans for each in sets if each.is_plain]
     joined = [StringSet(Intervals(Kind.STRING).union(*plain))] if plain else []
     patterns = dict.fromkeys(each for each in sets if not each.is_plain)
-    if len(patterns) > _JOINED_MAX:
-        return tuple(sorted([*joined, *patterns], key=StringSet.sort_key))
-    for each in patterns:
+    side_by_side = [*joined, *patterns]
+    if len(patterns) <= _JOINED_MAX:
+        with suppress(OutOfWorkError):
+            side_by_side = _joined_pairs(joined, patterns)
+    if len(side_by_side) > 1:
+        side_by_side.sort(key=StringSet.sort_key)
+    return tuple(side_by_side)
+
+
+def _joined_pairs(joined: list[StringSet], sets: Iterable[StringSet]) -> list[StringSet]:
+    """String sets with each of ``sets`` joined where possible, pair by pair."""
+    joined = joined[:]
+    for each in sets:
         current = each
         for other in joined[:]:
+            spend()
             both = current.union(other)
             if both is not None:
                 joined.remove(other)
                 current = both
         joined.append(current)
-    return tuple(sorted(joined, key=StringSet.sort_key))
+    return joined
 
 
 NOTHING = ValueSet()

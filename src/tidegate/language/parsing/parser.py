@@ -106,9 +106,14 @@ class Parser:
 
     def pattern(self) -> tuple[tuple[Node, ...], float | None]:
         """Parse the whole text as a pattern; returns its steps and the seconds of `within`."""
+        start = self._cursor.token.start
         steps = [self._whole_filter()]
+        size = size_of(steps[0])
         while self._cursor.accept("then"):
             steps.append(self._whole_filter())
+            # The steps of a pattern share the limits of a filter, as they share a text.
+            size = Size(*map(sum, zip(size, size_of(steps[-1]), strict=True)))
+            self._check_size(size, start)
             if len(steps) > self._cursor.limits.pattern_steps_max:
                 raise self._cursor.limit(
                     f"a pattern has at most {self._cursor.limits.pattern_steps_max} steps"
@@ -125,7 +130,7 @@ class Parser:
         if self._cursor.token.kind is TokenKind.END and self._cursor.token is self._start:
             raise self._cursor.error("the filter is empty; write `true` to match every event")
         node = self._disjunction()
-        self._check_size(node, start)
+        self._check_size(size_of(node), start)
         return node
 
     def _within(self) -> float:
@@ -144,8 +149,8 @@ class Parser:
             )
         return seconds
 
-    def _check_size(self, node: Node, start: int) -> None:
-        reason = over_limit(size_of(node), self._cursor.limits)
+    def _check_size(self, size: Size, start: int) -> None:
+        reason = over_limit(size, self._cursor.limits)
         if reason is not None:
             raise self._cursor.limit(reason, start)
 

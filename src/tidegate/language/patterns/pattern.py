@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 
 from tidegate.errors import NeverMatchesWarning
+from tidegate.language.algebra.work import Budget
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
 from tidegate.language.parsing.parser import Parser
@@ -50,14 +52,13 @@ class Pattern:
         This decides which subscriptions an unsubscription cancels, as in Siena. It does not follow
         that every match of ``other`` is one of this pattern: rule 2 may pick earlier events.
         """
-        return (
-            len(self.steps) == len(other.steps)
-            and (
-                self.within_s is None
-                or (other.within_s is not None and other.within_s <= self.within_s)
-            )
-            and all(a.covers(b) for a, b in zip(self.steps, other.steps, strict=True))
-        )
+        if len(self.steps) != len(other.steps):
+            return False
+        own, others = (math.inf if w is None else w for w in (self.within_s, other.within_s))
+        if others > own:
+            return False
+        with Budget():
+            return all(a.covers(b) for a, b in zip(self.steps, other.steps, strict=True))
 
 
 def parse_pattern(text: str, limits: Limits = DEFAULT_LIMITS) -> Pattern:

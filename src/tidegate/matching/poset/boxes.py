@@ -65,7 +65,8 @@ class Box:
     """The bounds of a conjunction on each attribute, in the order of the attributes' names.
 
     ``names``, ``forms``, ``lows``, ``highs`` and ``values`` are the columns of ``bounds``. Boxes of
-    equal conjunctions have equal ``key``s, and others rarely have.
+    equal conjunctions have equal ``key``s, and others rarely have. ``size`` is at least the number
+    of intervals that the conjunction has in all.
     """
 
     __slots__ = (
@@ -77,10 +78,12 @@ class Box:
         "key",
         "lows",
         "names",
+        "size",
         "values",
     )
 
-    def __init__(self, bounds: dict[str, Bounds]) -> None:
+    def __init__(self, bounds: dict[str, Bounds], size: int) -> None:
+        self.size = size
         self.bounds = bounds
         self.names = tuple(bounds)
         columns = tuple(zip(*bounds.values(), strict=True)) or ((), (), (), ())
@@ -116,7 +119,8 @@ class Box:
 
 def box_of(sets: ValueSets) -> Box:
     """The box of a conjunction, none of whose value sets is empty."""
-    return Box({name: _bounds_of_set(sets[name]) for name in sorted(sets)})
+    size = sum(values.size for values in sets.values())
+    return Box({name: _bounds_of_set(sets[name]) for name in sorted(sets)}, size)
 
 
 def box_of_row(shape: Shape, row: Row) -> Box | None:
@@ -134,13 +138,13 @@ def box_of_row(shape: Shape, row: Row) -> Box | None:
         if found is None:
             return None
         bounds[name] = found
-    return Box(bounds)
+    return Box(bounds, len(bounds) + len(row))
 
 
 def box_of_event(event: Event) -> Box:
     """The box of the narrowest filter that an event matches: `=` on each of its attributes."""
     attributes = sorted(event.attributes.items())
-    return Box({name: _bounds_of_value(value) for name, value in attributes})
+    return Box({name: _bounds_of_value(value) for name, value in attributes}, len(attributes))
 
 
 def _bounds_of_comparisons(comparisons: list[Comparison]) -> Bounds | None:

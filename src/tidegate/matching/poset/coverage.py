@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from tidegate.language.algebra.advertisements import Advertisement
+from tidegate.language.algebra.work import Budget
 from tidegate.language.events import Event
 from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
@@ -42,7 +43,7 @@ class Coverage(Protocol[T_contra]):
         ...
 
     def boxes(self, item: T_contra) -> list[Box]:
-        """The boxes of the item's conjunctions; none is empty, and none lies within another.
+        """The boxes of the item's conjunctions; none is empty, and none is found within another.
 
         For an evolving item these are the boxes of its over-estimate for all times.
         """
@@ -68,7 +69,8 @@ class _FilterCoverage:
     def boxes(self, item: WantedFilter) -> list[Box]:
         # Most filters are conjunctions of comparisons: their row is enough, and no normal form
         # has to be built.
-        box = box_of_row(*item.shape_and_row) if isinstance(item, Filter) else None
+        with Budget():
+            box = box_of_row(*item.shape_and_row) if isinstance(item, Filter) else None
         if box is not None:
             return [box]
         conjunctions = over_estimate_ever(item).resolved_form().conjunctions
@@ -95,11 +97,12 @@ class _AdvertisementCoverage:
         # An attribute without any allowed value is as good as one that is not named: no event of
         # the advertisement has it.
         kept: list[Advertisement] = []
-        for allowed in item.alternatives:
-            possible = {name: values for name, values in allowed.items() if not values.is_empty}
-            new = Advertisement(item.node, (possible,))
-            if not any(each.covers(new) for each in kept):
-                kept = [*(each for each in kept if not new.covers(each)), new]
+        with Budget():
+            for allowed in item.alternatives:
+                possible = {name: values for name, values in allowed.items() if not values.is_empty}
+                new = Advertisement(item.node, (possible,))
+                if not any(each.covers(new) for each in kept):
+                    kept = [*(each for each in kept if not new.covers(each)), new]
         return [box_of(allowed) for each in kept for allowed in each.alternatives]
 
     def covers(self, wide: Advertisement, narrow: Advertisement) -> bool:

@@ -8,6 +8,10 @@ from typing import Generic, TypeVar
 from tidegate.matching.poset.boxes import Box
 from tidegate.matching.poset.ordered_set import OrderedSet
 
+SETTLED_BOXES_MAX, SETTLED_SIZE_MAX = 8, 350
+"""The boxes of a settled node, and the intervals in them. Comparing two such nodes takes at most
+boxes² + 4 boxes * intervals steps, which is less than a `Budget` has."""
+
 T = TypeVar("T")
 
 
@@ -20,8 +24,9 @@ class PosetNode(Generic[T]):
 
     ``box`` is the box of a static item that has just one, else None; two such boxes can mostly be
     compared without `Coverage.covers`. ``settled`` means that covering is seen to be transitive
-    among this node and any other settled ones. It is not for evolving items and for boxes with
-    string patterns, where `covers` is sound but misses some pairs.
+    among this node and any other settled ones. It is not for evolving items, for boxes with string
+    patterns, and for items so large that comparing two of them may take more than the budget of
+    work: there `covers` is sound but misses some pairs.
     """
 
     __slots__ = (
@@ -55,7 +60,12 @@ class PosetNode(Generic[T]):
         self.evolves = evolves
         self.boxes = boxes
         self.box = boxes[0] if len(boxes) == 1 and not evolves else None
-        self.settled = not evolves and all(box.is_settled for box in boxes)
+        self.settled = (
+            not evolves
+            and len(boxes) <= SETTLED_BOXES_MAX
+            and all(box.is_settled for box in boxes)
+            and sum(box.size for box in boxes) <= SETTLED_SIZE_MAX
+        )
 
     @property
     def parents(self) -> list[PosetNode[T]]:

@@ -7,7 +7,8 @@ kernel carries out for any row, whatever the size of the index.
 
 There is no plan, and the entry is replaced by a new one, if
 
-- the shape has several disjuncts or an `in` list, because then it has several entries;
+- the shape has several disjuncts or an `in` list, because then it has several entries, or so many
+  predicates that some are only verified;
 - a changed attribute has `!=` or a pattern, whose bounds are the outside of others or numbers of
   patterns;
 - its cells are of several kinds, or strings that ask for more than equality: bounds are numbers of
@@ -27,6 +28,7 @@ from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.arrays import I32, I64, U8
 from tidegate.matching.rows.entries.channels import CHANNEL_KIND, NUMBER, Channels
+from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX
 from tidegate.matching.rows.entries.operands import (
     COMPARISONS,
     code_of,
@@ -136,6 +138,8 @@ def plan_rewrite(
     conjunction = shape.disjuncts[0]
     if any(predicate.operator in (Operator.IN, Operator.NOT_IN) for predicate in conjunction):
         return NO_PLAN
+    if len(conjunction) > COMPARISONS_MAX:
+        return NO_PLAN  # not all of them are constraints
     words, static = _word_changes(conjunction, kinds, slots)
     bounds: list[BoundChange] = []
     for attribute in dict.fromkeys(each.attribute for each in static if _mentions(each, slots)):

@@ -11,7 +11,7 @@ often, but never too rarely.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -54,9 +54,19 @@ from tidegate.matching.rows.kernels.motion import MovingConstraint, write_motion
 from tidegate.matching.rows.store.cells import Cells, StringPool, decode
 
 EXPANDED_MAX = 1024
-"""A conjunction with `in` lists becomes an entry for each choice of their values, if there are at
-most this many: equalities can be hashed. A longer list only asks for the attribute, and is
-verified."""
+"""A conjunction with `in` lists becomes an entry for each choice of their values, if the filter has
+at most this many in all: equalities can be hashed. A longer list only asks for the attribute, and
+is verified."""
+
+CONSTRAINTS_MAX = 32_768
+"""Nor is a list expanded where that would make entries with more constraints in all."""
+
+COMPARISONS_MAX = 1024
+"""Comparisons of a filter that become constraints, as many for each disjunct; the others are
+verified. Only filters made to be large have so many, and each takes some time to compile."""
+
+_AT_ONCE = 32
+"""Values of a `not in` list that are compiled in the time of a comparison."""
 
 
 @dataclass(slots=True)
@@ -76,11 +86,21 @@ class Block:
     verify: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     shared: bool = False
 
+    def copy(self) -> Block:
+        """Another block with the same constraints, to which others can be added."""
+        return replace(
+            self,
+            channels=self.channels[:],
+            low=self.low[:],
+            high=self.high[:],
+            moving=self.moving[:],
+        )
+
     def constrain(self, channel: int, low: F64, high: F64) -> None:
         """Add a constraint; two insides of bounds on one channel are intersected."""
         inside = not channel & SET and bool(np.all(low <= high))
-        for index, other in enumerate(self.channels):
-            if other == channel and inside and bool(np.all(self.low[index] <= self.high[index])):
+        for index, other in enumerate(self.channels if inside else ()):
+            if other == channel and bool(np.all(self.low[index] <= self.high[index])):
                 self.low[index] = np.maximum(self.low[index], low)
                 self.high[index] = np.minimum(self.high[index], high)
                 empty = self.low[index] > self.high[index]
@@ -93,6 +113,59 @@ class Block:
         self.high.append(high)
 
 
+@dataclass(slots=True)
+class _Room:
+    """What of a filter may still be expanded, and compiled."""
+
+    disjuncts_left: int
+    entries: int = EXPANDED_MAX
+    constraints: int = CONSTRAINTS_MAX
+
+
+def _values_of(predicate: Predicate) -> int:
+    """How many constraints a predicate becomes."""
+    return len(predicate.operands) if predicate.operator is Operator.NOT_IN else 1
+
+
+def _expanded(
+    conjunction: tuple[Predicate, ...], kinds: tuple[int, ...], room: _Room
+) -> tuple[list[list[Predicate]], list[Predicate]]:
+    """The `in` lists of a conjunction as equalities, one list for each, and its other predicates.
+
+    A list stays as it is if there is no room for entries with each choice of values.
+    """
+    lists: list[list[Predicate]] = []
+    others: list[Predicate] = []
+    width = sum(map(_values_of, conjunction))
+    room.disjuncts_left -= 1
+    entries_max = min(room.entries - room.disjuncts_left, room.constraints // max(1, width))
+    count = 1
+    for predicate in conjunction:
+        values = _equalities(predicate, kinds)
+        if values is None or count * len(values) > entries_max:
+            others.append(predicate)
+        else:
+            lists.append(values)
+            count *= max(1, len(values))
+    room.entries -= count
+    room.constraints -= count * width
+    return lists, others
+
+
+def _equalities(predicate: Predicate, kinds: tuple[int, ...]) -> list[Predicate] | None:
+    """An `in` list as an equality for each value; None for other predicates."""
+    if predicate.operator is not Operator.IN:
+        return None
+    slots = [operand for operand in predicate.operands if isinstance(operand, Slot)]
+    if len(slots) < len(predicate.operands):
+        return None
+    return [
+        Predicate(predicate.attribute, Operator.EQUAL, (slot,))
+        for slot in slots
+        if kinds[slot.index] != UNDEFINED
+    ]
+
+
 class Compiler:
     """Compiles rows of one shape and with the same kinds of cells to blocks of entries."""
 
@@ -103,47 +176,44 @@ class Compiler:
     def blocks(self, shape: Shape, kinds: tuple[int, ...], cells: Cells) -> list[Block]:
         """A block of entries for each disjunct, and for each choice from its `in` lists."""
         blocks: list[Block] = []
+        room = _Room(len(shape.disjuncts))
         for conjunction in shape.disjuncts:
-            choices = self._choices(conjunction, kinds)
-            blocks += [self._block(choice, kinds, cells) for choice in choices]
+            lists, others = _expanded(conjunction, kinds, room)
+            comparisons_max = COMPARISONS_MAX // len(shape.disjuncts)
+            common = self._block(conjunction, others, kinds, cells, comparisons_max)
+            for choice in product(*lists):
+                block = common.copy() if choice else common
+                for predicate in choice:
+                    self._constrain(block, predicate, kinds, cells)
+                blocks.append(block)
         for block in blocks:
             block.shared = len(blocks) > 1
         return blocks
 
-    def _choices(
-        self, conjunction: tuple[Predicate, ...], kinds: tuple[int, ...]
-    ) -> list[tuple[Predicate, ...]]:
-        """The conjunctions that result from replacing each `in` list by one of its values.
-
-        A list stays as it is if that would make more than EXPANDED_MAX of them.
-        """
-        options: list[list[Predicate]] = []
-        count = 1
-        for predicate in conjunction:
-            expanded = [predicate]
-            if predicate.operator is Operator.IN and all(
-                isinstance(operand, Slot) for operand in predicate.operands
-            ):
-                values = [
-                    Predicate(predicate.attribute, Operator.EQUAL, (operand,))
-                    for operand in predicate.operands
-                    if isinstance(operand, Slot) and kinds[operand.index] != UNDEFINED
-                ]
-                if count * len(values) <= EXPANDED_MAX:
-                    expanded = values
-            count *= max(1, len(expanded))
-            options.append(expanded)
-        return list(product(*options))
-
     def _block(
-        self, conjunction: tuple[Predicate, ...], kinds: tuple[int, ...], cells: Cells
+        self,
+        conjunction: tuple[Predicate, ...],
+        predicates: list[Predicate],
+        kinds: tuple[int, ...],
+        cells: Cells,
+        comparisons_max: int,
     ) -> Block:
+        """A block with some of the predicates of a conjunction as constraints.
+
+        Equalities first, if there are too many predicates: they let the fewest events pass.
+        """
         length = len(cells)
         nothing = np.zeros(length, np.bool_)
         block = Block(length, never=nothing, verify=nothing)
         block.moving_attributes = moving_attributes(conjunction)
-        for predicate in conjunction:
-            self._constrain(block, predicate, kinds, cells)
+        if len(predicates) > comparisons_max:
+            predicates = sorted(predicates, key=lambda each: each.operator is not Operator.EQUAL)
+        for predicate in predicates:
+            comparisons_max -= 1 + _values_of(predicate) // _AT_ONCE
+            if comparisons_max >= 0:
+                self._constrain(block, predicate, kinds, cells)
+            else:
+                block.verify = np.ones(length, np.bool_)
         return block
 
     def _constrain(
@@ -153,13 +223,37 @@ class Compiler:
         if operator is Operator.PRESENT:
             self._anything(block, attribute, PRESENT)
         elif operator is Operator.NOT_IN:
-            for operand in operands:
-                self._compare(block, attribute, Operator.NOT_EQUAL, operand, kinds, cells)
+            if not self._exclude(block, predicate, kinds, cells):
+                for operand in operands:
+                    self._compare(block, attribute, Operator.NOT_EQUAL, operand, kinds, cells)
         elif operator is Operator.IN:  # not expanded: too long, or with computed values
             self._anything(block, attribute, PRESENT)
             block.verify = np.ones(block.length, np.bool_)
         else:
             self._compare(block, attribute, operator, operands[0], kinds, cells)
+
+    def _exclude(
+        self, block: Block, predicate: Predicate, kinds: tuple[int, ...], cells: Cells
+    ) -> bool:
+        """Add the constraints of a `not in` list of plain values at once; False if it has others.
+
+        Plain values are of one kind and below EXACT_MAX, so that each excludes just itself.
+        """
+        slots = [operand.index for operand in predicate.operands if isinstance(operand, Slot)]
+        found = {kinds[slot] for slot in slots}
+        if len(slots) < len(predicate.operands) or len(found) > 1 or UNDEFINED in found:
+            return False
+        (kind,) = found
+        values = as_floats(kind, cells[:, slots])
+        if predicate.attribute in block.moving_attributes or not (np.abs(values) < EXACT_MAX).all():
+            return False
+        whole = CHANNEL_KIND[kind] != NUMBER
+        low, high, _ = bounds(Operator.NOT_EQUAL, values.ravel(), whole=whole)
+        channel = self._channels.channel(predicate.attribute, CHANNEL_KIND[kind])
+        block.channels += [channel] * len(slots)
+        block.low += list(low.reshape(values.shape).T)
+        block.high += list(high.reshape(values.shape).T)
+        return True
 
     def _anything(self, block: Block, attribute: str, kind: int) -> None:
         """Add a constraint that any value of a kind satisfies."""
