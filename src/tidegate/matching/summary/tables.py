@@ -244,7 +244,8 @@ def check_tables(tables: SummaryTables) -> None:
     indexes = {name: i for i, name in enumerate(tables.attributes)}
     _check(_ascend((t.attribute, t.kind) for t in tables.ranges), "the range tables", _UNSORTED)
     _check(_ascend(t.attribute for t in tables.strings), "the string tables", _UNSORTED)
-    for table in (*tables.ranges, *tables.strings):
+    both: list[RangeTable | StringTable] = [*tables.ranges, *tables.strings]
+    for table in both:
         what = f"the table of attribute {table.attribute!r}"
         _check(table.attribute in indexes, what, "is not of an attribute of the summary")
         if isinstance(table, RangeTable):
@@ -286,8 +287,8 @@ def _is_unicode(text: str) -> bool:
 
 def _check_entries(tables: SummaryTables) -> None:
     owners, numbers, masks = tables.entry_owners, tables.entry_numbers, tables.entry_masks
-    types = (owners.dtype, numbers.dtype, masks.dtype)
-    _check(types == (np.int32, np.int64, np.uint64), "an array of entries", "is of another type")
+    typed = owners.dtype == np.int32 and numbers.dtype == np.int64 and masks.dtype == np.uint64
+    _check(typed, "an array of entries", "is of another type")
     shape = (len(owners), mask_words(len(tables.attributes)))
     _check(masks.shape == shape, "the masks", f"have the shape {masks.shape}, not {shape}")
     _check(owners.ndim == 1 and numbers.shape == owners.shape, "the entries", "differ in number")
@@ -319,8 +320,8 @@ def _check_bounds(table: RangeTable, what: str) -> None:
 
 def _check_patterns(table: StringTable, what: str) -> None:
     for kind, parts in table.patterns:
-        _check(len(parts) in _PARTS.get(kind, range(1, 2)), what, f"has a {kind.name} row of "
-               f"{len(parts)} parts")  # fmt: skip
+        allowed = len(parts) in _PARTS.get(kind, range(1, 2))
+        _check(allowed, what, f"has a row {kind.name} of {len(parts)} parts")
         _check(all(map(_is_unicode, parts)), what, "has a text that is not valid Unicode")
     _check(_ascend(table.patterns), what, "has rows that are not ascending, or one twice")
     _check(len(table.starts) == len(table.patterns) + 1, what, "lacks the start of a row")
@@ -328,8 +329,8 @@ def _check_patterns(table: StringTable, what: str) -> None:
 
 def _check_members(table: RangeTable | StringTable, masks: U64, index: int, what: str) -> None:
     starts, members = table.starts, table.members
-    _check((starts.dtype, members.dtype) == (np.int64, np.int32), what, "has starts or members "
-           "of another type")  # fmt: skip
+    typed = starts.dtype == np.int64 and members.dtype == np.int32
+    _check(typed, what, "has starts or members of another type")
     _check(len(starts) > 1, what, "has no rows")
     _check(starts[0] == 0 and starts[-1] == len(members), what, "has starts beside its members")
     _check(np.all(starts[1:] > starts[:-1]), what, "has a row without members")
