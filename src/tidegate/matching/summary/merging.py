@@ -169,9 +169,10 @@ def copied_pairs(
     ``indexes`` has the new index of each entry; members that are `GONE` are left out.
     """
     lengths = np.diff(table.starts)[from_rows]
-    entries = indexes[table.members[spread(table.starts[from_rows], lengths)]]
+    entries: I64 = indexes[table.members[spread(table.starts[from_rows], lengths)]]
     keys: I64 = np.repeat(to_rows, lengths) * entry_count + entries
-    return keys[entries != GONE]
+    stays: Bools = entries != GONE
+    return keys[stays]
 
 
 def row_keys(bounds: F64, kind: ChannelKind) -> I64:
