@@ -154,6 +154,19 @@ class Reader:
     def malformed(self, what: str) -> SummaryError:
         return SummaryError(f"the bytes of a summary are malformed at {self.position}: {what}")
 
+    def indexes(self, numbers: I64, count: int) -> I64:
+        """Check that ascending numbers are indexes of ``count`` things, each at most once."""
+        if len(numbers) and not 0 <= int(numbers[0]) <= int(numbers[-1]) < count:
+            raise self.malformed("an index has nothing that it refers to")
+        if np.any(numbers[1:] == numbers[:-1]):
+            raise self.malformed("an index is listed twice")
+        return numbers
+
+    def end(self) -> None:
+        """Check that nothing is left."""
+        if self.position != len(self._data):
+            raise self.malformed("bytes follow the last table")
+
     def number(self) -> int:
         number = 0
         for i, byte in enumerate(self._peek(VARINT_BYTES_MAX)):
@@ -182,7 +195,7 @@ class Reader:
 
     def floats(self) -> F64:
         count = self.number()
-        floats = np.frombuffer(self._bytes(8 * count), "<f8").astype(np.float64)
+        floats = np.frombuffer(self.raw(8 * count), "<f8").astype(np.float64)
         if np.any(np.isnan(floats)):
             raise self.malformed("a bound is NaN")
         return floats
@@ -194,7 +207,7 @@ class Reader:
         ends = list(accumulate(own.tolist()))
         self.allowance.take(count, _TEXT_BYTES)
         self.allowance.take(sum(shared.tolist()) + sum(own.tolist()), 1)
-        blob = self._bytes(ends[-1] if ends else 0)
+        blob = self.raw(ends[-1] if ends else 0)
         texts: list[str] = []
         before, start = b"", 0
         for length, end in zip(shared.tolist(), ends, strict=True):
@@ -215,7 +228,7 @@ class Reader:
         self.allowance.take(count, 3 * 8)
         if count == 0:
             return np.zeros(0, np.int64)
-        (width,) = self._bytes(1)
+        (width,) = self.raw(1)
         if width > VARINTS:
             raise self.malformed(f"no column has the form {width}")
         numbers = self._varints(count) if width == VARINTS else self._packed(count, width)
@@ -228,7 +241,7 @@ class Reader:
 
     def _packed(self, count: int, width: int) -> I64:
         base = self.number()
-        packed = np.frombuffer(self._bytes(-(-count * width // 8)), np.uint8)
+        packed = np.frombuffer(self.raw(-(-count * width // 8)), np.uint8)
         self.allowance.take(len(packed), 8)
         bits = np.unpackbits(packed, bitorder="little")
         if np.any(bits[count * width :]):
@@ -266,7 +279,7 @@ class Reader:
     def _peek(self, most: int) -> bytes:
         return self._data[self.position : min(len(self._data), self.position + most)]
 
-    def _bytes(self, count: int) -> bytes:
+    def raw(self, count: int) -> bytes:
         """The next bytes, of which there must be as many."""
         if count > len(self._data) - self.position:
             raise self.malformed("the message ends too early")

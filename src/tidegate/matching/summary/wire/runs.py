@@ -68,10 +68,9 @@ def pairs_of(
     """The pairs of some runs, strictly ascending."""
     ranks, counts = record.entries, record.run_counts
     gaps, lengths = record.run_gaps, record.run_lengths
-    if len(counts) != len(ranks) or np.any(counts < 1) or np.any(np.diff(ranks) < 1):
-        raise reader.malformed("an entry has no runs, or is listed twice")
-    if len(ranks) and not 0 <= int(ranks[0]) <= int(ranks[-1]) < len(participants):
-        raise reader.malformed("an entry with runs does not have the attribute")
+    reader.indexes(ranks, len(participants))
+    if len(counts) != len(ranks) or np.any(counts < 1):
+        raise reader.malformed("an entry is listed without runs")
     # No number is larger than the rows are many, so that no sum overflows.
     bounded = counts.max(initial=0) <= len(gaps) and gaps.max(initial=0) <= row_count
     if not bounded or int(counts.sum()) != len(gaps) or len(gaps) != len(lengths):
