@@ -27,12 +27,15 @@ SCALE_MAX = 9
 DECIMAL_MAX = 2**53 - 1
 """The largest decimal as an integer: all up to it are float64."""
 
+_STEPS = {ValueForm.DECIMAL: 0, ValueForm.AFTER: 1, ValueForm.BEFORE: -1}
+"""How many floats a bound is after its decimal."""
+
 
 def range_rows(rows_removed: I64, lows: F64, highs: F64) -> RangeRows:
     """The record of the removed rows and of these added ones."""
     lows, highs = lows + 0.0, highs + 0.0  # minus zero becomes zero
     adjoins = np.zeros(len(lows), np.bool_)
-    adjoins[1:] = lows[1:] == np.nextafter(highs[:-1], np.inf)
+    adjoins[1:] = lows[1:] == _stepped(highs[:-1], 1)
     is_point = lows == highs
     values = np.column_stack((lows, highs))[np.column_stack((~adjoins, ~is_point))]
     scale, forms, decimals = _scaled(values)
@@ -61,6 +64,14 @@ def added_bounds(record: RangeRows, reader: Reader) -> tuple[F64, F64]:
     return bounds[:, 0].copy(), bounds[:, 1].copy()
 
 
+def _stepped(bounds: F64, steps: int) -> F64:
+    """The floats after or before some bounds; unlike ``nextafter``, without a warning at the last.
+
+    What is beyond infinity is NaN, which no table may have.
+    """
+    return key_bounds(row_keys(bounds, ChannelKind.NUMBER) + steps, ChannelKind.NUMBER)
+
+
 def _chained(written: I64, is_written: Bools) -> I64:
     """The keys of all bounds in their order; what is not written follows from the one before.
 
@@ -87,8 +98,8 @@ def _values(record: RangeRows, count: int, reader: Reader) -> F64:
     values = np.empty(count)
     values[is_float] = record.floats
     values[~is_float] = decimals / 10.0**record.scale
-    for form, towards in ((ValueForm.AFTER, np.inf), (ValueForm.BEFORE, -np.inf)):
-        values[forms == form] = np.nextafter(values[forms == form], towards)
+    for form, step in _STEPS.items():
+        values[forms == form] = _stepped(values[forms == form], step)
     return values
 
 
@@ -109,12 +120,8 @@ def _decimals(values: F64, scale: int) -> tuple[I64, I64]:
     power = 10.0**scale
     forms = np.full(len(values), int(ValueForm.FLOAT), np.int64)
     integers = np.zeros(len(values), np.int64)
-    for form, towards in (
-        (ValueForm.DECIMAL, None),
-        (ValueForm.AFTER, -np.inf),
-        (ValueForm.BEFORE, np.inf),
-    ):
-        near = values if towards is None else np.nextafter(values, towards)
+    for form, step in _STEPS.items():
+        near = _stepped(values, -step)
         with np.errstate(over="ignore", invalid="ignore"):
             rounded = np.rint(near * power)
             fits = (np.abs(rounded) <= DECIMAL_MAX) & (rounded / power == near)
