@@ -319,10 +319,11 @@ def _check_bounds(table: RangeTable, what: str) -> None:
 
 
 def _check_patterns(table: StringTable, what: str) -> None:
-    for kind, parts in table.patterns:
-        allowed = len(parts) in _PARTS.get(kind, range(1, 2))
-        _check(allowed, what, f"has a row {kind.name} of {len(parts)} parts")
-        _check(all(map(_is_unicode, parts)), what, "has a text that is not valid Unicode")
+    for kind, count in {(kind, len(parts)) for kind, parts in table.patterns}:
+        allowed = count in _PARTS.get(kind, range(1, 2))
+        _check(allowed, what, f"has a row {kind.name} of {count} parts")
+    texts = "".join(part for _, parts in table.patterns for part in parts)
+    _check(_is_unicode(texts), what, "has a text that is not valid Unicode")
     _check(_ascend(table.patterns), what, "has rows that are not ascending, or one twice")
     _check(len(table.starts) == len(table.patterns) + 1, what, "lacks the start of a row")
 

@@ -65,25 +65,27 @@ def encode(tables: SummaryTables) -> bytes:
     '5447534d0100'
     """
     check_tables(tables)
-    return _sealed(Form.FULL, b"", NO_ENTRIES, tables)
+    return _full(tables)
 
 
 def decode(data: bytes, limits: WireLimits = _DEFAULT_LIMITS) -> SummaryTables:
     """The tables of a full message; raises SummaryError."""
     reader = _opened(data, Form.FULL, Allowance(limits, len(data)))
     tables = _edited(NO_ENTRIES, reader)
-    if encode(tables) != data:
+    if _full(tables) != data:
         raise SummaryError("the bytes of a summary are not in the form in which they are sent")
     return tables
 
 
 def digest(tables: SummaryTables) -> bytes:
     """What stands for these tables in a difference."""
-    return blake2b(encode(tables), digest_size=DIGEST_BYTES).digest()
+    return blake2b(_full(tables), digest_size=DIGEST_BYTES).digest()
 
 
 def encode_difference(old: SummaryTables, new: SummaryTables) -> bytes:
     """The message that a receiver which holds ``old`` needs to hold exactly ``new``."""
+    check_tables(old)
+    check_tables(new)
     return _sealed(Form.DIFFERENCE, digest(old) + digest(new), old, new)
 
 
@@ -100,6 +102,10 @@ def apply_difference(
     if digest(new) != expected:
         raise SummaryError("the difference does not make the summary that it was made from")
     return new
+
+
+def _full(tables: SummaryTables) -> bytes:
+    return _sealed(Form.FULL, b"", NO_ENTRIES, tables)
 
 
 def _sealed(form: Form, digests: bytes, old: SummaryTables, new: SummaryTables) -> bytes:
