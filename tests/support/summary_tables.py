@@ -246,7 +246,7 @@ def varied_tables() -> SummaryTables:
                 (-math.inf, -1.25, [0, 4]),
                 (0, 9.5, [0, 1, 2]),
                 (after, 10, [0, 2]),
-                (0.1 + 10.2, 0.1 + 10.2, [4]),
+                (31 / 3, 31 / 3, [4]),
                 (11, math.nextafter(12, 0), [2]),
             ),
             range_table("x065", ChannelKind.NUMBER, (3, 3, [2])),
