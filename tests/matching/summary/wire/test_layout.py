@@ -133,7 +133,7 @@ def plain(tables: SummaryTables) -> PlainSummary:
         (t.attribute, int(t.kind) if isinstance(t, RangeTable) else 3): [
             {ids[i] for i in each.tolist()} for each in np.split(t.members, t.starts[1:-1])
         ]
-        for t in (*tables.ranges, *tables.strings)
+        for t in tables.all_tables
     }
     rows = {key: list(zip(keys[key], members[key], strict=True)) for key in keys}
     return PlainSummary(list(tables.owners), list(tables.attributes), masks, rows)

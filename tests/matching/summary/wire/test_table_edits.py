@@ -11,6 +11,7 @@ from tidegate.errors import SummaryError
 from tidegate.matching.arrays import I64
 from tidegate.matching.summary.merging import GONE
 from tidegate.matching.summary.tables import (
+    AnyTable,
     ChannelKind,
     RangeTable,
     RowKind,
@@ -22,7 +23,6 @@ from tidegate.matching.summary.tables import (
 from tidegate.matching.summary.wire.columns import Allowance, Reader, WireLimits, Writer
 from tidegate.matching.summary.wire.layout import MemberRuns, RangeRows, StringRows
 from tidegate.matching.summary.wire.table_edits import (
-    AnyTable,
     edited_table,
     kept_table,
     no_rows,
@@ -56,8 +56,7 @@ def equal(text: str) -> RowPattern:
 @given(summary_tables())
 def test_a_table_is_made_of_nothing(tables: SummaryTables) -> None:
     count = len(tables.entry_owners)
-    both: list[AnyTable] = [*tables.ranges, *tables.strings]
-    for table in both:
+    for table in tables.all_tables:
         index = tables.attributes.index(table.attribute)
         participants = np.flatnonzero(has_attribute(tables.entry_masks, index))
         kind = table.kind if isinstance(table, RangeTable) else ChannelKind.STRING
@@ -68,7 +67,7 @@ def test_a_table_is_made_of_nothing(tables: SummaryTables) -> None:
 
 
 def test_nothing_changes() -> None:
-    for table in (*varied_tables().ranges, *varied_tables().strings):
+    for table in varied_tables().all_tables:
         assert table_edit(table, table, ALL, ALL, ENTRIES) is None
         assert kept_table(table, ALL, ENTRIES, reader()) is table
 
@@ -124,7 +123,7 @@ def test_a_general_string_row_takes_over_and_gives_way() -> None:
 
 
 def test_all_rows_are_removed() -> None:
-    for table in (*varied_tables().ranges, *varied_tables().strings):
+    for table in varied_tables().all_tables:
         kind = table.kind if isinstance(table, RangeTable) else ChannelKind.STRING
         sent(table, no_rows(table.attribute, kind))
 
@@ -134,8 +133,8 @@ NO_RUNS = MemberRuns(NONE, NONE, NONE, NONE)
 
 
 def strings(removed: list[int], kinds: list[int], pieces: list[int], *parts: str) -> StringRows:
-    arrays = [np.array(each, np.int64) for each in (removed, kinds, pieces)]
-    return StringRows(*arrays, parts)  # type: ignore[arg-type]
+    numbers = (np.array(each, np.int64) for each in (removed, kinds, pieces))
+    return StringRows(next(numbers), next(numbers), next(numbers), parts)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tidegate.matching.arrays import I64
 from tidegate.matching.summary.merging import GONE
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
+    AnyTable,
     ChannelKind,
     RangeTable,
     StringTable,
@@ -45,7 +46,6 @@ from tidegate.matching.summary.wire.layout import (
     SummaryEdit,
 )
 from tidegate.matching.summary.wire.table_edits import (
-    AnyTable,
     edited_table,
     kept_table,
     no_rows,
@@ -183,10 +183,9 @@ def _by_number(tables: SummaryTables, places: I64 | None = None) -> dict[int, An
     """The tables by the numbers with which they are written, of the attributes that stay."""
     moved = range(len(tables.attributes)) if places is None else places.tolist()
     indexes = dict(zip(tables.attributes, moved, strict=True))
-    both: list[AnyTable] = [*tables.ranges, *tables.strings]
     return {
         indexes[each.attribute] * KINDS + _kind(each): each
-        for each in both
+        for each in tables.all_tables
         if indexes[each.attribute] != GONE
     }
 
@@ -196,5 +195,5 @@ def _kind(table: AnyTable) -> ChannelKind:
 
 
 def _array_bytes(tables: SummaryTables) -> int:
-    both: list[AnyTable] = [*tables.ranges, *tables.strings]
-    return tables.entry_masks.nbytes + sum(t.starts.nbytes + t.members.nbytes for t in both)
+    members = sum(table.starts.nbytes + table.members.nbytes for table in tables.all_tables)
+    return tables.entry_masks.nbytes + members

@@ -17,6 +17,7 @@ import numpy as np
 from tidegate.matching.arrays import F64, I64
 from tidegate.matching.summary.merging import GONE, copied_pairs
 from tidegate.matching.summary.tables import (
+    AnyTable,
     ChannelKind,
     RangeTable,
     RowKind,
@@ -27,8 +28,6 @@ from tidegate.matching.summary.wire.bounds import added_bounds, range_rows
 from tidegate.matching.summary.wire.columns import Reader
 from tidegate.matching.summary.wire.layout import MemberRuns, RangeRows, StringRows
 from tidegate.matching.summary.wire.runs import PAIR_BYTES, pairs_of, runs_of, symmetric_difference
-
-AnyTable = RangeTable | StringTable
 
 _ROW_KINDS = tuple(RowKind)
 
