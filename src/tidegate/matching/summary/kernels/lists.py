@@ -1,0 +1,95 @@
+"""Lists of members in one pool: the ids at the rows of a summary.
+
+A member is the number of a part (one interval or pattern of a constraint, see `parts.py`) shifted
+by one bit, and in that bit whether the row is wider than the part: LOOSE. List l is
+``pool[start[l] : start[l] + length[l]]``, in no order, with room for ``capacity[l]``. So a member is
+added at the end, and removed by putting the last one in its place.
+"""
+
+from __future__ import annotations
+
+from tidegate.matching.arrays import F64, I32, I64, U8, Int
+from tidegate.matching.rows.kernels.jit import kernel
+
+LOOSE = 1
+"""The bit of a member whose row has values that its part has not."""
+
+ABSENT = 2
+"""In place of the bit of a member: it was not in the list."""
+
+
+@kernel
+def append_members(
+    pool: I32, start: I64, length: I32, capacity: I32, lists: I64, members: I32, done: Int
+) -> int:
+    """Append ``members[i]`` to ``lists[i]`` from i = ``done`` on.
+
+    Returns the first i whose list is full, or the number of lists.
+    """
+    for i in range(done, len(lists)):
+        each = lists[i]
+        if length[each] == capacity[each]:
+            return i
+        pool[start[each] + length[each]] = members[i]
+        length[each] += 1
+    return len(lists)
+
+
+@kernel
+def remove_part(pool: I32, start: I64, length: I32, lists: I64, part: Int, bits: U8) -> None:
+    """Remove a part from some lists; ``bits`` gets the bit of each member, or ABSENT."""
+    for i in range(len(lists)):
+        each = lists[i]
+        begin = start[each]
+        end = begin + length[each]
+        bits[i] = ABSENT
+        for place in range(begin, end):
+            if pool[place] >> 1 == part:
+                bits[i] = pool[place] & LOOSE
+                pool[place] = pool[end - 1]
+                length[each] -= 1
+                break
+
+
+@kernel
+def gather(pool: I32, start: I64, length: I32, lists: I64, out: I32) -> None:
+    """Write the parts of some lists one after the other."""
+    filled = 0
+    for each in lists:
+        for place in range(start[each], start[each] + length[each]):
+            out[filled] = pool[place] >> 1
+            filled += 1
+
+
+@kernel
+def clip(
+    pool: I32, begin: Int, count: Int, part_low: F64, part_high: F64, part_loose: U8,
+    low: float, high: float, out: I32,
+) -> tuple[int, int]:  # fmt: skip
+    """Write the members whose intervals meet a row from ``low`` to ``high``, with their bits.
+
+    Returns how many they are, and how many do not contain the row.
+    """
+    filled = partial = 0
+    for place in range(begin, begin + count):
+        part = pool[place] >> 1
+        if part_low[part] <= high and part_high[part] >= low:
+            within = part_low[part] <= low and high <= part_high[part]
+            partial += not within
+            out[filled] = part << 1 | (LOOSE if not within else part_loose[part])
+            filled += 1
+    return filled, partial
+
+
+@kernel
+def hull(
+    pool: I32, begin: Int, count: Int, part_low: F64, part_high: F64, low: float, high: float
+) -> tuple[float, float]:
+    """The part of a row from ``low`` to ``high`` that its members need: first and last value."""
+    first, last = high, low
+    for place in range(begin, begin + count):
+        part = pool[place] >> 1
+        if part_low[part] <= high and part_high[part] >= low:
+            first = min(first, max(low, part_low[part]))
+            last = max(last, min(high, part_high[part]))
+    return first, last
