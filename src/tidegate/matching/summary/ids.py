@@ -86,7 +86,9 @@ class IdLayout:
     def unpack(self, packed: int) -> SummaryId:
         """The fields of a packed id; raises SummaryError for one that is too wide."""
         if not 0 <= packed < 1 << self.bits:
-            raise SummaryError(f"a subscription id has {self.bits} bits here, which {packed} has not")
+            raise SummaryError(
+                f"a subscription id has {self.bits} bits here, which {packed} has not"
+            )
         upper, mask = packed >> self.attributes_max, packed & (1 << self.attributes_max) - 1
         number = upper & (1 << self.number_bits) - 1
         return SummaryId(upper >> self.number_bits, number, mask)

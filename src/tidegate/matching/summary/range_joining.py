@@ -21,9 +21,7 @@ from tidegate.matching.summary.channels import after, before
 from tidegate.matching.summary.tables import ChannelKind
 
 
-def least_harmful_first(
-    kind: ChannelKind, lows: F64, highs: F64, lengths: I64, common: I64
-) -> I64:
+def least_harmful_first(kind: ChannelKind, lows: F64, highs: F64, lengths: I64, common: I64) -> I64:
     """The pairs of a row and the next one, by the index of the first, in the order of their harm.
 
     ``lengths`` are the numbers of members of the rows, ``common`` those that a row and the next one

@@ -271,7 +271,11 @@ class RangeRows:
     def _rejoin(self, at: float) -> None:
         """Join two rows that touch at a value, if nobody needs them apart any more."""
         row = int(self.highs.searchsorted(at))
-        if not 0 < row < len(self) or self.lows[row] != at or self._partial[row - 1 : row + 1].any():
+        if (
+            not 0 < row < len(self)
+            or self.lows[row] != at
+            or self._partial[row - 1 : row + 1].any()
+        ):
             return
         if before(self.kind, self.lows[row : row + 1])[0] != self.highs[row - 1]:
             return
@@ -366,9 +370,7 @@ class RangeRows:
 
     def load(self, lows: F64, highs: F64, rows: I64, parts: I32) -> None:
         """Take over rows with the parts that they list, in ascending order of the rows."""
-        is_whole = (self._parts.low[parts] == self._first) & (
-            self._parts.high[parts] == self._last
-        )
+        is_whole = (self._parts.low[parts] == self._first) & (self._parts.high[parts] == self._last)
         whole = np.unique(parts[is_whole])
         self._lists.replace(self._whole, (whole << 1 | LOOSE).astype(np.int32))
         rows, parts = rows[~is_whole], parts[~is_whole]
@@ -392,9 +394,7 @@ def _spliced(array: A, begin: int, end: int, new: tuple[float, ...]) -> A:
     return np.concatenate((array[:begin], inserted, array[end:]))  # type: ignore[return-value]
 
 
-def gaps(
-    kind: ChannelKind, lows: F64, highs: F64, low: float, high: float
-) -> tuple[F64, F64]:
+def gaps(kind: ChannelKind, lows: F64, highs: F64, low: float, high: float) -> tuple[F64, F64]:
     """The ranges from ``low`` to ``high`` that rows in between leave free."""
     begins = np.concatenate(([low], after(kind, highs)))
     ends = np.concatenate((before(kind, lows), [high]))

@@ -352,9 +352,7 @@ class Summary:
         return starts, (pairs % len(self._needed)).astype(np.int32)
 
     @classmethod
-    def of_tables(
-        cls, tables: SummaryTables, budget: SummaryBudget = EXACT_ENOUGH
-    ) -> Summary:
+    def of_tables(cls, tables: SummaryTables, budget: SummaryBudget = EXACT_ENOUGH) -> Summary:
         """The summary that has these tables, to be matched and changed.
 
         Each entry is a subscription of its own, under its own number. The rows are as wide as they

@@ -7,9 +7,7 @@ from tidegate.matching.rows.kernels.jit import kernel
 
 
 @kernel
-def count_common(
-    pool: I32, start: I64, length: I32, lists: I64, marks: I64, common: I64
-) -> None:
+def count_common(pool: I32, start: I64, length: I32, lists: I64, marks: I64, common: I64) -> None:
     """How many parts each list has in common with the next one.
 
     ``marks`` has an element for each part, none of which is a number of a row.
