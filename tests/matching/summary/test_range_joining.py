@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -51,7 +52,7 @@ def test_overlapping_ranges_are_joined(pairs: list[tuple[int, int]]) -> None:
     lows = np.array([low for low, _ in pairs], np.float64)
     highs = lows + np.array([width for _, width in pairs])
     joined = list(zip(*(each.tolist() for each in overlapping_joined(lows, highs)), strict=True))
-    assert all(a[1] < b[0] for a, b in zip(joined, joined[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(joined))
     for low, high in zip(lows, highs, strict=True):
         assert sum(a <= low and high <= b for a, b in joined) == 1
     covered = {x for a, b in joined for x in np.arange(a, b + 0.5, 0.5).tolist()}

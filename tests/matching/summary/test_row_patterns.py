@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.strategies import EDGE_STRINGS, strings_around, typed_predicates
+from tidegate.language.algebra.normal_form import ground_values
 from tidegate.language.filters import parse
 from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.summary.row_patterns import (
@@ -81,7 +82,8 @@ def test_the_example_of_the_paper() -> None:
         ("s != 'a'", [("ANY", (), False)]),
         ("s < 'm'", [("ANY", (), False)]),
         ("s >= 'ma' and s < 'mz'", [("PREFIX", ("m",), False)]),
-        ("s starts with 'a' or s starts with 'b'", [("PREFIX", ("a",), True), ("PREFIX", ("b",), True)]),
+        ("s starts with 'a' or s starts with 'b'",
+         [("PREFIX", ("a",), True), ("PREFIX", ("b",), True)]),
         ("s starts with 'a' and s ends with 'b'", [("LIKE", ("a", "b"), True)]),
         ("s starts with 'ab' and s ends with 'ba'", [("PREFIX", ("ab",), False)]),
         ("s starts with 'a' and not s contains 'x'", [("PREFIX", ("a",), False)]),
@@ -97,8 +99,6 @@ def test_the_patterns_of_constraints(
 
 @given(st.lists(typed_predicates(), min_size=1, max_size=3), st.data())
 def test_the_patterns_of_a_set_are_sound(predicates: list[Predicate], data: st.DataObject) -> None:
-    from tidegate.language.algebra.normal_form import ground_values
-
     values = [ground_values(each) for each in predicates if each.operator is not Operator.PRESENT]
     for sets in (each.strings for each in values):
         for strings in sets:

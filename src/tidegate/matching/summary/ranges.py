@@ -87,7 +87,7 @@ class RangeRows:
     def add(self, part: int) -> None:
         """Add a part."""
         low, high = self._bounds(part)
-        member = int(part << 1 | self._parts.loose[part])
+        member = part << 1 | int(self._parts.loose[part])
         if self._is_whole(low, high):
             self._lists.append(np.array([self._whole]), np.array([member], np.int32))
             return

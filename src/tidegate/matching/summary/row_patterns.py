@@ -9,8 +9,6 @@ has: what matches the outline can match that character only with a gap of its ow
 
 from __future__ import annotations
 
-from os.path import commonprefix
-
 from tidegate.language.algebra.intervals import members, next_prefix
 from tidegate.language.algebra.like import ANY_CHAR, ANY_RUN, Glob
 from tidegate.language.algebra.string_sets import StringSet
@@ -93,16 +91,23 @@ def joined(one: RowPattern, other: RowPattern) -> RowPattern:
     if covers(other, one):
         return other
     a, b = pieces_of(one), pieces_of(other)
-    prefix = commonprefix([a[0], b[0]])
-    suffix = commonprefix([a[-1][::-1], b[-1][::-1]])[::-1]
+    prefix = _common_start(a[0], b[0])
+    suffix = _common_start(a[-1][::-1], b[-1][::-1])[::-1]
     # In a whole text the two could overlap: 'aba' has the prefix 'ab' and the suffix 'ba'.
     room = min((len(pieces[0]) for pieces in (a, b) if len(pieces) == 1), default=None)
     if room is not None and len(prefix) + len(suffix) > room:
         suffix = suffix[len(prefix) + len(suffix) - room :]
-    within = commonprefix([max(a, key=len), max(b, key=len)])
+    within = _common_start(max(a, key=len), max(b, key=len))
     if len(within) > len(prefix) + len(suffix):
         return pattern_of(("", within, ""))
     return pattern_of((prefix, suffix))
+
+
+def _common_start(one: str, other: str) -> str:
+    for place, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return one[:place]
+    return min(one, other, key=len)
 
 
 def patterns_of(strings: StringSet) -> list[tuple[RowPattern, bool]]:

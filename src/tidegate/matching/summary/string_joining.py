@@ -73,7 +73,7 @@ def _similar(
     rows: list[RowPattern], covering: Callable[[RowPattern], list[RowPattern]]
 ) -> Iterator[tuple[RowPattern, RowPattern]]:
     for order in _ORDERS:
-        yield from pairwise(sorted(rows, key=lambda row: (order(row), row)))  # noqa: B023
+        yield from pairwise(sorted(rows, key=lambda row: (order(row), row)))
     for row in rows:
         wider = [each for each in covering(row) if each != row]
         if wider:

@@ -95,7 +95,7 @@ class StringRows:
         is_new = number is None
         if number is None:
             number = self._list_of[pattern] = self._lists.new()
-        member = np.array([part << 1 | self._parts.loose[part]], np.int32)
+        member = np.array([part << 1 | int(self._parts.loose[part])], np.int32)
         self._lists.append(np.array([number]), member)
         self._ids += 1
         if is_new:
@@ -200,7 +200,7 @@ class StringRows:
         self._keep_budget()
 
     def _can_dissolve(self, row: _Row, factor: int) -> bool:
-        """Whether there is room, ``factor`` times as much, for the patterns of a row by themselves."""
+        """Whether there is room for the patterns of a row by themselves, ``factor`` times over."""
         rows = len(self._rows) - 1 + len(row.needed)
         size = self._text_bytes - text_bytes(row.pattern) + sum(map(text_bytes, row.needed))
         return not self._budget.exceeded(factor * rows, factor * size, self._ids, self._ids)

@@ -5,11 +5,12 @@ Rules. (1) Never a false negative: whatever matches a subscription is found for 
 added, removed and replaced before leaves no trace: without a budget the rows depend on the
 subscriptions alone. (3) A change costs what it changes; nothing is built anew.
 
-Theory of operation. A subscription is dissolved: each conjunct of its normal form is an *entry*, and
-what an entry asks of an attribute becomes intervals and string patterns, the *parts*, in the rows of
-that attribute (`ranges.py`, `strings.py`). Rows list parts, in one pool (`member_lists.py`). An event
-is matched by looking up the rows that its values lie in, and counting for each entry the attributes
-in which one of its parts is listed (`counter.py`): it matches if they are all those of its mask.
+Theory of operation. A subscription is dissolved: each conjunct of its normal form is an *entry*,
+and what an entry asks of an attribute becomes intervals and string patterns, the *parts*, in the
+rows of that attribute (`ranges.py`, `strings.py`). Rows list parts, in one pool
+(`member_lists.py`). An event is matched by looking up the rows that its values lie in, and counting
+for each entry the attributes in which one of its parts is listed (`counter.py`): it matches if they
+are all those of its mask.
 
 A summary is not thread-safe; `matcher.py` has a lock around it.
 """

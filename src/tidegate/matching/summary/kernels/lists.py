@@ -1,9 +1,9 @@
 """Lists of members in one pool: the ids at the rows of a summary.
 
-A member is the number of a part (one interval or pattern of a constraint, see `parts.py`) shifted
-by one bit, and in that bit whether the row is wider than the part: LOOSE. List l is
-``pool[start[l] : start[l] + length[l]]``, in no order, with room for ``capacity[l]``. So a member is
-added at the end, and removed by putting the last one in its place.
+A member is the number of a part (one interval or pattern of a constraint, see `member_lists.py`)
+shifted by one bit, and in that bit whether the row is wider than the part: LOOSE. List l is
+``pool[start[l] : start[l] + length[l]]``, in no order, with room for ``capacity[l]``. So a member
+is added at the end, and removed by putting the last one in its place.
 """
 
 from __future__ import annotations
