@@ -12,7 +12,7 @@ from tidegate.language.filters import parse
 from tidegate.language.syntax import Predicate
 from tidegate.language.values import Value
 from tidegate.matching.summary.channels import KIND_OF_TYPE, as_float, is_exact
-from tidegate.matching.summary.constraints import Constraint, PatternPart, constraint_of
+from tidegate.matching.summary.constraints import Constraint, PatternTerm, constraint_of
 from tidegate.matching.summary.tables import ChannelKind
 
 
@@ -22,7 +22,7 @@ def of_x(text: str) -> Constraint:
 
 
 def bounds(text: str) -> list[tuple[float, float, bool]]:
-    return [(p.low, p.high, p.exact) for p in of_x(text) if not isinstance(p, PatternPart)]
+    return [(p.low, p.high, p.exact) for p in of_x(text) if not isinstance(p, PatternTerm)]
 
 
 @pytest.mark.parametrize(
@@ -47,25 +47,25 @@ def test_bounds(text: str, expected: list[tuple[float, float, bool]]) -> None:
 
 
 def test_presence_is_every_value_of_every_kind() -> None:
-    parts = of_x("x is not null")
-    assert [each.exact for each in parts] == [True] * 4
-    assert [each.kind for each in parts if not isinstance(each, PatternPart)] == list(ChannelKind)[
+    terms = of_x("x is not null")
+    assert [each.exact for each in terms] == [True] * 4
+    assert [each.kind for each in terms if not isinstance(each, PatternTerm)] == list(ChannelKind)[
         :3
     ]
 
 
 @given(predicates(), st.data())
-def test_parts_hold_what_the_constraint_holds(predicate: Predicate, data: st.DataObject) -> None:
+def test_terms_hold_what_the_constraint_holds(predicate: Predicate, data: st.DataObject) -> None:
     values = ground_values(predicate)
     value: Value = data.draw(st.sampled_from(aimed_values(predicate)))
     kind = KIND_OF_TYPE[type(value)]
     fitting: list[bool] = []
-    for part in constraint_of(values):
-        if isinstance(part, PatternPart):
-            fits = isinstance(value, str) and part.pattern.fits(value)
+    for term in constraint_of(values):
+        if isinstance(term, PatternTerm):
+            fits = isinstance(value, str) and term.pattern.fits(value)
         else:
-            fits = part.kind is kind and part.low <= as_float(value) <= part.high
-        fitting += [part.exact] * fits
+            fits = term.kind is kind and term.low <= as_float(value) <= term.high
+        fitting += [term.exact] * fits
     assert fitting or not values.contains(value)
     rounded = kind is not ChannelKind.STRING and not is_exact(as_float(value))
     assert values.contains(value) or rounded or not any(fitting)

@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 
-from tidegate.matching.summary.counter import AttributeRows, EntryCounter, Groups, groups_of
+from tidegate.matching.summary.counter import (
+    AttributeRows,
+    EntryCounter,
+    SatisfiedLists,
+    satisfied_lists,
+)
 from tidegate.matching.summary.kernels.lists import LOOSE
 from tidegate.matching.summary.member_lists import MemberLists
 from tidegate.matching.summary.tables import ChannelKind
@@ -29,19 +34,19 @@ ROWS = {
 
 def test_a_value_is_looked_for_in_the_table_of_its_kind() -> None:
     for value, lists in [(1, [0]), (1.5, [0]), (True, [2]), ("a", []), (math.nan, [])]:
-        assert groups_of({"n": value}, ROWS).lists == lists
-    assert groups_of({"s": "a", "unknown": 1}, ROWS).lists == [4, 7]
-    assert groups_of({"s": 1}, ROWS).lists == []
+        assert satisfied_lists({"n": value}, ROWS).lists == lists
+    assert satisfied_lists({"s": "a", "unknown": 1}, ROWS).lists == [4, 7]
+    assert satisfied_lists({"s": 1}, ROWS).lists == []
 
 
-def test_each_attribute_is_a_group() -> None:
-    groups = groups_of({"n": 1, "none": 1, "s": "a"}, ROWS)
-    assert (groups.lists, groups.ends) == ([0, 4, 7], [1, 3])
+def test_the_lists_of_an_attribute_end() -> None:
+    satisfied = satisfied_lists({"n": 1, "none": 1, "s": "a"}, ROWS)
+    assert (satisfied.lists, satisfied.ends) == ([0, 4, 7], [1, 3])
 
 
 def test_what_may_have_been_rounded_is_loose() -> None:
-    assert groups_of({"n": 2**53 + 1}, ROWS).lists == [0 | LOOSE]
-    assert groups_of({"n": 2**53 - 1}, ROWS).lists == [0]
+    assert satisfied_lists({"n": 2**53 + 1}, ROWS).lists == [0 | LOOSE]
+    assert satisfied_lists({"n": 2**53 - 1}, ROWS).lists == [0]
 
 
 def test_counts_events_one_after_the_other() -> None:
@@ -52,10 +57,10 @@ def test_counts_events_one_after_the_other() -> None:
         needed = np.ones(entries, np.int32)
         needed[0] = 2
         for _ in range(3):
-            groups = Groups()
-            groups.lists, groups.ends = [first << 1, second << 1], [1, 2]
-            found = counter.count(lists, entry_of, needed, groups)
+            satisfied = SatisfiedLists()
+            satisfied.lists, satisfied.ends = [first << 1, second << 1], [1, 2]
+            found = counter.count(lists, entry_of, needed, satisfied)
             assert found.entries.tolist() == [1, 0, 2]
             assert found.sure.tolist() == [True, True, False]
-            groups.lists, groups.ends = [first << 1], [1]
-            assert counter.count(lists, entry_of, needed, groups).entries.tolist() == [1]
+            satisfied.lists, satisfied.ends = [first << 1], [1]
+            assert counter.count(lists, entry_of, needed, satisfied).entries.tolist() == [1]

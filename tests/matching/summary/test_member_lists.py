@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.matching.summary.kernels.lists import ABSENT
-from tidegate.matching.summary.member_lists import MemberLists, Parts, grown
+from tidegate.matching.summary.member_lists import MemberLists, Terms, grown
 
 changes = st.lists(
     st.tuples(st.sampled_from(["append", "remove", "replace", "free"]), st.integers(0, 3)),
@@ -20,14 +20,14 @@ def test_lists_hold_what_they_are_given(changes: list[tuple[str, int]], random) 
     lists = MemberLists()
     numbers = [lists.new() for _ in range(4)]
     held: list[list[int]] = [[] for _ in numbers]
-    for part, (change, index) in enumerate(changes):
+    for term, (change, index) in enumerate(changes):
         chosen = np.array([numbers[index], numbers[(index + 1) % 4]])
         if change == "append":
-            lists.append(chosen, np.array([part << 1, part << 1 | 1], np.int32))
-            held[index].append(part << 1)
-            held[(index + 1) % 4].append(part << 1 | 1)
+            lists.append(chosen, np.array([term << 1, term << 1 | 1], np.int32))
+            held[index].append(term << 1)
+            held[(index + 1) % 4].append(term << 1 | 1)
         elif change == "remove":
-            gone = random.randrange(part + 1)
+            gone = random.randrange(term + 1)
             bits = lists.remove(chosen, gone)
             for bit, at in zip(bits.tolist(), (index, (index + 1) % 4), strict=True):
                 if bit != ABSENT:
@@ -41,7 +41,7 @@ def test_lists_hold_what_they_are_given(changes: list[tuple[str, int]], random) 
             numbers[index], held[index] = lists.new(np.array([7], np.int32)), [7]
         for number, expected in zip(numbers, held, strict=True):
             assert Counter(lists.members(number).tolist()) == Counter(expected)
-    listed = lists.parts_of(np.array(numbers)).tolist()
+    listed = lists.terms_of(np.array(numbers)).tolist()
     assert listed == [m >> 1 for number in numbers for m in lists.members(number).tolist()]
 
 
@@ -49,21 +49,21 @@ def test_blocks_are_used_again() -> None:
     lists = MemberLists()
     for _ in range(100):
         number = lists.new()
-        for part in range(100):
-            lists.append(np.array([number]), np.array([part], np.int32))
+        for term in range(100):
+            lists.append(np.array([number]), np.array([term], np.int32))
         lists.free(number)
     assert lists.reserved < 300
 
 
-def test_parts_are_used_again() -> None:
-    parts = Parts()
-    numbers = [parts.add(entry, entry, entry + 1.0, loose=entry % 2 == 1) for entry in range(40)]
+def test_terms_are_used_again() -> None:
+    terms = Terms()
+    numbers = [terms.add(entry, entry, entry + 1.0, loose=entry % 2 == 1) for entry in range(40)]
     assert numbers == list(range(40))
-    assert (parts.entry[5], parts.low[5], parts.high[5], parts.loose[5]) == (5, 5.0, 6.0, 1)
-    parts.free(5)
-    assert parts.add(50, 0.0, 1.0, loose=False) == 5
-    assert (parts.marks() == -1).all()
-    assert len(parts.marks()) >= 40
+    assert (terms.entry[5], terms.low[5], terms.high[5], terms.loose[5]) == (5, 5.0, 6.0, 1)
+    terms.free(5)
+    assert terms.add(50, 0.0, 1.0, loose=False) == 5
+    assert (terms.marks() == -1).all()
+    assert len(terms.marks()) >= 40
 
 
 def test_an_array_grows_by_doubling() -> None:

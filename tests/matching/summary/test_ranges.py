@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate.matching.summary.budget import EXACT_ENOUGH, PAPER, SummaryBudget
 from tidegate.matching.summary.kernels.lists import LOOSE
-from tidegate.matching.summary.member_lists import MemberLists, Parts
+from tidegate.matching.summary.member_lists import MemberLists, Terms
 from tidegate.matching.summary.ranges import RangeRows, gaps
 from tidegate.matching.summary.tables import ChannelKind
 
@@ -32,29 +32,29 @@ Interval = tuple[float, float]
 
 
 class Table:
-    """Rows, with the intervals that are in them by part."""
+    """Rows, with the intervals that are in them by term."""
 
     def __init__(self, budget: SummaryBudget, kind: ChannelKind = NUMBER) -> None:
-        self.lists, self.parts = MemberLists(), Parts()
-        self.rows = RangeRows(kind, self.lists, self.parts, budget)
+        self.lists, self.terms = MemberLists(), Terms()
+        self.rows = RangeRows(kind, self.lists, self.terms, budget)
         self.held: dict[int, Interval] = {}
 
     def add(self, *intervals: Interval) -> list[int]:
         added = []
         for interval in intervals:
-            part = self.parts.add(0, *interval, loose=False)
-            self.rows.add(part)
-            self.held[part] = interval
-            added.append(part)
+            term = self.terms.add(0, *interval, loose=False)
+            self.rows.add(term)
+            self.held[term] = interval
+            added.append(term)
         return added
 
-    def remove(self, part: int) -> None:
-        self.rows.remove(part)
-        self.parts.free(part)
-        del self.held[part]
+    def remove(self, term: int) -> None:
+        self.rows.remove(term)
+        self.terms.free(term)
+        del self.held[term]
 
     def found(self, value: float) -> dict[int, bool]:
-        """The parts that a value finds, with whether they are sure."""
+        """The terms that a value finds, with whether they are sure."""
         lists: list[int] = []
         self.rows.find(value, lists)
         members = [m for each in lists for m in self.lists.members(each >> 1).tolist()]
@@ -62,10 +62,10 @@ class Table:
         return {member >> 1: not member & LOOSE for member in members}
 
     def ranges(self) -> list[tuple[float, float, list[int]]]:
-        """The rows with their parts."""
-        lows, highs, row_of, parts = self.rows.arrays()
+        """The rows with their terms."""
+        lows, highs, row_of, terms = self.rows.arrays()
         return [
-            (low, high, sorted(parts[row_of == row].tolist()))
+            (low, high, sorted(terms[row_of == row].tolist()))
             for row, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True))
         ]
 
@@ -76,10 +76,10 @@ class Table:
         assert set(row_of.tolist()) == set(range(len(lows)))
         assert len(self.rows) <= budget.rows_max
         for value in values_around(self.held.values()):
-            needed = {part for part, (low, high) in self.held.items() if low <= value <= high}
+            needed = {term for term, (low, high) in self.held.items() if low <= value <= high}
             found = self.found(value)
             assert needed <= found.keys() <= self.held.keys()
-            assert {part for part, sure in found.items() if sure} <= needed
+            assert {term for term, sure in found.items() if sure} <= needed
             if budget is EXACT_ENOUGH:
                 assert found == dict.fromkeys(needed, True)
 
@@ -95,7 +95,7 @@ def values_around(intervals: Iterable[Interval]) -> list[float]:
     st.lists(intervals | points, min_size=1, max_size=14),
     st.lists(st.integers(0, 13), max_size=10),
 )
-def test_rows_hold_what_their_parts_need(
+def test_rows_hold_what_their_terms_need(
     budget: SummaryBudget, added: list[Interval], removed: list[int]
 ) -> None:
     table = Table(budget)
@@ -106,8 +106,8 @@ def test_rows_hold_what_their_parts_need(
             if place == number and table.held:
                 table.remove(sorted(table.held)[place % len(table.held)])
                 table.check(budget)
-    for part in sorted(table.held):
-        table.remove(part)
+    for term in sorted(table.held):
+        table.remove(term)
         table.check(budget)
     assert table.rows.is_empty
     assert table.ranges() == []
@@ -121,11 +121,11 @@ def test_what_left_leaves_no_trace(
     table, fresh = Table(budget), Table(budget)
     gone = table.add(*leaving)
     kept = table.add(*staying)
-    for part in gone:
-        table.remove(part)
+    for term in gone:
+        table.remove(term)
     expected = fresh.add(*staying)
     renamed = dict(zip(kept, expected, strict=True))
-    rows = [(low, high, sorted(renamed[p] for p in parts)) for low, high, parts in table.ranges()]
+    rows = [(low, high, sorted(renamed[p] for p in terms)) for low, high, terms in table.ranges()]
     assert rows == fresh.ranges()
 
 
@@ -182,8 +182,8 @@ def test_neighbours_are_joined_under_a_budget_and_taken_apart_again() -> None:
     assert table.ranges()[0] == (0.0, 1.0, [0, 1])
     assert table.found(0.0) == {0: False, 1: False}
     assert len(table.rows) <= 4
-    for part in [last, 3, 2]:
-        table.remove(part)
+    for term in [last, 3, 2]:
+        table.remove(term)
     assert table.ranges() == [(0.0, 0.0, [0]), (1.0, 1.0, [1])]
     assert table.found(0.0) == {0: True}
 
@@ -205,21 +205,21 @@ def test_wide_ranges_that_overlap_are_not_listed_a_quadratic_number_of_times() -
     count = 3000
     for low, width in zip(rng.random(count).tolist(), rng.random(count).tolist(), strict=True):
         table.add((low, low + width))
-    listed = sum(len(parts) for _, _, parts in table.ranges())
+    listed = sum(len(terms) for _, _, terms in table.ranges())
     assert listed <= max(65_536, 8 * count)
     assert len(table.rows) > 20
 
 
 def test_rows_are_taken_over_from_a_table() -> None:
     table = Table(EXACT_ENOUGH)
-    parts = [table.parts.add(0, 0.0, 5.0, loose=True), table.parts.add(1, 3.0, 5.0, loose=True)]
+    terms = [table.terms.add(0, 0.0, 5.0, loose=True), table.terms.add(1, 3.0, 5.0, loose=True)]
     below = math.nextafter(3.0, 0)
     table.rows.load(
         np.array([0.0, 3.0]), np.array([below, 5.0]), np.array([0, 1, 1]),
-        np.array([parts[0], parts[0], parts[1]], np.int32),
+        np.array([terms[0], terms[0], terms[1]], np.int32),
     )  # fmt: skip
     assert table.ranges() == [(0.0, below, [0]), (3.0, 5.0, [0, 1])]
-    table.rows.remove(parts[1])
+    table.rows.remove(terms[1])
     assert table.ranges() == [(0.0, 5.0, [0])]
 
 

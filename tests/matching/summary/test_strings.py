@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidegate.matching.summary.budget import EXACT_ENOUGH, PAPER, SummaryBudget
 from tidegate.matching.summary.kernels.lists import LOOSE
-from tidegate.matching.summary.member_lists import MemberLists, Parts
+from tidegate.matching.summary.member_lists import MemberLists, Terms
 from tidegate.matching.summary.row_patterns import ANY_TEXT, covers, pattern_of
 from tidegate.matching.summary.strings import StringRows, text_bytes
 from tidegate.matching.summary.tables import RowPattern
@@ -34,26 +34,26 @@ def prefix(text: str) -> RowPattern:
 
 
 class Table:
-    """Rows, with the patterns that are in them by part."""
+    """Rows, with the patterns that are in them by term."""
 
     def __init__(self, budget: SummaryBudget) -> None:
         self.budget = budget
-        self.lists, self.parts = MemberLists(), Parts()
-        self.rows = StringRows(self.lists, self.parts, budget)
+        self.lists, self.terms = MemberLists(), Terms()
+        self.rows = StringRows(self.lists, self.terms, budget)
         self.held: dict[int, RowPattern] = {}
 
     def add(self, *patterns: RowPattern) -> list[int]:
         added = []
         for pattern in patterns:
-            part = self.parts.add(0, 0.0, 0.0, loose=False)
-            self.rows.add(part, pattern)
-            self.held[part] = pattern
-            added.append(part)
+            term = self.terms.add(0, 0.0, 0.0, loose=False)
+            self.rows.add(term, pattern)
+            self.held[term] = pattern
+            added.append(term)
         return added
 
-    def remove(self, part: int) -> None:
-        self.rows.remove(part, self.held.pop(part))
-        self.parts.free(part)
+    def remove(self, term: int) -> None:
+        self.rows.remove(term, self.held.pop(term))
+        self.terms.free(term)
 
     def found(self, text: str) -> dict[int, bool]:
         lists: list[int] = []
@@ -65,18 +65,18 @@ class Table:
         }
 
     def check(self) -> None:
-        names, row_of, parts = self.rows.arrays()
+        names, row_of, terms = self.rows.arrays()
         assert list(names) == sorted(set(names))
         assert set(row_of.tolist()) == set(range(len(names)))
-        assert sorted(parts.tolist()) == sorted(self.held)
+        assert sorted(terms.tolist()) == sorted(self.held)
         assert len(names) <= self.budget.rows_max
-        for row, part in zip(row_of.tolist(), parts.tolist(), strict=True):
-            assert covers(names[row], self.held[part])
+        for row, term in zip(row_of.tolist(), terms.tolist(), strict=True):
+            assert covers(names[row], self.held[term])
         for text in TEXTS:
-            needed = {part for part, pattern in self.held.items() if pattern.fits(text)}
+            needed = {term for term, pattern in self.held.items() if pattern.fits(text)}
             found = self.found(text)
             assert needed <= found.keys() <= self.held.keys()
-            assert {part for part, sure in found.items() if sure} <= needed
+            assert {term for term, sure in found.items() if sure} <= needed
             if self.budget is EXACT_ENOUGH:
                 assert found == dict.fromkeys(needed, True)
         if self.budget is PAPER:
@@ -85,7 +85,7 @@ class Table:
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @given(st.lists(patterns, min_size=1, max_size=14), st.lists(st.integers(0, 13), max_size=10))
-def test_rows_stand_for_what_their_parts_need(
+def test_rows_stand_for_what_their_terms_need(
     budget: SummaryBudget, added: list[RowPattern], removed: list[int]
 ) -> None:
     table = Table(budget)
@@ -96,8 +96,8 @@ def test_rows_stand_for_what_their_parts_need(
             if place == number and table.held:
                 table.remove(sorted(table.held)[place % len(table.held)])
                 table.check()
-    for part in sorted(table.held):
-        table.remove(part)
+    for term in sorted(table.held):
+        table.remove(term)
         table.check()
     assert table.rows.is_empty
     assert len(table.rows) == 0
@@ -135,8 +135,8 @@ def test_similar_rows_are_joined_under_a_budget_and_come_back() -> None:
     (fifth,) = table.add(equal("rst"))
     assert prefix("abc") in table.rows.patterns
     assert table.found("abcd") == {0: False, 1: False}
-    for part in [fifth, 3, 2]:
-        table.remove(part)
+    for term in [fifth, 3, 2]:
+        table.remove(term)
     assert table.rows.patterns == [equal("abcd"), equal("abce")]
     assert table.found("abcd") == {0: True}
 

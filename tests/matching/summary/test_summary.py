@@ -79,8 +79,8 @@ def test_example_1_counts_three_attributes_and_two() -> None:
         for number in range(2):
             alone = Summary(PAPER)
             for each, text in enumerate((S1, S2)):
-                parts = [part for part in text.split(" and ") if part.startswith(name)]
-                alone.add("home", each, parse(" and ".join(parts) or "false"))
+                terms = [term for term in text.split(" and ") if term.startswith(name)]
+                alone.add("home", each, parse(" and ".join(terms) or "false"))
             counted[number] += number in found(alone, {name: value})
     assert counted == [3, 2]
 

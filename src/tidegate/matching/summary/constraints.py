@@ -1,8 +1,8 @@
 """What an entry asks of an attribute, as intervals of floats and row patterns.
 
 The value set of an attribute (`language/algebra/value_sets.py`) already has all its constraints
-intersected. Each of its intervals becomes a `RangePart`, rounded outward; each string set the
-narrowest patterns that are sound. ``exact`` says where the part holds what the constraint holds and
+intersected. Each of its intervals becomes a `RangeTerm`, rounded outward; each string set the
+narrowest patterns that are sound. ``exact`` says where the term holds what the constraint holds and
 nothing else.
 """
 
@@ -17,7 +17,7 @@ from tidegate.matching.summary.row_patterns import patterns_of
 from tidegate.matching.summary.tables import ChannelKind, RowPattern
 
 
-class RangePart(NamedTuple):
+class RangeTerm(NamedTuple):
     """The values of a kind from ``low`` to ``high``, both included."""
 
     kind: ChannelKind
@@ -26,24 +26,24 @@ class RangePart(NamedTuple):
     exact: bool
 
 
-class PatternPart(NamedTuple):
+class PatternTerm(NamedTuple):
     """The strings that satisfy a row pattern."""
 
     pattern: RowPattern
     exact: bool
 
 
-Constraint = tuple[RangePart | PatternPart, ...]
-"""The parts of one attribute, any of which satisfies it; each value is of one kind."""
+Constraint = tuple[RangeTerm | PatternTerm, ...]
+"""The terms of one attribute, any of which satisfies it; each value is of one kind."""
 
 
 def constraint_of(values: ValueSet) -> Constraint:
-    """The parts of a value set.
+    """The terms of a value set.
 
     >>> from tidegate.language.filters import parse
     >>> (conjunction,) = parse("x > 1 and x <= 5").normal_form.conjunctions
     >>> constraint_of(conjunction.sets["x"])
-    (RangePart(kind=<ChannelKind.NUMBER: 0>, low=1.0000000000000002, high=5.0, exact=True),)
+    (RangeTerm(kind=<ChannelKind.NUMBER: 0>, low=1.0000000000000002, high=5.0, exact=True),)
     """
     found: dict[RowPattern, bool] = {}
     for strings in values.strings:
@@ -53,23 +53,23 @@ def constraint_of(values: ValueSet) -> Constraint:
         *_ranges(ChannelKind.NUMBER, values.numbers),
         *_ranges(ChannelKind.TIMESTAMP, values.times),
         *_ranges(ChannelKind.BOOLEAN, values.booleans),
-        *[PatternPart(pattern, exact) for pattern, exact in found.items()],
+        *[PatternTerm(pattern, exact) for pattern, exact in found.items()],
     )
 
 
-def _ranges(kind: ChannelKind, intervals: Intervals) -> list[RangePart]:
-    """The parts of disjoint intervals; those that meet after rounding are joined."""
-    parts: list[RangePart] = []
+def _ranges(kind: ChannelKind, intervals: Intervals) -> list[RangeTerm]:
+    """The terms of disjoint intervals; those that meet after rounding are joined."""
+    terms: list[RangeTerm] = []
     for first, end in intervals.spans:
         last = DOMAINS[kind][1] if end is END else previous_value(end)
         low = rounded_down(first)
         high = last if end is END else rounded_up(last)
         exact = _is_end(kind, low) and _is_end(kind, high)
-        if parts and low <= parts[-1].high:
-            parts[-1] = parts[-1]._replace(high=high, exact=False)
+        if terms and low <= terms[-1].high:
+            terms[-1] = terms[-1]._replace(high=high, exact=False)
         else:
-            parts.append(RangePart(kind, low, high, exact))
-    return parts
+            terms.append(RangeTerm(kind, low, high, exact))
+    return terms
 
 
 def _is_end(kind: ChannelKind, bound: float) -> bool:

@@ -58,7 +58,7 @@ class AttributeRows(NamedTuple):
     strings: StringFinder | None
 
 
-class Groups:
+class SatisfiedLists:
     """The lists that an event satisfies, grouped by attribute."""
 
     def __init__(self) -> None:
@@ -80,26 +80,28 @@ class Groups:
         self.end()
 
     def end(self) -> None:
-        """End a group."""
+        """End the lists of an attribute."""
         begin = self.ends[-1] if self.ends else 0
         if len(self.lists) > begin:
             self.ends.append(len(self.lists))
 
 
-def groups_of(attributes: Mapping[str, Value], rows: Mapping[str, AttributeRows]) -> Groups:
+def satisfied_lists(
+    attributes: Mapping[str, Value], rows: Mapping[str, AttributeRows]
+) -> SatisfiedLists:
     """The lists that an event satisfies."""
-    groups = Groups()
+    satisfied = SatisfiedLists()
     for name, value in attributes.items():
         of_attribute = rows.get(name)
         if of_attribute is not None and value is not None:
-            groups.add(of_attribute, value)
-    return groups
+            satisfied.add(of_attribute, value)
+    return satisfied
 
 
 class EntryCounter:
     """Counts the satisfied attributes of entries; one call at a time, because it reuses its memory.
 
-    An entry matches when it was counted in as many groups as ``needed`` says.
+    An entry matches when it was counted at as many attributes as ``needed`` says.
     """
 
     def __init__(self) -> None:
@@ -110,7 +112,9 @@ class EntryCounter:
         self._sure: U8 = np.zeros(0, np.uint8)
         self._stamp = 1
 
-    def count(self, lists: Lists, entry_of: I32, needed: I32, groups: Groups) -> FoundEntries:
+    def count(
+        self, lists: Lists, entry_of: I32, needed: I32, satisfied: SatisfiedLists
+    ) -> FoundEntries:
         """The entries that an event matches."""
         size = len(needed)
         if len(self._seen) < size:
@@ -119,8 +123,8 @@ class EntryCounter:
             self._found = grown(self._found, size)
         total = count_event(
             lists.pool, lists.start, lists.length, entry_of, needed,
-            np.array(groups.lists, np.int64), np.array(groups.ends, np.int64),
+            np.array(satisfied.lists, np.int64), np.array(satisfied.ends, np.int64),
             self._seen, self._counted, self._loose, self._stamp, self._found, self._sure,
         )  # fmt: skip
-        self._stamp += len(groups.ends) + 1
+        self._stamp += len(satisfied.ends) + 1
         return FoundEntries(self._found[:total].copy(), self._sure[:total].astype(np.bool_))

@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.language.events import Event
 from tidegate.language.values import Value
 from tidegate.matching.arrays import F64, I32, I64
-from tidegate.matching.summary.counter import AttributeRows, EntryCounter, groups_of
+from tidegate.matching.summary.counter import AttributeRows, EntryCounter, satisfied_lists
 from tidegate.matching.summary.row_finder import RowFinder
 from tidegate.matching.summary.tables import StringTable, SummaryTables
 
@@ -86,11 +86,11 @@ class SummaryIndex:
 
     def find(self, attributes: Mapping[str, Value]) -> I32:
         """The indexes of the entries that an event matches, in no order."""
-        groups = groups_of(attributes, self._rows)
+        satisfied = satisfied_lists(attributes, self._rows)
         if self._lists.has_unconditional:
-            groups.lists.append(len(self._lists.start) - 1 << 1)
-            groups.end()
-        return self._counter.count(self._lists, self._entry_of, self._needed, groups).entries
+            satisfied.lists.append(len(self._lists.start) - 1 << 1)
+            satisfied.end()
+        return self._counter.count(self._lists, self._entry_of, self._needed, satisfied).entries
 
     def matching(self, event: Event) -> list[tuple[str, int]]:
         """The entries that an event matches, as the owner and the number of each."""

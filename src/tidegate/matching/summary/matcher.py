@@ -6,7 +6,7 @@ decides the rest. Candidates that it rejects are counted as false positives, so 
 judged by them.
 
 The summary has constants only, so a subscription is in it with the values of its parameters, and an
-update replaces the parts that depend on them. Filters that depend on `t`, `now()` or variables are
+update replaces the terms that depend on them. Filters that depend on `t`, `now()` or variables are
 refused: `evolving/lazy.py` splits them off before they get here.
 """
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64, U8
-from tidegate.matching.summary.kernels.lists import append_members, gather, remove_part
+from tidegate.matching.summary.kernels.lists import append_members, gather, remove_term
 
 _FIRST_CLASS = 1
 """The smallest block has room for two members."""
@@ -96,17 +96,17 @@ class MemberLists:
             self._allocate(full, len(kept) + 1)
             self._write(full, kept)
 
-    def remove(self, lists: I64, part: int) -> U8:
-        """Remove a part from each of some lists; returns the bits of the members."""
+    def remove(self, lists: I64, term: int) -> U8:
+        """Remove a term from each of some lists; returns the bits of the members."""
         bits: U8 = np.empty(len(lists), np.uint8)
-        remove_part(self.pool, self.start, self.length, lists, part, bits)
+        remove_term(self.pool, self.start, self.length, lists, term, bits)
         return bits
 
-    def parts_of(self, lists: I64) -> I32:
-        """The parts of some lists, one list after the other."""
-        parts: I32 = np.empty(int(self.length[lists].sum()), np.int32)
-        gather(self.pool, self.start, self.length, lists, parts)
-        return parts
+    def terms_of(self, lists: I64) -> I32:
+        """The terms of some lists, one list after the other."""
+        terms: I32 = np.empty(int(self.length[lists].sum()), np.int32)
+        gather(self.pool, self.start, self.length, lists, terms)
+        return terms
 
     def _write(self, number: int, members: I32) -> None:
         begin = self.start[number]
@@ -129,10 +129,10 @@ class MemberLists:
         self._free_blocks.setdefault(size_class, []).append(int(self.start[number]))
 
 
-class Parts:
-    """The parts of the constraints of entries: one interval, or one string pattern, each.
+class Terms:
+    """The terms of the constraints of entries: one interval, or one string pattern, each.
 
-    ``entry`` is the entry that a part belongs to, ``low`` and ``high`` its first and last value,
+    ``entry`` is the entry that a term belongs to, ``low`` and ``high`` its first and last value,
     and ``loose`` is 1 if it is wider than the constraint itself. A pattern has no bounds.
     """
 
@@ -146,7 +146,7 @@ class Parts:
         self._free: list[int] = []
 
     def add(self, entry: int, low: float, high: float, *, loose: bool) -> int:
-        """The number of a new part."""
+        """The number of a new term."""
         if self._free:
             number = self._free.pop()
         else:
@@ -161,11 +161,11 @@ class Parts:
         return number
 
     def free(self, number: int) -> None:
-        """Give a part back."""
+        """Give a term back."""
         self._free.append(number)
 
     def marks(self) -> I64:
-        """Scratch space with an element for each part, all of them -1."""
+        """Scratch space with an element for each term, all of them -1."""
         if len(self._marks) < len(self.entry):
             self._marks = np.empty(len(self.entry), np.int64)
         self._marks.fill(-1)

@@ -1,15 +1,15 @@
-"""The AACS: disjoint ranges of values, each with the parts that need it ("Subscription
+"""The AACS: disjoint ranges of values, each with the terms that need it ("Subscription
 Summarization", 3.1).
 
-Rules. (1) Rows are disjoint and ascending. (2) A part is a member of a row if and only if they have
+Rules. (1) Rows are disjoint and ascending. (2) A term is a member of a row if and only if they have
 values in common; each of its values lies in a row. (3) A member is LOOSE if its row has values that
-the part, or the constraint that it was rounded from, has not. (4) A part that has all values of its
+the term, or the constraint that it was rounded from, has not. (4) A term that has all values of its
 kind is in no row but in a list beside them, which every value satisfies.
 
-Theory of operation. A part cuts the rows at its two ends, fills the gaps between them with rows of
+Theory of operation. A term cuts the rows at its two ends, fills the gaps between them with rows of
 its own, and is listed in all rows from end to end: then every member contains its whole row, and a
-row of one value is the paper's equality. When a part leaves, rows that are empty go, and those that
-it alone had kept apart are one again. So without a budget the rows depend on the parts alone and
+row of one value is the paper's equality. When a term leaves, rows that are empty go, and those that
+it alone had kept apart are one again. So without a budget the rows depend on the terms alone and
 not on the order in which they came.
 
 Under a budget neighbours are joined (`range_joining.py`), and members of a joined row may need only
@@ -29,7 +29,7 @@ from tidegate.matching.summary.budget import BOUND_BYTES, SummaryBudget
 from tidegate.matching.summary.channels import DOMAINS, after, before
 from tidegate.matching.summary.kernels.joining import count_common, unite
 from tidegate.matching.summary.kernels.lists import ABSENT, LOOSE, clip, hull
-from tidegate.matching.summary.member_lists import MemberLists, Parts
+from tidegate.matching.summary.member_lists import MemberLists, Terms
 from tidegate.matching.summary.range_joining import least_harmful_first, overlapping_joined
 from tidegate.matching.summary.tables import ChannelKind
 
@@ -38,19 +38,19 @@ _FREED = -1
 
 
 class RangeArrays(NamedTuple):
-    """Rows, and pairs of a row and a part that it lists, in no order."""
+    """Rows, and pairs of a row and a term that it lists, in no order."""
 
     lows: F64
     highs: F64
     rows: I64
-    parts: I32
+    terms: I32
 
 
 class RangeRows:
     """The rows of one attribute seen as one kind."""
 
     def __init__(
-        self, kind: ChannelKind, lists: MemberLists, parts: Parts, budget: SummaryBudget
+        self, kind: ChannelKind, lists: MemberLists, terms: Terms, budget: SummaryBudget
     ) -> None:
         self.kind = kind
         self.lows: F64 = np.zeros(0)
@@ -59,10 +59,10 @@ class RangeRows:
         self._partial: I64 = np.zeros(0, np.int64)
         """For each row, its members that do not contain it."""
         self._lists = lists
-        self._parts = parts
+        self._terms = terms
         self._budget = budget
         self._whole = lists.new()
-        self._parts_in_rows = 0
+        self._terms_in_rows = 0
         self._ids = 0
         self._first, self._last = DOMAINS[kind]
 
@@ -71,7 +71,7 @@ class RangeRows:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part is left."""
+        """Whether no term is left."""
         return not len(self.lows) and not self._lists.length[self._whole]
 
     def find(self, value: float, into: list[int]) -> None:
@@ -84,14 +84,14 @@ class RangeRows:
 
     # -- changes ------------------------------------------------------------------------------
 
-    def add(self, part: int) -> None:
-        """Add a part."""
-        low, high = self._bounds(part)
-        member = part << 1 | int(self._parts.loose[part])
+    def add(self, term: int) -> None:
+        """Add a term."""
+        low, high = self._bounds(term)
+        member = term << 1 | int(self._terms.loose[term])
         if self._is_whole(low, high):
             self._lists.append(np.array([self._whole]), np.array([member], np.int32))
             return
-        self._parts_in_rows += 1
+        self._terms_in_rows += 1
         if self._budget.joins_covered:
             self._add_joining(low, high, member)
         else:
@@ -101,15 +101,15 @@ class RangeRows:
             self._append(begin, end, member)
         self._keep_budget()
 
-    def remove(self, part: int) -> None:
-        """Remove a part that was added."""
-        low, high = self._bounds(part)
+    def remove(self, term: int) -> None:
+        """Remove a term that was added."""
+        low, high = self._bounds(term)
         if self._is_whole(low, high):
-            self._lists.remove(np.array([self._whole]), part)
+            self._lists.remove(np.array([self._whole]), term)
             return
-        self._parts_in_rows -= 1
+        self._terms_in_rows -= 1
         begin, end = self._meeting(low, high)
-        bits = self._lists.remove(self._list[begin:end], part)
+        bits = self._lists.remove(self._list[begin:end], term)
         self._ids -= int((bits != ABSENT).sum())
         outside = (self.lows[begin:end] < low) | (self.highs[begin:end] > high)
         self._partial[begin:end] -= outside
@@ -131,8 +131,8 @@ class RangeRows:
     def _is_whole(self, low: float, high: float) -> bool:
         return low == self._first and high == self._last
 
-    def _bounds(self, part: int) -> tuple[float, float]:
-        return float(self._parts.low[part]), float(self._parts.high[part])
+    def _bounds(self, term: int) -> tuple[float, float]:
+        return float(self._terms.low[term]), float(self._terms.high[term])
 
     def _meeting(self, low: float, high: float) -> tuple[int, int]:
         """The rows that have values between two, as begin and end."""
@@ -158,16 +158,16 @@ class RangeRows:
 
         A row that none needs is left out; others are cut down to what their members need.
         """
-        lists, parts, old = self._lists, self._parts, int(self._list[row])
+        lists, terms, old = self._lists, self._terms, int(self._list[row])
         begin, count = int(lists.start[old]), int(lists.length[old])
         is_joined = bool(self._partial[row])
         members: I32 = np.empty(count, np.int32)
         made: list[tuple[float, float, int, int]] = []
         for first, last in zip(lows.tolist(), highs.tolist(), strict=True):
             if is_joined:
-                first, last = hull(lists.pool, begin, count, parts.low, parts.high, first, last)
+                first, last = hull(lists.pool, begin, count, terms.low, terms.high, first, last)
             filled, partial = clip(
-                lists.pool, begin, count, parts.low, parts.high, parts.loose, first, last, members
+                lists.pool, begin, count, terms.low, terms.high, terms.loose, first, last, members
             )
             if filled:
                 made.append((first, last, lists.new(members[:filled]), partial))
@@ -207,34 +207,34 @@ class RangeRows:
         self._ids += end - begin
 
     def _add_joining(self, low: float, high: float, member: int) -> None:
-        """Add a part as section 3.1 of the paper does: the rows that it overlaps are one row."""
+        """Add a term as section 3.1 of the paper does: the rows that it overlaps are one row."""
         begin, end = self._meeting(low, high)
         if begin == end:
             self._splice(begin, end, [(low, high, self._lists.new(), 0)])
         elif end - begin > 1 or low < self.lows[begin] or high > self.highs[begin]:
             low, high = min(low, self.lows[begin]), max(high, self.highs[end - 1])
             self._unite(begin, end, low, high)
-        part = member >> 1
-        is_within = self._parts.low[part] > self.lows[begin] or (
-            self._parts.high[part] < self.highs[begin]
+        term = member >> 1
+        is_within = self._terms.low[term] > self.lows[begin] or (
+            self._terms.high[term] < self.highs[begin]
         )
         self._partial[begin] += is_within
         self._append(begin, begin + 1, member | LOOSE if is_within else member)
 
     def _unite(self, begin: int, end: int, low: float, high: float) -> None:
         """Put one row in the place of neighbours, with the members of all."""
-        parts = np.unique(self._lists.parts_of(self._list[begin:end]))
+        terms = np.unique(self._lists.terms_of(self._list[begin:end]))
         for each in self._list[begin:end].tolist():
             self._ids -= int(self._lists.length[each])
             self._lists.free(each)
-        self._ids += len(parts)
-        filled, partial, members = self._clipped((parts << 1).astype(np.int32), low, high)
+        self._ids += len(terms)
+        filled, partial, members = self._clipped((terms << 1).astype(np.int32), low, high)
         self._splice(begin, end, [(low, high, self._lists.new(members[:filled]), partial)])
 
     def _clipped(self, members: I32, low: float, high: float) -> tuple[int, int, I32]:
-        parts, out = self._parts, np.empty(len(members), np.int32)
+        terms, out = self._terms, np.empty(len(members), np.int32)
         filled, partial = clip(
-            members, 0, len(members), parts.low, parts.high, parts.loose, low, high, out
+            members, 0, len(members), terms.low, terms.high, terms.loose, low, high, out
         )
         return filled, partial, out
 
@@ -250,11 +250,11 @@ class RangeRows:
 
     def _pieces(self, row: int) -> tuple[F64, F64, int]:
         """The rows that the members of one would have without a budget, and how many ids."""
-        parts = self._lists.members(int(self._list[row])) >> 1
-        lows = np.maximum(self._parts.low[parts], self.lows[row])
-        highs = np.minimum(self._parts.high[parts], self.highs[row])
+        terms = self._lists.members(int(self._list[row])) >> 1
+        lows = np.maximum(self._terms.low[terms], self.lows[row])
+        highs = np.minimum(self._terms.high[terms], self.highs[row])
         if self._budget.joins_covered:
-            return *overlapping_joined(lows, highs), len(parts)
+            return *overlapping_joined(lows, highs), len(terms)
         last = highs.max()
         begins = np.unique(np.concatenate((lows, after(self.kind, highs[highs < last]))))
         ends = np.append(before(self.kind, begins[1:]), last)
@@ -292,7 +292,7 @@ class RangeRows:
     # -- the budget ---------------------------------------------------------------------------
 
     def _exceeds(self, budget: SummaryBudget, rows: int, ids: int) -> bool:
-        return budget.exceeded(rows, 2 * BOUND_BYTES * rows, ids, self._parts_in_rows)
+        return budget.exceeded(rows, 2 * BOUND_BYTES * rows, ids, self._terms_in_rows)
 
     def _keep_budget(self) -> None:
         """Join neighbours, the least harmful first, if there are too many rows or ids."""
@@ -305,7 +305,7 @@ class RangeRows:
     def _join_pairs(self, budget: SummaryBudget) -> None:
         """Join disjoint pairs of neighbours until the budget is kept or no pair is left."""
         rows, lists = len(self), self._lists
-        marks = self._parts.marks()
+        marks = self._terms.marks()
         common: I64 = np.zeros(rows - 1, np.int64)
         count_common(lists.pool, lists.start, lists.length, self._list, marks, common)
         lengths = lists.length[self._list].astype(np.int64)
@@ -349,13 +349,13 @@ class RangeRows:
     # -- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> RangeArrays:
-        """The rows with the parts that they list; what every value satisfies is in each row."""
+        """The rows with the terms that they list; what every value satisfies is in each row."""
         lists = self._lists
         rows = np.arange(len(self)).repeat(lists.length[self._list])
-        parts = lists.parts_of(self._list)
+        terms = lists.terms_of(self._list)
         whole = lists.members(self._whole) >> 1
         if not len(whole):
-            return RangeArrays(self.lows, self.highs, rows, parts)
+            return RangeArrays(self.lows, self.highs, rows, terms)
         gap_lows, gap_highs = gaps(self.kind, self.lows, self.highs, self._first, self._last)
         places = np.searchsorted(self.lows, gap_lows)
         lows = np.insert(self.lows, places, gap_lows)
@@ -365,24 +365,24 @@ class RangeRows:
             lows,
             np.insert(self.highs, places, gap_highs),
             np.concatenate((rank[rows], every)),
-            np.concatenate((parts, np.tile(whole, len(lows)))),
+            np.concatenate((terms, np.tile(whole, len(lows)))),
         )
 
-    def load(self, lows: F64, highs: F64, rows: I64, parts: I32) -> None:
-        """Take over rows with the parts that they list, in ascending order of the rows."""
-        is_whole = (self._parts.low[parts] == self._first) & (self._parts.high[parts] == self._last)
-        whole = np.unique(parts[is_whole])
+    def load(self, lows: F64, highs: F64, rows: I64, terms: I32) -> None:
+        """Take over rows with the terms that they list, in ascending order of the rows."""
+        is_whole = (self._terms.low[terms] == self._first) & (self._terms.high[terms] == self._last)
+        whole = np.unique(terms[is_whole])
         self._lists.replace(self._whole, (whole << 1 | LOOSE).astype(np.int32))
-        rows, parts = rows[~is_whole], parts[~is_whole]
+        rows, terms = rows[~is_whole], terms[~is_whole]
         listed, begins = np.unique(rows, return_index=True)
-        members = (parts << 1 | LOOSE).astype(np.int32)
+        members = (terms << 1 | LOOSE).astype(np.int32)
         self.lows, self.highs = lows[listed], highs[listed]
         self._list = np.array(
             [self._lists.new(each) for each in np.split(members, begins[1:])][: len(listed)],
             np.int64,
         )
         self._partial = np.zeros(len(listed), np.int64)
-        self._ids, self._parts_in_rows = len(parts), len(np.unique(parts))
+        self._ids, self._terms_in_rows = len(terms), len(np.unique(terms))
         self._keep_budget()
 
 

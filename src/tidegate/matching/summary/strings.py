@@ -6,7 +6,7 @@ stands for anything but its own pattern is LOOSE for that. (3) What a row is dep
 that it stands for now, not on those that it ever stood for: when the pattern that made it general
 leaves, it gives way to the rows that the others need.
 
-Theory of operation. The parts with one pattern are in one list, so a row is a set of lists, and
+Theory of operation. The terms with one pattern are in one list, so a row is a set of lists, and
 when rows are joined or taken apart patterns move between rows, never members between lists.
 
 Without a need to save, every pattern is a row of its own, which is the most precise; a text may
@@ -26,7 +26,7 @@ import numpy as np
 from tidegate.matching.arrays import I32, I64
 from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.matching.summary.kernels.lists import LOOSE
-from tidegate.matching.summary.member_lists import MemberLists, Parts
+from tidegate.matching.summary.member_lists import MemberLists, Terms
 from tidegate.matching.summary.row_finder import RowFinder
 from tidegate.matching.summary.row_patterns import covers, joined, literal_chars
 from tidegate.matching.summary.string_joining import least_harmful_first
@@ -34,11 +34,11 @@ from tidegate.matching.summary.tables import RowKind, RowPattern
 
 
 class StringArrays(NamedTuple):
-    """Rows in ascending order, and pairs of a row and a part that it lists, in no order."""
+    """Rows in ascending order, and pairs of a row and a term that it lists, in no order."""
 
     patterns: tuple[RowPattern, ...]
     rows: I64
-    parts: I32
+    terms: I32
 
 
 @dataclass(slots=True)
@@ -54,12 +54,12 @@ class _Row:
 class StringRows:
     """The rows of one attribute."""
 
-    def __init__(self, lists: MemberLists, parts: Parts, budget: SummaryBudget) -> None:
+    def __init__(self, lists: MemberLists, terms: Terms, budget: SummaryBudget) -> None:
         self._lists = lists
-        self._parts = parts
+        self._terms = terms
         self._budget = budget
         self._list_of: dict[RowPattern, int] = {}
-        """The parts of each pattern that an entry needs."""
+        """The terms of each pattern that an entry needs."""
         self._row_of: dict[RowPattern, _Row] = {}
         """The row that each of these belongs to."""
         self._rows: dict[RowPattern, _Row] = {}
@@ -74,7 +74,7 @@ class StringRows:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part is left."""
+        """Whether no term is left."""
         return not self._rows
 
     @property
@@ -89,13 +89,13 @@ class StringRows:
 
     # -- changes ------------------------------------------------------------------------------
 
-    def add(self, part: int, pattern: RowPattern) -> None:
-        """Add a part of an entry that needs a pattern."""
+    def add(self, term: int, pattern: RowPattern) -> None:
+        """Add a term of an entry that needs a pattern."""
         number = self._list_of.get(pattern)
         is_new = number is None
         if number is None:
             number = self._list_of[pattern] = self._lists.new()
-        member = np.array([part << 1 | int(self._parts.loose[part])], np.int32)
+        member = np.array([term << 1 | int(self._terms.loose[term])], np.int32)
         self._lists.append(np.array([number]), member)
         self._ids += 1
         if is_new:
@@ -104,10 +104,10 @@ class StringRows:
                 self._take_over(made)
         self._keep_budget()
 
-    def remove(self, part: int, pattern: RowPattern) -> None:
-        """Remove a part that was added."""
+    def remove(self, term: int, pattern: RowPattern) -> None:
+        """Remove a term that was added."""
         number = self._list_of[pattern]
-        self._lists.remove(np.array([number]), part)
+        self._lists.remove(np.array([number]), term)
         self._ids -= 1
         if self._lists.length[number]:
             return
@@ -252,13 +252,13 @@ class StringRows:
     # -- as arrays ----------------------------------------------------------------------------
 
     def arrays(self) -> StringArrays:
-        """The rows with the parts that they list."""
+        """The rows with the terms that they list."""
         patterns = self.patterns
         lists = [[each >> 1 for each in self._rows[pattern].lists] for pattern in patterns]
         flat = np.array([each for some in lists for each in some], np.int64)
         row_of_list = np.arange(len(patterns)).repeat([len(some) for some in lists])
         rows = row_of_list.repeat(self._lists.length[flat])
-        return StringArrays(tuple(patterns), rows, self._lists.parts_of(flat))
+        return StringArrays(tuple(patterns), rows, self._lists.terms_of(flat))
 
 
 def _narrowness(row: _Row) -> tuple[int, RowPattern]:
@@ -267,4 +267,4 @@ def _narrowness(row: _Row) -> tuple[int, RowPattern]:
 
 def text_bytes(pattern: RowPattern) -> int:
     """The size of a pattern: its texts, as equation (2) of the paper counts them."""
-    return sum(len(part.encode()) for part in pattern.parts)
+    return sum(len(text.encode()) for text in pattern.parts)

@@ -6,10 +6,10 @@ added, removed and replaced before leaves no trace: without a budget the rows de
 subscriptions alone. (3) A change costs what it changes; nothing is built anew.
 
 Theory of operation. A subscription is dissolved: each conjunct of its normal form is an *entry*,
-and what an entry asks of an attribute becomes intervals and string patterns, the *parts*, in the
-rows of that attribute (`ranges.py`, `strings.py`). Rows list parts, in one pool
+and what an entry asks of an attribute becomes intervals and string patterns, the *terms*, in the
+rows of that attribute (`ranges.py`, `strings.py`). Rows list terms, in one pool
 (`member_lists.py`). An event is matched by looking up the rows that its values lie in, and counting
-for each entry the attributes in which one of its parts is listed (`counter.py`): it matches if they
+for each entry the attributes in which one of its terms is listed (`counter.py`): it matches if they
 are all those of its mask.
 
 A summary is not thread-safe; `matcher.py` has a lock around it.
@@ -29,15 +29,15 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import I32, I64, U64, Bools
 from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 from tidegate.matching.summary.channels import after
-from tidegate.matching.summary.constraints import Constraint, PatternPart, RangePart, constraint_of
+from tidegate.matching.summary.constraints import Constraint, PatternTerm, RangeTerm, constraint_of
 from tidegate.matching.summary.counter import (
     AttributeRows,
     EntryCounter,
     FoundEntries,
-    groups_of,
+    satisfied_lists,
 )
 from tidegate.matching.summary.ids import IdLayout, SummaryIds
-from tidegate.matching.summary.member_lists import MemberLists, Parts, grown
+from tidegate.matching.summary.member_lists import MemberLists, Terms, grown
 from tidegate.matching.summary.ranges import RangeRows
 from tidegate.matching.summary.strings import StringRows
 from tidegate.matching.summary.tables import (
@@ -61,19 +61,19 @@ _UNUSED = -1
 
 @dataclass(slots=True)
 class _Entry:
-    """A conjunct in the rows: its constraints, and the parts in which they are."""
+    """A conjunct in the rows: its constraints, and the terms in which they are."""
 
     key: SubscriptionKey
     number: int
     constraints: dict[str, Constraint] = field(default_factory=dict)
-    parts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    terms: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unconditional: int | None = None
-    """The part in the list of what matches every event."""
+    """The term in the list of what matches every event."""
 
-    def append(self, name: str, part: RangePart | PatternPart, number: int) -> None:
-        """Note one more part of an attribute."""
-        self.constraints[name] = (*self.constraints.get(name, ()), part)
-        self.parts[name] = (*self.parts.get(name, ()), number)
+    def append(self, name: str, term: RangeTerm | PatternTerm, number: int) -> None:
+        """Note one more term of an attribute."""
+        self.constraints[name] = (*self.constraints.get(name, ()), term)
+        self.terms[name] = (*self.terms.get(name, ()), number)
 
 
 class Summary:
@@ -99,7 +99,7 @@ class Summary:
         self._owners: I32 = np.zeros(0, np.int32)
         self._masks: U64 = np.zeros((0, 1), np.uint64)
         self._lists = MemberLists()
-        self._parts = Parts()
+        self._terms = Terms()
         self._rows: dict[str, AttributeRows] = {}
         self._ranges: dict[tuple[str, ChannelKind], RangeRows] = {}
         self._strings: dict[str, StringRows] = {}
@@ -141,7 +141,7 @@ class Summary:
         del self._subscriptions[owner, number]
 
     def replace(self, owner: str, number: int, filter: Filter) -> None:
-        """Give a subscription another filter; only the parts that differ are changed."""
+        """Give a subscription another filter; only the terms that differ are changed."""
         old = self._entries_of(owner, number)
         wanted = _conjuncts(filter)
         self.ids.check(owner, len(wanted) - len(old), _attributes(wanted))
@@ -203,56 +203,56 @@ class Summary:
         self._needed[entry] = len(conjunct) or 1
 
     def _constrain(self, entry: int, record: _Entry, name: str, wanted: Constraint) -> None:
-        """Give an entry other parts of an attribute; an attribute without any leaves its mask."""
+        """Give an entry other terms of an attribute; an attribute without any leaves its mask."""
         constraint = record.constraints.get(name, ())
         if constraint == wanted:
             return
-        old = dict(zip(constraint, record.parts.get(name, ()), strict=True))
-        # First what is new, so that rows in common with the old parts stay.
-        new = {each: old[each] if each in old else self._add_part(entry, name, each)
+        old = dict(zip(constraint, record.terms.get(name, ()), strict=True))
+        # First what is new, so that rows in common with the old terms stay.
+        new = {each: old[each] if each in old else self._add_term(entry, name, each)
                for each in wanted}  # fmt: skip
         for each, number in old.items():
             if each not in new:
-                self._remove_part(name, each, number)
+                self._remove_term(name, each, number)
         bit = self.ids.attribute(name)
         self._reserve_masks(len(self._masks), bit // WORD_BITS + 1)
         if wanted:
-            record.constraints[name], record.parts[name] = wanted, tuple(new.values())
+            record.constraints[name], record.terms[name] = wanted, tuple(new.values())
         else:
-            del record.constraints[name], record.parts[name]
+            del record.constraints[name], record.terms[name]
         if not (constraint and wanted):
             self._masks[entry, bit // WORD_BITS] ^= np.uint64(1) << np.uint64(bit % WORD_BITS)
 
-    def _add_part(self, entry: int, name: str, part: RangePart | PatternPart) -> int:
-        if isinstance(part, RangePart):
-            number = self._parts.add(entry, part.low, part.high, loose=not part.exact)
-            self._range_rows(name, part.kind).add(number)
+    def _add_term(self, entry: int, name: str, term: RangeTerm | PatternTerm) -> int:
+        if isinstance(term, RangeTerm):
+            number = self._terms.add(entry, term.low, term.high, loose=not term.exact)
+            self._range_rows(name, term.kind).add(number)
         else:
-            number = self._parts.add(entry, 0.0, 0.0, loose=not part.exact)
-            self._string_rows(name).add(number, part.pattern)
+            number = self._terms.add(entry, 0.0, 0.0, loose=not term.exact)
+            self._string_rows(name).add(number, term.pattern)
         return number
 
-    def _remove_part(self, name: str, part: RangePart | PatternPart, number: int) -> None:
-        if isinstance(part, RangePart):
-            self._ranges[name, part.kind].remove(number)
+    def _remove_term(self, name: str, term: RangeTerm | PatternTerm, number: int) -> None:
+        if isinstance(term, RangeTerm):
+            self._ranges[name, term.kind].remove(number)
         else:
-            self._strings[name].remove(number, part.pattern)
-        self._parts.free(number)
+            self._strings[name].remove(number, term.pattern)
+        self._terms.free(number)
 
     def _set_unconditional(self, entry: int, record: _Entry, value: bool) -> None:
         always = np.array([self._unconditional])
         if value:
-            record.unconditional = self._parts.add(entry, 0.0, 0.0, loose=False)
+            record.unconditional = self._terms.add(entry, 0.0, 0.0, loose=False)
             self._lists.append(always, np.array([record.unconditional << 1], np.int32))
         elif record.unconditional is not None:
             self._lists.remove(always, record.unconditional)
-            self._parts.free(record.unconditional)
+            self._terms.free(record.unconditional)
             record.unconditional = None
 
     def _range_rows(self, name: str, kind: ChannelKind) -> RangeRows:
         rows = self._ranges.get((name, kind))
         if rows is None:
-            rows = RangeRows(kind, self._lists, self._parts, self.budget)
+            rows = RangeRows(kind, self._lists, self._terms, self.budget)
             self._ranges[name, kind] = rows
             self._attribute_rows(name).ranges[kind] = rows
         return rows
@@ -260,7 +260,7 @@ class Summary:
     def _string_rows(self, name: str) -> StringRows:
         rows = self._strings.get(name)
         if rows is None:
-            rows = self._strings[name] = StringRows(self._lists, self._parts, self.budget)
+            rows = self._strings[name] = StringRows(self._lists, self._terms, self.budget)
             self._rows[name] = self._attribute_rows(name)._replace(strings=rows)
         return rows
 
@@ -287,11 +287,11 @@ class Summary:
 
     def find(self, attributes: Mapping[str, Value]) -> FoundEntries:
         """The entries that an event may match, and which of them it matches for sure."""
-        groups = groups_of(attributes, self._rows)
+        satisfied = satisfied_lists(attributes, self._rows)
         if self._lists.length[self._unconditional]:
-            groups.lists.append(self._unconditional << 1)
-            groups.end()
-        return self._counter.count(self._lists, self._parts.entry, self._needed, groups)
+            satisfied.lists.append(self._unconditional << 1)
+            satisfied.end()
+        return self._counter.count(self._lists, self._terms.entry, self._needed, satisfied)
 
     def key(self, entry: int) -> SubscriptionKey:
         """The subscription that an entry belongs to."""
@@ -332,21 +332,21 @@ class Summary:
         for name, kind in sorted(self._ranges):
             rows = self._ranges[name, kind]
             if not rows.is_empty:
-                lows, highs, row_of, parts = rows.arrays()
-                listed = self._listed(len(lows), row_of, parts, position)
+                lows, highs, row_of, terms = rows.arrays()
+                listed = self._listed(len(lows), row_of, terms, position)
                 yield RangeTable(name, kind, lows.copy(), highs.copy(), *listed)
 
     def _string_tables(self, position: I32) -> Iterator[StringTable]:
         for name in sorted(self._strings):
             rows = self._strings[name]
             if not rows.is_empty:
-                patterns, row_of, parts = rows.arrays()
-                listed = self._listed(len(patterns), row_of, parts, position)
+                patterns, row_of, terms = rows.arrays()
+                listed = self._listed(len(patterns), row_of, terms, position)
                 yield StringTable(name, patterns, *listed)
 
-    def _listed(self, rows: int, row_of: I64, parts: I32, position: I32) -> tuple[I64, I32]:
-        """The starts and members of a table: the entries of parts, each once in a row, in order."""
-        entries = position[self._parts.entry[parts]].astype(np.int64)
+    def _listed(self, rows: int, row_of: I64, terms: I32, position: I32) -> tuple[I64, I32]:
+        """The starts and members of a table: the entries of terms, each once in a row, in order."""
+        entries = position[self._terms.entry[terms]].astype(np.int64)
         pairs = np.unique(row_of * len(self._needed) + entries)
         counts = np.bincount(pairs // len(self._needed), minlength=rows)
         starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
@@ -368,9 +368,9 @@ class Summary:
             counts = np.diff(strings.starts).tolist()
             patterns = (p for p, n in zip(strings.patterns, counts, strict=True) for _ in range(n))
             for entry, pattern in zip(strings.members.tolist(), patterns, strict=True):
-                part = summary._parts.add(entry, 0.0, 0.0, loose=True)
-                rows.add(part, pattern)
-                summary._entries[entry].append(strings.attribute, PatternPart(pattern, False), part)
+                term = summary._terms.add(entry, 0.0, 0.0, loose=True)
+                rows.add(term, pattern)
+                summary._entries[entry].append(strings.attribute, PatternTerm(pattern, False), term)
         return summary
 
     def _load_entries(self, tables: SummaryTables) -> None:
@@ -395,7 +395,7 @@ class Summary:
             self.ids.reserve(owner, (n for name, n in self._subscriptions if name == owner))
 
     def _load_ranges(self, table: RangeTable) -> None:
-        """Load rows; the parts of an entry are the runs of rows without a gap that list it."""
+        """Load rows; the terms of an entry are the runs of rows without a gap that list it."""
         row_of = np.arange(len(table.lows)).repeat(np.diff(table.starts))
         order = np.lexsort((row_of, table.members))
         rows, entries = row_of[order], table.members[order]
@@ -405,17 +405,17 @@ class Summary:
         follows = (entries[1:] == entries[:-1]) & (rows[1:] == rows[:-1] + 1) & touches[rows[1:]]
         begins = np.concatenate(([0], 1 + np.flatnonzero(~follows))).astype(np.int64)
         ends = np.append(begins[1:], len(rows)) - 1
-        parts: I32 = np.empty(len(rows), np.int32)
+        terms: I32 = np.empty(len(rows), np.int32)
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             low, high = float(table.lows[rows[begin]]), float(table.highs[rows[end]])
             entry = int(entries[begin])
-            part = self._parts.add(entry, low, high, loose=True)
-            parts[begin : end + 1] = part
-            constraint = RangePart(table.kind, low, high, False)
-            self._entries[entry].append(table.attribute, constraint, part)
+            term = self._terms.add(entry, low, high, loose=True)
+            terms[begin : end + 1] = term
+            constraint = RangeTerm(table.kind, low, high, False)
+            self._entries[entry].append(table.attribute, constraint, term)
         by_row = np.argsort(rows, kind="stable")
         self._range_rows(table.attribute, table.kind).load(
-            table.lows, table.highs, rows[by_row], parts[by_row]
+            table.lows, table.highs, rows[by_row], terms[by_row]
         )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tidegate.matching.summary.kernels.counting import count_event
 
-POOL = np.array([0, 2, 1, 4, 6], np.int32)  # parts 0 1 | 0 (loose) 2 | 3
+POOL = np.array([0, 2, 1, 4, 6], np.int32)  # terms 0 1 | 0 (loose) 2 | 3
 START, LENGTH = np.array([0, 2, 4]), np.array([2, 2, 1], np.int32)
 ENTRY_OF = np.array([0, 1, 1, 2], np.int32)
 NEEDED = np.array([2, 2, 1], np.int32)
@@ -27,7 +27,7 @@ class Scratch:
         return dict(zip(found[:total].tolist(), map(bool, sure[:total].tolist()), strict=True))
 
 
-def test_an_entry_is_counted_once_in_a_group() -> None:
+def test_an_entry_is_counted_once_for_an_attribute() -> None:
     scratch = Scratch()
     assert scratch.count([0, 2], [2]) == {}
     assert scratch.count([0, 2], [1, 2]) == {0: False, 1: True}

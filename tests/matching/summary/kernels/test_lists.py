@@ -9,7 +9,7 @@ from tidegate.matching.summary.kernels.lists import (
     clip,
     gather,
     hull,
-    remove_part,
+    remove_term,
 )
 
 LOW = np.array([0.0, 5.0, 2.0])
@@ -30,10 +30,10 @@ def test_removing_puts_the_last_member_in_the_place() -> None:
     pool = np.array([2, 5, 6, 8], np.int32)
     start, length = np.array([0, 3]), np.array([3, 1], np.int32)
     bits = np.zeros(2, np.uint8)
-    remove_part(pool, start, length, np.array([0, 1]), 1, bits)
+    remove_term(pool, start, length, np.array([0, 1]), 1, bits)
     assert (pool[:2].tolist(), length.tolist()) == ([6, 5], [2, 1])
     assert bits.tolist() == [0, ABSENT]
-    remove_part(pool, start, length, np.array([0]), 2, bits[:1])
+    remove_term(pool, start, length, np.array([0]), 2, bits[:1])
     assert bits.tolist() == [LOOSE, ABSENT]
     out = np.zeros(2, np.int32)
     gather(pool, start, length, np.array([1, 0]), out)

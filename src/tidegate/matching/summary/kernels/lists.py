@@ -1,7 +1,7 @@
 """Lists of members in one pool: the ids at the rows of a summary.
 
-A member is the number of a part (one interval or pattern of a constraint, see `member_lists.py`)
-shifted by one bit, and in that bit whether the row is wider than the part: LOOSE. List l is
+A member is the number of a term (one interval or pattern of a constraint, see `member_lists.py`)
+shifted by one bit, and in that bit whether the row is wider than the term: LOOSE. List l is
 ``pool[start[l] : start[l] + length[l]]``, in no order, with room for ``capacity[l]``. So a member
 is added at the end, and removed by putting the last one in its place.
 """
@@ -12,7 +12,7 @@ from tidegate.matching.arrays import F64, I32, I64, U8, Int
 from tidegate.matching.rows.kernels.jit import kernel
 
 LOOSE = 1
-"""The bit of a member whose row has values that its part has not."""
+"""The bit of a member whose row has values that its term has not."""
 
 ABSENT = 2
 """In place of the bit of a member: it was not in the list."""
@@ -36,15 +36,15 @@ def append_members(
 
 
 @kernel
-def remove_part(pool: I32, start: I64, length: I32, lists: I64, part: Int, bits: U8) -> None:
-    """Remove a part from some lists; ``bits`` gets the bit of each member, or ABSENT."""
+def remove_term(pool: I32, start: I64, length: I32, lists: I64, term: Int, bits: U8) -> None:
+    """Remove a term from some lists; ``bits`` gets the bit of each member, or ABSENT."""
     for i in range(len(lists)):
         each = lists[i]
         begin = start[each]
         end = begin + length[each]
         bits[i] = ABSENT
         for place in range(begin, end):
-            if pool[place] >> 1 == part:
+            if pool[place] >> 1 == term:
                 bits[i] = pool[place] & LOOSE
                 pool[place] = pool[end - 1]
                 length[each] -= 1
@@ -53,7 +53,7 @@ def remove_part(pool: I32, start: I64, length: I32, lists: I64, part: Int, bits:
 
 @kernel
 def gather(pool: I32, start: I64, length: I32, lists: I64, out: I32) -> None:
-    """Write the parts of some lists one after the other."""
+    """Write the terms of some lists one after the other."""
     filled = 0
     for each in lists:
         for place in range(start[each], start[each] + length[each]):
@@ -63,7 +63,7 @@ def gather(pool: I32, start: I64, length: I32, lists: I64, out: I32) -> None:
 
 @kernel
 def clip(
-    pool: I32, begin: Int, count: Int, part_low: F64, part_high: F64, part_loose: U8,
+    pool: I32, begin: Int, count: Int, term_low: F64, term_high: F64, term_loose: U8,
     low: float, high: float, out: I32,
 ) -> tuple[int, int]:  # fmt: skip
     """Write the members whose intervals meet a row from ``low`` to ``high``, with their bits.
@@ -72,24 +72,24 @@ def clip(
     """
     filled = partial = 0
     for place in range(begin, begin + count):
-        part = pool[place] >> 1
-        if part_low[part] <= high and part_high[part] >= low:
-            within = part_low[part] <= low and high <= part_high[part]
+        term = pool[place] >> 1
+        if term_low[term] <= high and term_high[term] >= low:
+            within = term_low[term] <= low and high <= term_high[term]
             partial += not within
-            out[filled] = part << 1 | (LOOSE if not within else part_loose[part])
+            out[filled] = term << 1 | (LOOSE if not within else term_loose[term])
             filled += 1
     return filled, partial
 
 
 @kernel
 def hull(
-    pool: I32, begin: Int, count: Int, part_low: F64, part_high: F64, low: float, high: float
+    pool: I32, begin: Int, count: Int, term_low: F64, term_high: F64, low: float, high: float
 ) -> tuple[float, float]:
-    """The part of a row from ``low`` to ``high`` that its members need: first and last value."""
+    """The span of a row from ``low`` to ``high`` that its members need: first and last value."""
     first, last = high, low
     for place in range(begin, begin + count):
-        part = pool[place] >> 1
-        if part_low[part] <= high and part_high[part] >= low:
-            first = min(first, max(low, part_low[part]))
-            last = max(last, min(high, part_high[part]))
+        term = pool[place] >> 1
+        if term_low[term] <= high and term_high[term] >= low:
+            first = min(first, max(low, term_low[term]))
+            last = max(last, min(high, term_high[term]))
     return first, last
