@@ -28,7 +28,8 @@ from tidegate.matching.arrays import F64, I32, I64, Bools
 from tidegate.matching.summary.budget import BOUND_BYTES, SummaryBudget
 from tidegate.matching.summary.channels import DOMAINS, after, before
 from tidegate.matching.summary.kernels.joining import count_common, unite
-from tidegate.matching.summary.kernels.lists import ABSENT, LOOSE, clip, hull
+from tidegate.matching.summary.kernels.lists import ABSENT, LOOSE
+from tidegate.matching.summary.kernels.spreading import fill_pieces, measure_pieces
 from tidegate.matching.summary.member_lists import MemberLists, Terms
 from tidegate.matching.summary.range_joining import least_harmful_first, overlapping_joined
 from tidegate.matching.summary.tables import ChannelKind
@@ -44,6 +45,10 @@ class RangeArrays(NamedTuple):
     highs: F64
     rows: I64
     terms: I32
+
+
+NewRow = tuple[float, float, int, int]
+"""A row that is not in place yet: low, high, list, and members that do not contain it."""
 
 
 class RangeRows:
@@ -127,6 +132,7 @@ class RangeRows:
         if high < self._last:
             self._rejoin(float(after(self.kind, np.array([high]))[0]))
         self._use_room()
+        self._keep_budget()
 
     def _is_whole(self, low: float, high: float) -> bool:
         return low == self._first and high == self._last
@@ -158,26 +164,32 @@ class RangeRows:
 
         A row that none needs is left out; others are cut down to what their members need.
         """
-        lists, terms, old = self._lists, self._terms, int(self._list[row])
-        begin, count = int(lists.start[old]), int(lists.length[old])
-        is_joined = bool(self._partial[row])
-        members: I32 = np.empty(count, np.int32)
-        made: list[tuple[float, float, int, int]] = []
-        for first, last in zip(lows.tolist(), highs.tolist(), strict=True):
-            if is_joined:
-                first, last = hull(lists.pool, begin, count, terms.low, terms.high, first, last)
-            filled, partial = clip(
-                lists.pool, begin, count, terms.low, terms.high, terms.loose, first, last, members
-            )
-            if filled:
-                made.append((first, last, lists.new(members[:filled]), partial))
-                self._ids += filled
-        self._ids -= count
-        lists.free(old)
-        self._splice(row, row + 1, made)
+        old = int(self._list[row])
+        rows = self._rows_of(self._lists.members(old).copy(), lows, highs)
+        self._ids += sum(int(self._lists.length[each]) for _, _, each, _ in rows)
+        self._ids -= int(self._lists.length[old])
+        self._lists.free(old)
+        self._splice(row, row + 1, rows)
 
-    def _splice(self, begin: int, end: int, rows: list[tuple[float, float, int, int]]) -> None:
-        """Put other rows, as (low, high, list, partial members), in the place of some."""
+    def _rows_of(self, members: I32, lows: F64, highs: F64) -> list[NewRow]:
+        """New rows within ranges, each with those of some members that need it."""
+        terms, pieces = self._terms, len(lows)
+        firsts, lasts, counts = np.empty(pieces), np.empty(pieces), np.empty(pieces, np.int64)
+        measure_pieces(members, terms.low, terms.high, lows, highs, firsts, lasts, counts)
+        needed = counts > 0
+        firsts, lasts, ends = firsts[needed], lasts[needed], np.cumsum(counts[needed])
+        partial = np.zeros(len(firsts), np.int64)
+        out: I32 = np.empty(int(counts.sum()), np.int32)
+        begins = ends.copy()
+        fill_pieces(
+            members, terms.low, terms.high, terms.loose, firsts, lasts, begins, partial, out
+        )
+        bounds = zip(begins.tolist(), ends.tolist(), strict=True)
+        lists = [self._lists.new(out[begin:end]) for begin, end in bounds]
+        return list(zip(firsts.tolist(), lasts.tolist(), lists, partial.tolist(), strict=True))
+
+    def _splice(self, begin: int, end: int, rows: list[NewRow]) -> None:
+        """Put other rows in the place of some."""
         if len(rows) == end - begin == 1:
             self.lows[begin], self.highs[begin], self._list[begin], self._partial[begin] = rows[0]
             return
@@ -209,34 +221,19 @@ class RangeRows:
     def _add_joining(self, low: float, high: float, member: int) -> None:
         """Add a term as section 3.1 of the paper does: the rows that it overlaps are one row."""
         begin, end = self._meeting(low, high)
-        if begin == end:
-            self._splice(begin, end, [(low, high, self._lists.new(), 0)])
-        elif end - begin > 1 or low < self.lows[begin] or high > self.highs[begin]:
+        if end - begin == 1 and self.lows[begin] <= low and high <= self.highs[begin]:
+            is_partial = bool(self.lows[begin] < low or high < self.highs[begin])
+            self._partial[begin] += is_partial
+            self._append(begin, end, member | LOOSE if is_partial else member)
+            return
+        if begin < end:
             low, high = min(low, self.lows[begin]), max(high, self.highs[end - 1])
-            self._unite(begin, end, low, high)
-        term = member >> 1
-        is_within = self._terms.low[term] > self.lows[begin] or (
-            self._terms.high[term] < self.highs[begin]
-        )
-        self._partial[begin] += is_within
-        self._append(begin, begin + 1, member | LOOSE if is_within else member)
-
-    def _unite(self, begin: int, end: int, low: float, high: float) -> None:
-        """Put one row in the place of neighbours, with the members of all."""
         terms = np.unique(self._lists.terms_of(self._list[begin:end]))
+        members = np.append(terms << 1, member).astype(np.int32)
+        self._ids += len(members) - int(self._lists.length[self._list[begin:end]].sum())
         for each in self._list[begin:end].tolist():
-            self._ids -= int(self._lists.length[each])
             self._lists.free(each)
-        self._ids += len(terms)
-        filled, partial, members = self._clipped((terms << 1).astype(np.int32), low, high)
-        self._splice(begin, end, [(low, high, self._lists.new(members[:filled]), partial)])
-
-    def _clipped(self, members: I32, low: float, high: float) -> tuple[int, int, I32]:
-        terms, out = self._terms, np.empty(len(members), np.int32)
-        filled, partial = clip(
-            members, 0, len(members), terms.low, terms.high, terms.loose, low, high, out
-        )
-        return filled, partial, out
+        self._splice(begin, end, self._rows_of(members, np.array([low]), np.array([high])))
 
     # -- taking apart -------------------------------------------------------------------------
 
@@ -328,11 +325,10 @@ class RangeRows:
         both = int(lists.length[one] + lists.length[other])
         united: I32 = np.empty(both, np.int32)
         count = unite(lists.pool, lists.start, lists.length, one, other, marks, mark, united)
-        low, high = float(self.lows[row]), float(self.highs[row + 1])
-        _, partial, members = self._clipped(united[:count], low, high)
-        lists.replace(one, members)
-        lists.free(other)
-        self.highs[row], self._partial[row] = high, partial
+        for each in (one, other):
+            lists.free(each)
+        lows, highs = self.lows[row : row + 1].copy(), self.highs[row + 1 : row + 2].copy()
+        self._splice(row, row + 1, self._rows_of(united[:count], lows, highs))
         self._list[row + 1] = _FREED
         self._ids -= both - count
 

@@ -8,7 +8,7 @@ is added at the end, and removed by putting the last one in its place.
 
 from __future__ import annotations
 
-from tidegate.matching.arrays import F64, I32, I64, U8, Int
+from tidegate.matching.arrays import I32, I64, U8, Int
 from tidegate.matching.rows.kernels.jit import kernel
 
 LOOSE = 1
@@ -59,37 +59,3 @@ def gather(pool: I32, start: I64, length: I32, lists: I64, out: I32) -> None:
         for place in range(start[each], start[each] + length[each]):
             out[filled] = pool[place] >> 1
             filled += 1
-
-
-@kernel
-def clip(
-    pool: I32, begin: Int, count: Int, term_low: F64, term_high: F64, term_loose: U8,
-    low: float, high: float, out: I32,
-) -> tuple[int, int]:  # fmt: skip
-    """Write the members whose intervals meet a row from ``low`` to ``high``, with their bits.
-
-    Returns how many they are, and how many do not contain the row.
-    """
-    filled = partial = 0
-    for place in range(begin, begin + count):
-        term = pool[place] >> 1
-        if term_low[term] <= high and term_high[term] >= low:
-            within = term_low[term] <= low and high <= term_high[term]
-            partial += not within
-            out[filled] = term << 1 | (LOOSE if not within else term_loose[term])
-            filled += 1
-    return filled, partial
-
-
-@kernel
-def hull(
-    pool: I32, begin: Int, count: Int, term_low: F64, term_high: F64, low: float, high: float
-) -> tuple[float, float]:
-    """The span of a row from ``low`` to ``high`` that its members need: first and last value."""
-    first, last = high, low
-    for place in range(begin, begin + count):
-        term = pool[place] >> 1
-        if term_low[term] <= high and term_high[term] >= low:
-            first = min(first, max(low, term_low[term]))
-            last = max(last, min(high, term_high[term]))
-    return first, last
