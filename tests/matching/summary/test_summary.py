@@ -269,7 +269,6 @@ def test_rounded_values_are_found_and_not_sure() -> None:
         assert not summary.find({"x": value})[1].any()
     assert found(summary, {"x": 2**53 + 1}) == [0, 1, 2]
     assert found(summary, {"x": 1}) == [2]
-    assert summary.find({"x": 1})[1].all()
 
 
 def test_a_summary_of_tables_can_be_changed() -> None:
