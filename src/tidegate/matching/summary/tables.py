@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -130,6 +131,9 @@ class StringTable:
     __hash__ = None  # type: ignore[assignment]
 
 
+AnyTable = RangeTable | StringTable
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SummaryTables:
     """The summary of one or more brokers.
@@ -148,6 +152,11 @@ class SummaryTables:
     entry_masks: U64
     ranges: tuple[RangeTable, ...]
     strings: tuple[StringTable, ...]
+
+    @property
+    def all_tables(self) -> tuple[AnyTable, ...]:
+        """The range tables and the string tables."""
+        return (*self.ranges, *self.strings)
 
     def __eq__(self, other: object) -> bool:
         return _same(self, other)
@@ -243,7 +252,7 @@ def check_tables(tables: SummaryTables) -> None:
     indexes = {name: i for i, name in enumerate(tables.attributes)}
     _check(_ascend((t.attribute, t.kind) for t in tables.ranges), "the range tables", _UNSORTED)
     _check(_ascend(t.attribute for t in tables.strings), "the string tables", _UNSORTED)
-    for table in (*tables.ranges, *tables.strings):
+    for table in tables.all_tables:
         what = f"the table of attribute {table.attribute!r}"
         _check(table.attribute in indexes, what, "is not of an attribute of the summary")
         if isinstance(table, RangeTable):
@@ -266,7 +275,7 @@ def _check(holds: bool | np.bool_, what: str, complaint: str) -> None:
 
 def _ascend(keys: Iterable[object]) -> bool:
     listed: list[object] = list(keys)
-    return all(a < b for a, b in zip(listed, listed[1:], strict=False))  # type: ignore[operator]
+    return all(a < b for a, b in pairwise(listed))  # type: ignore[operator]
 
 
 def _check_names(names: tuple[str, ...], noun: str) -> None:
@@ -285,8 +294,8 @@ def _is_unicode(text: str) -> bool:
 
 def _check_entries(tables: SummaryTables) -> None:
     owners, numbers, masks = tables.entry_owners, tables.entry_numbers, tables.entry_masks
-    types = (owners.dtype, numbers.dtype, masks.dtype)
-    _check(types == (np.int32, np.int64, np.uint64), "an array of entries", "is of another type")
+    typed = owners.dtype == np.int32 and numbers.dtype == np.int64 and masks.dtype == np.uint64
+    _check(typed, "an array of entries", "is of another type")
     shape = (len(owners), mask_words(len(tables.attributes)))
     _check(masks.shape == shape, "the masks", f"have the shape {masks.shape}, not {shape}")
     _check(owners.ndim == 1 and numbers.shape == owners.shape, "the entries", "differ in number")
@@ -317,18 +326,19 @@ def _check_bounds(table: RangeTable, what: str) -> None:
 
 
 def _check_patterns(table: StringTable, what: str) -> None:
-    for kind, parts in table.patterns:
-        _check(len(parts) in _PARTS.get(kind, range(1, 2)), what, f"has a {kind.name} row of "
-               f"{len(parts)} parts")  # fmt: skip
-        _check(all(map(_is_unicode, parts)), what, "has a text that is not valid Unicode")
+    for kind, count in {(kind, len(parts)) for kind, parts in table.patterns}:
+        allowed = count in _PARTS.get(kind, range(1, 2))
+        _check(allowed, what, f"has a row {kind.name} of {count} parts")
+    texts = "".join(part for _, parts in table.patterns for part in parts)
+    _check(_is_unicode(texts), what, "has a text that is not valid Unicode")
     _check(_ascend(table.patterns), what, "has rows that are not ascending, or one twice")
     _check(len(table.starts) == len(table.patterns) + 1, what, "lacks the start of a row")
 
 
-def _check_members(table: RangeTable | StringTable, masks: U64, index: int, what: str) -> None:
+def _check_members(table: AnyTable, masks: U64, index: int, what: str) -> None:
     starts, members = table.starts, table.members
-    _check((starts.dtype, members.dtype) == (np.int64, np.int32), what, "has starts or members "
-           "of another type")  # fmt: skip
+    typed = starts.dtype == np.int64 and members.dtype == np.int32
+    _check(typed, what, "has starts or members of another type")
     _check(len(starts) > 1, what, "has no rows")
     _check(starts[0] == 0 and starts[-1] == len(members), what, "has starts beside its members")
     _check(np.all(starts[1:] > starts[:-1]), what, "has a row without members")
@@ -339,7 +349,7 @@ def _check_members(table: RangeTable | StringTable, masks: U64, index: int, what
     _check(np.all(has_attribute(masks, index)[members]), what, "has a member whose mask lacks it")
 
 
-def _members(table: RangeTable | StringTable, row: int) -> list[int]:
+def _members(table: AnyTable, row: int) -> list[int]:
     members: list[int] = table.members[table.starts[row] : table.starts[row + 1]].tolist()
     return members
 
@@ -360,7 +370,7 @@ def _fits_pieces(pieces: tuple[str, ...], text: str) -> bool:
     return True
 
 
-def _same(one: RangeTable | StringTable | SummaryTables, other: object) -> bool:
+def _same(one: AnyTable | SummaryTables, other: object) -> bool:
     """Field by field; arrays are equal if their types and items are."""
     if type(other) is not type(one):
         return False
