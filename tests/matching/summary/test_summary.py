@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -310,3 +311,16 @@ def test_what_cannot_be_added_changes_nothing() -> None:
     summary.ids.grow(3)
     summary.replace("home", 0, parse("x = 1 and y = 1 and z = 1"))
     assert found(summary, {"x": 1, "y": 1, "z": 1}) == [0]
+
+
+def test_an_attribute_without_a_row_is_satisfied_by_nothing() -> None:
+    """Whoever sends such tables gets what they mean."""
+    tables = replace(
+        summary_of("x = 1 and y = 1").tables(), ranges=summary_of("x = 1").tables().ranges
+    )
+    assert matches(tables, {"x": 1, "y": 1}) == []
+    again = Summary.of_tables(tables)
+    assert found(again, {"x": 1, "y": 1}) == []
+    assert again.tables() == tables
+    again.remove("home", 0)
+    assert again.tables().attributes == ()

@@ -221,7 +221,7 @@ class Summary:
         else:
             del record.constraints[name], record.terms[name]
         if not (constraint and wanted):
-            self._masks[entry, bit // WORD_BITS] ^= np.uint64(1) << np.uint64(bit % WORD_BITS)
+            self._masks[entry, bit // WORD_BITS] ^= _bit(bit)
 
     def _add_term(self, entry: int, name: str, term: RangeTerm | PatternTerm) -> int:
         if isinstance(term, RangeTerm):
@@ -315,7 +315,10 @@ class Summary:
         numbers = np.array([self._entries[each].number for each in used.tolist()], np.int64)
         order = np.lexsort((numbers, owner_rank[self._owners[used]])) if len(used) else used
         used = used[order]
-        names = sorted({name for each in self._entries.values() for name in each.constraints})
+        masks = self._masks[used]
+        in_use = np.bitwise_or.reduce(masks, axis=0)
+        bits = self.ids.attributes
+        names = sorted(name for name, bit in bits.items() if in_use[bit // WORD_BITS] & _bit(bit))
         position: I32 = np.zeros(len(self._needed), np.int32)
         position[used] = np.arange(len(used))
         return SummaryTables(
@@ -323,7 +326,7 @@ class Summary:
             attributes=tuple(names),
             entry_owners=owner_rank[self._owners[used]].astype(np.int32),
             entry_numbers=numbers[order],
-            entry_masks=_permuted(self._masks[used], [self.ids.attributes[name] for name in names]),
+            entry_masks=_permuted(masks, [bits[name] for name in names]),
             ranges=tuple(self._range_tables(position)),
             strings=tuple(self._string_tables(position)),
         )
@@ -429,6 +432,11 @@ def _conjuncts(filter: Filter) -> list[Conjunct]:
 
 def _attributes(conjuncts: Iterable[Conjunct]) -> set[str]:
     return {name for conjunct in conjuncts for name in conjunct}
+
+
+def _bit(attribute: int) -> np.uint64:
+    """The bit of an attribute in its word of a mask."""
+    return np.uint64(1) << np.uint64(attribute % WORD_BITS)
 
 
 def _rank(names: list[str], indexes: Mapping[str, int]) -> I64:
