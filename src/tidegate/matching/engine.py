@@ -86,7 +86,8 @@ class Engine:
     ``matcher`` names the matcher inside: "columnar"; "tree" (the search tree of Gryphon), which is
     faster where filters ask for equality with few values, but takes more memory and is many times
     slower where they ask for ranges (a `TreeTuning` in place of the name has its settings); "poset"
-    (the covering poset of Siena), "rete" (a Rete network) or "naive" (the oracle).
+    (the covering poset of Siena), "rete" (a Rete network), "summary" (a subscription summary) or
+    "naive" (the oracle).
 
     ``clock`` returns the time of subscriptions and events that have none of their own; the default
     is the time of day. With a clock that returns None there is no time: `t` is 0 and `now()`
