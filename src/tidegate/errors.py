@@ -11,6 +11,7 @@ TidegateError
 ├── QueueFullError          the queue of a subscriber is full, and the publisher cannot wait
 ├── VariableError           the provider of a variable `@name` failed
 ├── SnapshotError           a file is not a snapshot of an engine, or cannot be read
+├── SummaryError            tables of a summary, or their bytes, are malformed or do not fit
 ├── ConnectorError          a source or sink of a pipeline is incomplete or misconfigured
 ├── LogError                an event log is missing or damaged, or does not support the request
 ├── StateError              the state of a stream is unreadable, or belongs to another stream
@@ -94,6 +95,10 @@ class VariableError(TidegateError):
 
 class SnapshotError(TidegateError):
     """A file that is not a snapshot of an engine, is damaged, or cannot be read."""
+
+
+class SummaryError(TidegateError):
+    """Tables of a summary, or the bytes of one, that are malformed or do not fit together."""
 
 
 class ConnectorError(TidegateError):

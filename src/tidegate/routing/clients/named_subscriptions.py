@@ -164,7 +164,7 @@ class NamedSubscriptions:
 
     def _start_wave(self) -> Outgoing:
         self._awaited, self._unconfirmed = self._unconfirmed, {}
-        return self._broker.start_wave(self._wave_done)
+        return self._broker.when_in_force(self._wave_done)
 
     def _wave_done(self) -> Outgoing:
         awaited, self._awaited = self._awaited or {}, None

@@ -1,0 +1,14 @@
+"""Stand-in: merged tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.matching.summary.tables import SummaryTables
+
+
+def merge(tables: Sequence[SummaryTables]) -> SummaryTables:
+    owners = [owner for each in tables for owner in each.owners]
+    assert len(set(owners)) == len(owners)
+    filters = sorted((f for each in tables for f in each.filters), key=lambda each: each[:2])
+    return SummaryTables(tuple(sorted(owners)), tuple(filters))

@@ -1,0 +1,34 @@
+"""Settings of a broker that routes by summaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.errors import RoutingError
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySettings:
+    """When a broker sends its summary, and what goes in; the same at all brokers of a network."""
+
+    period_us: int = 1_000_000
+    """How long changes wait, so that they travel together."""
+    batch_max: int = 1_000
+    """With so many changes waiting, a broker sends before the period is over."""
+    degree_max: int | None = None
+    """The degree of a broker counts at most so much (`plan`, rule 3); None for no limit."""
+    subsumption: bool = True
+    """Whether subscriptions that another one of the same broker covers are left out."""
+    window_us: int = 10_000_000
+    """For how long the over-estimate of an evolving filter in a summary holds."""
+
+    def __post_init__(self) -> None:
+        if self.period_us < 0:
+            raise RoutingError(f"the period of summaries is 0 us or more, not {self.period_us}")
+        for what, value in (
+            ("a batch of summaries has", self.batch_max),
+            ("a virtual degree is", 1 if self.degree_max is None else self.degree_max),
+            ("the window of a summary has microseconds, ", self.window_us),
+        ):
+            if value < 1:
+                raise RoutingError(f"{what} 1 or more, not {value}")
