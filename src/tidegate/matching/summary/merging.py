@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tidegate.matching.summary.tables import SummaryTables
 
@@ -12,3 +12,8 @@ def merge(tables: Sequence[SummaryTables]) -> SummaryTables:
     assert len(set(owners)) == len(owners)
     filters = sorted((f for each in tables for f in each.filters), key=lambda each: each[:2])
     return SummaryTables(tuple(sorted(owners)), tuple(filters))
+
+
+def restrict(tables: SummaryTables, owners: Collection[str]) -> SummaryTables:
+    filters = tuple(each for each in tables.filters if each[0] in owners)
+    return SummaryTables(tuple(sorted({each[0] for each in filters})), filters)

@@ -59,8 +59,13 @@ Action = Callable[[], Outgoing]
 class SummaryOfClients(Protocol):
     """The own summary of a broker in a domain."""
 
+    @property
+    def present(self) -> SummaryTables:
+        """The summary as it is."""
+        ...
+
     def tables(self, now_us: int) -> SummaryTables:
-        """The summary as it is to be sent now."""
+        """The summary as it is to be sent now, after its window was moved if that is due."""
         ...
 
     def validity(self) -> Iterable[Validity]:

@@ -49,7 +49,8 @@ class OwnSummary:
         self._owner = owner
         self._window_us = window_us
         self._summary = Summary()
-        self._numbers: set[int] = set()
+        self.numbers: set[int] = set()
+        """The local numbers of the filters in the summary."""
         self._evolving: dict[int, EvolvingFilter] = {}
         self._window: Window | None = None
         """The window of the estimates in the summary; of no account if nothing evolves."""
@@ -59,7 +60,7 @@ class OwnSummary:
     def change(self, delta: NeighbourDelta[WantedFilter], now_us: int) -> int:
         """Apply changes of the table; returns their number."""
         for number in (each.number for each in delta.removed):
-            self._numbers.discard(number)
+            self.numbers.discard(number)
             self._evolving.pop(number, None)
             self._summary.remove(self._owner, number)
         for key, item in delta.added:  # one of another structure may take over a key
@@ -76,10 +77,10 @@ class OwnSummary:
             self._evolving[number] = item
         else:
             self._evolving.pop(number, None)
-        if number in self._numbers:
+        if number in self.numbers:
             self._summary.replace(self._owner, number, self._estimate(item))
         else:
-            self._numbers.add(number)
+            self.numbers.add(number)
             self._summary.add(self._owner, number, self._estimate(item))
 
     def _estimate(self, item: WantedFilter) -> Filter:
@@ -90,6 +91,11 @@ class OwnSummary:
 
     def _window_at(self, time_us: int) -> Window:
         return Window(time_us - self._window_us // LATE_SHARE, time_us + self._window_us)
+
+    @property
+    def present(self) -> SummaryTables:
+        """The summary as it is."""
+        return self._summary.tables()
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -129,6 +135,11 @@ class GatewaySummary:
         everything = Summary()
         everything.add(owner, 1, parse("true"))
         self._tables = everything.tables()
+
+    @property
+    def present(self) -> SummaryTables:
+        """The summary."""
+        return self._tables
 
     def tables(self, _now_us: int) -> SummaryTables:
         """The summary."""
