@@ -1,1 +1,0 @@
-"""The wire form of summaries."""
