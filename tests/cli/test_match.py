@@ -57,7 +57,7 @@ def at(second: float) -> str:
 # -- the matches ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["naive", "columnar", "poset", "rete"])
+@pytest.mark.parametrize("engine", ["naive", "columnar", "poset", "rete", "summary"])
 def test_matches_are_ordered_by_event_then_id(market: Folder, engine: str) -> None:
     ran = market.run("match", *FILES, "--engine", engine)
     assert (ran.code, ran.out, ran.err) == (0, MATCHES, "")

@@ -39,7 +39,7 @@ def events_at(*seconds: float, **attributes: object) -> list[dict[str, object]]:
     return [{"time": at(second), **attributes} for second in seconds]
 
 
-@pytest.fixture(params=["naive", "columnar", "poset", "rete"])
+@pytest.fixture(params=["naive", "columnar", "poset", "rete", "summary"])
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -380,7 +380,7 @@ def test_events_are_judged_as_of_their_time(
 
 
 @settings(max_examples=settings().max_examples // 2)
-@given(st.data(), st.sampled_from(["naive", "columnar", "poset", "rete"]))
+@given(st.data(), st.sampled_from(["naive", "columnar", "poset", "rete", "summary"]))
 def test_any_log_gives_what_its_fold_gives(data: st.DataObject, matcher: str) -> None:
     """Bad changes and changes of one time included."""
     log = data.draw(change_logs.logs())

@@ -17,7 +17,7 @@ SECOND_US = 1_000_000
 def test_an_unknown_name_is_refused_with_the_choices() -> None:
     with pytest.raises(SubscriptionError) as raised:
         matcher_entry("quantum")
-    choices = "columnar, naive, poset, rete, tree"
+    choices = "columnar, naive, poset, rete, summary, tree"
     assert str(raised.value) == f"there is no matcher 'quantum'; there are {choices}"
 
 

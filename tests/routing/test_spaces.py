@@ -73,7 +73,7 @@ def substrates_of(routing: str) -> tuple[str, ...]:
     """The substrates of a routing; link matching needs one that finds links."""
     if routing == "link-matching":
         return "naive", "columnar", "tree"
-    return "poset", "columnar", "rete", "tree"
+    return "poset", "columnar", "rete", "summary", "tree"
 
 
 # -- side by side -------------------------------------------------------------------------------

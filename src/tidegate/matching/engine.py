@@ -84,11 +84,11 @@ class Engine:
 
     ``matcher`` names the matcher inside: "columnar", "tree" (the search tree of Gryphon, for many
     filters that ask for equality with few values), "poset" (the covering poset of Siena), "rete" (a
-    Rete network) or "naive" (the oracle). ``clock`` returns the time of subscriptions and events
-    that have none of their own; the default is the time of day. With a clock that returns None
-    there is no time: `t` is 0 and `now()` undefined. With a ``space``, whatever does not fit it is
-    refused, and nothing has changed then: subscriptions and updates with a FilterError, events with
-    an EventError.
+    Rete network), "summary" (a subscription summary) or "naive" (the oracle). ``clock`` returns the
+    time of subscriptions and events that have none of their own; the default is the time of day.
+    With a clock that returns None there is no time: `t` is 0 and `now()` undefined. With a
+    ``space``, whatever does not fit it is refused, and nothing has changed then: subscriptions and
+    updates with a FilterError, events with an EventError.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from tidegate.matching.matcher import PinningMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.poset.matcher import PosetMatcher
 from tidegate.matching.rete.matcher import ReteMatcher
+from tidegate.matching.summary.matcher import SummaryMatcher
 from tidegate.matching.tree.matcher import TreeMatcher
 
 
@@ -32,6 +33,8 @@ MATCHERS: dict[str, MatcherEntry] = {
     # orders static filters only: `LazyMatcher` gives it the static part of each
     "poset": MatcherEntry(lambda: PeriodicMatcher(LazyMatcher(PosetMatcher()))),
     "tree": MatcherEntry(TreeMatcher),
+    # sums up static filters only, as the poset orders them
+    "summary": MatcherEntry(lambda: PeriodicMatcher(LazyMatcher(SummaryMatcher()))),
     # evaluates at the time of the event, which is wrong for pinned and for periodic filters only
     "rete": MatcherEntry(lambda: PeriodicMatcher(LazyMatcher(ReteMatcher(), only_cached=True))),
 }

@@ -321,6 +321,6 @@ def test_an_event_on_an_unknown_tree_goes_to_the_clients_of_the_broker_only() ->
 
 def test_the_matcher_must_find_links() -> None:
     Broker("b", strategy("link-matching"), substrate="naive")
-    for name in ("rete", "poset", "magic"):
+    for name in ("rete", "poset", "summary", "magic"):
         with pytest.raises(RoutingError, match=f"finds the links of events, not '{name}'; there"):
             Broker("b", strategy("link-matching"), substrate=name)
