@@ -117,7 +117,9 @@ def content(message: Message) -> str:
             return _publication(publication) + (f" on {tree}" if tree else "") + to
         case m.SummaryUpdate(number, brokers, validity, tables):
             of = f" of {', '.join(brokers)}" if brokers else ""
-            windows = "".join(f"; {each.broker} {each.begin_us}..{each.end_us}" for each in validity)
+            windows = "".join(
+                f"; {each.broker} {each.begin_us}..{each.end_us}" for each in validity
+            )
             return f"{number}{of}: {len(tables)} bytes {crc32(tables):08x}{windows}"
         case m.Deliver(publication, matches):
             versions = ", ".join(f"{name} {version}" for name, version in matches)

@@ -63,9 +63,7 @@ FAILURES = Mix(rounds=4, actions=40, moves=False)
 MOVES = Mix(clients=8, rounds=3, actions=100, failures=False, updates=False)
 
 
-def finds(
-    *texts: str, mix: Mix = CHANGES, topology: str = "random-tree", seeds: int = 40
-) -> bool:
+def finds(*texts: str, mix: Mix = CHANGES, topology: str = "random-tree", seeds: int = 40) -> bool:
     """Whether one of some runs has a problem with one of the texts."""
     return any(
         text in problem

@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.matching.poset.wanted_filter import event_us
+from tidegate.matching.summary.index import SummaryIndex
 from tidegate.matching.summary.merging import merge
-from tidegate.matching.summary.summary import SummaryIndex
 from tidegate.routing.messages import Examination, Notify, Peer, Publication
 from tidegate.routing.summaries.exchange import SummaryExchange
 
@@ -98,9 +98,7 @@ class Examiner:
     def _owners(self, event: Event, time_us: int) -> set[Peer]:
         """The brokers known here for which an event may be."""
         self._refresh()
-        invalid = {
-            broker for broker, begin, end in self._validity if not begin <= time_us <= end
-        }
+        invalid = {broker for broker, begin, end in self._validity if not begin <= time_us <= end}
         unknown = self._unknown | invalid
         self._counts.unknown += len(unknown)
         if self._index is None:
@@ -141,7 +139,12 @@ class Examiner:
             by_hop.setdefault(onward, set())
         self._counts.copies += len(by_hop)
         return [
-            (hop, Notify(publication, None, frozenset(behind), examination if hop == onward else None))
+            (
+                hop,
+                Notify(
+                    publication, None, frozenset(behind), examination if hop == onward else None
+                ),
+            )
             for hop, behind in by_hop.items()
         ]
 
@@ -149,6 +152,7 @@ class Examiner:
         """The neighbour on the way to a broker; None if there is none."""
         hop = self._exchange.domain.next_hop(broker)
         return hop if hop in self._exchange.domain.neighbours else None
+
 
 def check_notify(message: Notify) -> None:
     """Raise unless an event has the form in which summaries route it."""

@@ -34,7 +34,7 @@ from typing import Protocol
 from tidegate.errors import RoutingError
 from tidegate.matching.summary.merging import merge
 from tidegate.matching.summary.tables import SummaryTables
-from tidegate.matching.summary.wire.codec import (
+from tidegate.matching.summary.wire.messages import (
     apply_difference,
     decode,
     encode,
@@ -128,6 +128,8 @@ class SummaryExchange:
         self._changes = 0
         """Changes since the parent was last sent something."""
         self._is_urgent = False
+        self._is_refused = False
+        """Whether the parent has refused the whole summary, and nothing has changed since."""
         self._due_us: int | None = None
         self._waiting: list[_Waiting] = []
 
@@ -194,7 +196,7 @@ class SummaryExchange:
         self.revision += 1
         if peer not in self.plan.lower_children(self.domain.me):
             return [(peer, SummaryReceived(number))]  # nothing of it is passed on
-        self._changes += 1
+        self.note_changes(1)
         self._is_urgent |= is_urgent
         sent = self.advance(now_us)
         self._waiting.append(_Waiting(self._number_of_changes(), answer=(peer, number)))
@@ -210,10 +212,11 @@ class SummaryExchange:
         return self._answer()
 
     def on_refused(self, update: SummaryUpdate, peer: Peer, now_us: int) -> Outgoing:
-        """Withdraw a summary that the parent could not take; with the next change it is sent again
-        in full."""
+        """Withdraw a summary that the parent could not take, and send it again in full; if it was
+        in full, when something has changed."""
         if peer != self._parent or self._sent is None or update.number != self._last_number:
             return []
+        self._is_refused = bool(update.brokers)
         return [*self._withdraw(), *self.advance(now_us)]
 
     def forget(self, peer: Peer) -> Outgoing:
@@ -230,6 +233,8 @@ class SummaryExchange:
     def note_changes(self, count: int) -> None:
         """Note changes of the own summary; `advance` has to follow."""
         self._changes += count
+        if count:
+            self._is_refused = False
 
     def when_acknowledged(self, action: Action, now_us: int, *, is_urgent: bool) -> Outgoing:
         """Put an action in `ready` when all present subscriptions of this broker are in force."""
@@ -276,7 +281,7 @@ class SummaryExchange:
         if self._parent is None:
             return False
         if self._sent is None:
-            return self._is_complete()
+            return self._is_complete() and not self._is_refused
         return self._changes > 0 or self._is_urgent
 
     def _begin_session(self, parent: Peer | None) -> None:
@@ -284,6 +289,7 @@ class SummaryExchange:
         self._parent, self._sent = parent, None
         self._acknowledged = self._last_number
         self._due_us = None
+        self._is_refused = False
         self._waiting = [replace(each, number=0) for each in self._waiting]
 
     def _withdraw(self) -> Outgoing:

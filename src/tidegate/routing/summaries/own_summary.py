@@ -6,7 +6,8 @@ Rules.
 (2) An evolving filter enters by its over-estimate during the *window* of the summary. For an event
     that was published outside of the window the summary says nothing, and whoever examines it takes
     it for one that matches (see `examination`). So no clock and no delay can make it wrong.
-(3) Time alone sends no message. The window is moved when an event from outside has come, or, if it
+(3) A filter for which the ids have no room enters as one that matches everything.
+(4) Time alone sends no message. The window is moved when an event from outside has come, or, if it
     is over, when something else is sent.
 
 Theory of operation. The summary is a destination of the table like a neighbour (see
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tidegate.errors import SummaryError
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
 from tidegate.matching.summary.summary import Summary
@@ -31,6 +33,7 @@ from tidegate.matching.summary.tables import SummaryTables
 from tidegate.routing.messages import Key, Peer, Validity
 from tidegate.routing.outbox import NeighbourDelta
 
+EVERYTHING = parse("true")
 LATE_SHARE = 10
 """A window begins one part in so many of its length early, for events that are on their way."""
 
@@ -77,11 +80,16 @@ class OwnSummary:
             self._evolving[number] = item
         else:
             self._evolving.pop(number, None)
-        if number in self.numbers:
-            self._summary.replace(self._owner, number, self._estimate(item))
-        else:
-            self.numbers.add(number)
-            self._summary.add(self._owner, number, self._estimate(item))
+        self._enter(number, self._estimate(item))
+
+    def _enter(self, number: int, filter: Filter) -> None:
+        """Add a filter to the summary, or replace the one of this number."""
+        enter = self._summary.replace if number in self.numbers else self._summary.add
+        try:
+            enter(self._owner, number, filter)
+        except SummaryError:
+            enter(self._owner, number, EVERYTHING)
+        self.numbers.add(number)
 
     def _estimate(self, item: WantedFilter) -> Filter:
         if not isinstance(item, EvolvingFilter):
@@ -120,7 +128,7 @@ class OwnSummary:
     def _move(self, window: Window) -> None:
         self._window = window
         for number, item in self._evolving.items():
-            self._summary.replace(self._owner, number, self._estimate(item))
+            self._enter(number, self._estimate(item))
 
     def validity(self) -> Iterable[Validity]:
         """The window, if something evolves."""
@@ -133,7 +141,7 @@ class GatewaySummary:
 
     def __init__(self, owner: Peer) -> None:
         everything = Summary()
-        everything.add(owner, 1, parse("true"))
+        everything.add(owner, 1, EVERYTHING)
         self._tables = everything.tables()
 
     @property

@@ -43,9 +43,7 @@ from tidegate.routing.summaries.settings import SummarySettings
 if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
 
-SummaryMessage = (
-    m.SummaryUpdate | m.SummaryWithdrawal | m.SummaryReceived | m.Drain | m.Drained
-)
+SummaryMessage = m.SummaryUpdate | m.SummaryWithdrawal | m.SummaryReceived | m.Drain | m.Drained
 
 
 class Summaries:

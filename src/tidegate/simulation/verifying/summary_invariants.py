@@ -19,8 +19,8 @@ from random import Random
 from tidegate.language.events import Event
 from tidegate.language.values import from_us
 from tidegate.matching.poset.wanted_filter import EvolvingFilter
+from tidegate.matching.summary.index import SummaryIndex
 from tidegate.matching.summary.merging import merge, restrict
-from tidegate.matching.summary.summary import SummaryIndex
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import Peer
 from tidegate.routing.overlay.graph import Graph
@@ -66,9 +66,7 @@ def _links_that_are_up(world: World, domain: str) -> Graph:
 
 def _own_problems(broker: Broker, summaries: Summaries, now_us: int) -> Iterator[str]:
     """Check invariant 2."""
-    filters = {
-        key.number: item for key, item in broker.subscriptions.sent(broker.name).items()
-    }
+    filters = {key.number: item for key, item in broker.subscriptions.sent(broker.name).items()}
     if summaries.own.numbers != filters.keys():
         yield f"has {sorted(summaries.own.numbers)} in its summary, not {sorted(filters)}"
     index = SummaryIndex(summaries.own.present)
