@@ -49,6 +49,7 @@ class Trace:
             "substrate": world.substrate,
             "only_advertised": world.only_advertised,
             "weather": asdict(world.weather),
+            "summaries": None if world.summaries is None else asdict(world.summaries),
             "spaces": [space_to_json(each) for each in world.spaces],
             **more,
             "overlay": json.loads(to_json(world.topology)),

@@ -1,6 +1,6 @@
 """Draining: how a broker learns that all events from before have come to it.
 
-With summaries an event goes from examiner to examiner, and a wave on a spanning tree does not follow
+With summaries an event goes from examiner to examiner; a wave on a spanning tree does not follow
 it. Rules.
 
 (1) `Drain` spreads down the tree of the broker that asks, its *origin*. Each broker answers with

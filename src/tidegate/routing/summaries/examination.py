@@ -21,9 +21,9 @@ broker where the event came in, whatever summaries have arrived. So all events f
 one owner have the same way: from examiner to examiner up to the first that knows the owner, from
 there on the shortest path. Links keep the order, so the rule of `event_routing` holds that a stamp
 which is not newer is a second copy. (In the paper the list follows from what has arrived. Then the
-first event after the arrival of a summary takes a shorter way, and overtakes those before it.) While
-links change an event may be lost or come twice, as with every routing; the stamps drop what comes
-twice, and end examinations that would go round between brokers that disagree about the links.
+first event after the arrival of a summary takes a shorter way, and overtakes those before it.)
+While links change an event may be lost or come twice, as with every routing; the stamps drop what
+comes twice, and end examinations that would go round between brokers that disagree about the links.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ in round 2, and so on, each what it has received in the rounds before. Only chil
 send in earlier rounds, hence rule (2): what comes from a child of equal degree comes in the round
 in which this broker sends itself, too late to be passed on. Two neighbours of equal degree that
 select each other both send what they have from below, and then both know the same. A neighbour of
-equal or higher degree has not sent anything before, so "with which it has not communicated" excludes
-nobody. Therefore nothing depends on when a round begins: a broker may send as soon as it has heard
-from all its children of lower degree, and `rounds` is only another order of the same messages. As
-degrees rise along a chain of such children, the waiting ends.
+equal or higher degree has not sent anything in an earlier round, so "with which it has not
+communicated" excludes nobody. Therefore nothing depends on when a round begins: a broker may send
+as soon as it has heard from all its children of lower degree, and `rounds` is only another order of
+the same messages. As degrees rise along a chain of such children, the waiting ends.
 
 Every broker knows all links of its domain, so all come to the same plan without a message.
 """
