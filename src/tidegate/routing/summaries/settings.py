@@ -25,10 +25,11 @@ class SummarySettings:
     def __post_init__(self) -> None:
         if self.period_us < 0:
             raise RoutingError(f"the period of summaries is 0 us or more, not {self.period_us}")
-        for what, value in (
-            ("a batch of summaries has", self.batch_max),
-            ("a virtual degree is", 1 if self.degree_max is None else self.degree_max),
-            ("the window of a summary has microseconds, ", self.window_us),
-        ):
-            if value < 1:
-                raise RoutingError(f"{what} 1 or more, not {value}")
+        if self.batch_max < 1:
+            raise RoutingError(
+                f"a batch of summaries has 1 or more changes, not {self.batch_max}"
+            )
+        if self.degree_max is not None and self.degree_max < 1:
+            raise RoutingError(f"a virtual degree is 1 or more, not {self.degree_max}")
+        if self.window_us < 1:
+            raise RoutingError(f"the window of a summary is 1 us or more, not {self.window_us}")
