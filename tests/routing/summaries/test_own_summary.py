@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.values import from_us
@@ -75,7 +77,16 @@ def test_the_window_is_moved_by_an_event_from_after_it() -> None:
     assert not own.event_came(-5 * SECOND_US)  # late ones do not move it
     assert own.event_came(40 * SECOND_US)
     assert not own.event_came(41 * SECOND_US)  # it will be moved anyway
-    assert finds(own.tables(40 * SECOND_US), x=45)
+    assert finds(own.tables(43 * SECOND_US), x=45)
+    assert list(own.validity()) == [Validity("home", 40 * SECOND_US, 53 * SECOND_US)]
+
+
+@pytest.mark.parametrize("now_us", [0, 1_000 * SECOND_US])
+def test_the_clocks_of_publishers_count_where_they_are_far_from_the_own_one(now_us: int) -> None:
+    own = OwnSummary("home", WINDOW_US)
+    own.change(delta({1: EvolvingFilter(parse("x = t"), 0)}), 0)
+    assert own.event_came(41 * SECOND_US)
+    own.tables(now_us)
     assert list(own.validity()) == [Validity("home", 40 * SECOND_US, 51 * SECOND_US)]
 
 

@@ -26,9 +26,7 @@ class SummarySettings:
         if self.period_us < 0:
             raise RoutingError(f"the period of summaries is 0 us or more, not {self.period_us}")
         if self.batch_max < 1:
-            raise RoutingError(
-                f"a batch of summaries has 1 or more changes, not {self.batch_max}"
-            )
+            raise RoutingError(f"a batch of summaries has 1 or more changes, not {self.batch_max}")
         if self.degree_max is not None and self.degree_max < 1:
             raise RoutingError(f"a virtual degree is 1 or more, not {self.degree_max}")
         if self.window_us < 1:
