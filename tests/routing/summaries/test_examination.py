@@ -211,6 +211,8 @@ def test_an_event_that_was_examined_here_is_not_examined_again() -> None:
 def test_an_event_follows_no_tree() -> None:
     with pytest.raises(RoutingError, match="follows no tree"):
         check_notify(Notify(publication(x=1), "a"))
+    with pytest.raises(RoutingError, match="no set of bits"):
+        check_notify(Notify(publication(x=1), examination=Examination("a", -1, 0)))
 
 
 LINKS = {

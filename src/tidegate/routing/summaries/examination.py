@@ -158,3 +158,6 @@ def check_notify(message: Notify) -> None:
     """Raise unless an event has the form in which summaries route it."""
     if message.tree is not None:
         raise RoutingError("an event that summaries route follows no tree")
+    examination = message.examination
+    if examination is not None and examination.examined < 0:
+        raise RoutingError("the list of examined brokers is no set of bits")

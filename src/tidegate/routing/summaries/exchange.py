@@ -118,6 +118,8 @@ class SummaryExchange:
         self.ready: list[Action] = []
         """Actions that nothing has to be waited for any more; the caller runs them."""
         self._settings = settings
+        self._complete, self._complete_at = False, -1
+        """Whether all that has to be merged is there, as of a revision."""
         self._graph: Graph | None = None
         self._plan: Plan | None = None
         self._parent: Peer | None = None
@@ -162,8 +164,12 @@ class SummaryExchange:
 
     def _is_complete(self) -> bool:
         """Whether all that has to be merged is there (rule 2)."""
-        children = self.plan.lower_children(self.domain.me)
-        return all(self.usable(each) is not None for each in children)
+        plan = self.plan
+        if self._complete_at != self.revision:  # it is asked for after every message
+            children = plan.lower_children(self.domain.me)
+            self._complete = all(self.usable(each) is not None for each in children)
+            self._complete_at = self.revision
+        return self._complete
 
     # -- messages -----------------------------------------------------------------------------
 
@@ -275,7 +281,10 @@ class SummaryExchange:
 
     def _is_right(self, sent: MergedSummary) -> bool:
         """Whether what the parent holds is of the brokers that it should be of (rule 4)."""
-        return sent.brokers == self.plan.sent(self.domain.me) and self._is_complete()
+        brokers = self.plan.sent(self.domain.me)
+        # Identity first: it is asked for after every message, and sets may be large.
+        same = sent.brokers is brokers or sent.brokers == brokers
+        return same and self._is_complete()
 
     def _must_send(self) -> bool:
         if self._parent is None:
