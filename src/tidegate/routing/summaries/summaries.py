@@ -69,7 +69,9 @@ class Summaries:
             if name not in self.exchanges:
                 exchange = self.exchanges[name] = SummaryExchange(domain, own, self._settings)
                 self._examiners[name] = Examiner(exchange, self.counts)
-            self.exchanges[name].own = own
+            elif self.exchanges[name].own is not own:
+                self.exchanges[name].own = own
+                self.exchanges[name].note_changes(1)
 
     @property
     def steps(self) -> int:
