@@ -229,6 +229,10 @@ class SummaryExchange:
         """Forget a neighbour whose link is down."""
         self.held.pop(peer, None)
         self.revision += 1
+        # If it comes back after a restart, it counts from 1 again.
+        self._waiting = [
+            each for each in self._waiting if each.answer is None or each.answer[0] != peer
+        ]
         if peer != self._parent:
             return []
         self._begin_session(None)
