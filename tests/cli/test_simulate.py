@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from support.command_line import Folder
+from tidegate.matching.summary.budget import EXACT_ENOUGH
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.overlays.json_file import to_json
 from tidegate.simulation.verifying.random_run import RandomRun
@@ -57,7 +59,7 @@ def test_summaries(folder: Folder) -> None:
     header = json.loads(folder.read("t.jsonl").splitlines()[0])
     assert header["summaries"] == {
         "period_us": 20_000, "batch_max": 5, "degree_max": 1, "subsumption": False,
-        "window_us": 10_000_000,
+        "window_us": 10_000_000, "budget": asdict(EXACT_ENOUGH),
     }  # fmt: skip
     assert folder.run("simulate", "--replay", "t.jsonl").code == 0
 

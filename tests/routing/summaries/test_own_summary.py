@@ -8,6 +8,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.matching.summary.ids import IdLayout
 from tidegate.matching.summary.index import SummaryIndex
 from tidegate.matching.summary.summary import Summary
@@ -118,6 +119,19 @@ def test_a_filter_without_room_matches_everything() -> None:
     assert finds(own.present, z=1)
     own.change(delta(removed=(2,)), 0)
     assert not finds(own.present, z=1)
+
+
+def test_a_budget_makes_it_smaller_and_less_precise() -> None:
+    exact = OwnSummary("home", WINDOW_US)
+    narrow = OwnSummary("home", WINDOW_US, SummaryBudget(rows_max=2))
+    for own in (exact, narrow):
+        own.change(delta({n: parse(f"x = {10 * n}") for n in range(9)}), 0)
+    exact_rows, rows = (len(own.present.ranges[0].lows) for own in (exact, narrow))
+    assert exact_rows == 9
+    assert rows <= 2
+    between = range(5, 80, 10)  # what nobody wants
+    assert not any(finds(exact.present, x=x) for x in between)
+    assert any(finds(narrow.present, x=x) for x in between)
 
 
 def test_a_gateway_matches_everything_at_any_time() -> None:

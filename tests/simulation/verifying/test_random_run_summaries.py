@@ -12,6 +12,7 @@ import pytest
 
 from tidegate.language.filters import parse
 from tidegate.matching.poset.wanted_filter import WantedFilter
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.matching.summary.tables import RangeTable, SummaryTables
 from tidegate.routing.messages import (
     Examination,
@@ -43,6 +44,7 @@ SETTINGS = {
     "one degree": SummarySettings(period_us=100_000, degree_max=1),
     "all filters": SummarySettings(period_us=100_000, subsumption=False),
     "short windows": SummarySettings(period_us=50_000, window_us=50_000),
+    "one row": SummarySettings(period_us=50_000, budget=SummaryBudget(rows_max=1)),
 }
 
 

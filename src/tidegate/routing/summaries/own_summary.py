@@ -28,6 +28,7 @@ from typing import NamedTuple
 from tidegate.errors import SummaryError
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
+from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 from tidegate.matching.summary.summary import Summary
 from tidegate.matching.summary.tables import SummaryTables
 from tidegate.routing.messages import Key, Peer, Validity
@@ -48,10 +49,10 @@ class Window(NamedTuple):
 class OwnSummary:
     """The summary of the clients of one broker."""
 
-    def __init__(self, owner: Peer, window_us: int) -> None:
+    def __init__(self, owner: Peer, window_us: int, budget: SummaryBudget = EXACT_ENOUGH) -> None:
         self._owner = owner
         self._window_us = window_us
-        self._summary = Summary()
+        self._summary = Summary(budget)
         self.numbers: set[int] = set()
         """The local numbers of the filters in the summary."""
         self._evolving: dict[int, EvolvingFilter] = {}
