@@ -105,7 +105,7 @@ class Examiner:
         return owners, Examination(following, examined, plan.digest)
 
     def _unknown_at(self, time_us: int) -> set[Peer]:
-        """The brokers that ought to be known here and are not, at a time of publication (rule 2)."""
+        """The brokers that ought to be known here, and are not at this time (rule 2)."""
         invalid = {broker for broker, begin, end in self._validity if not begin <= time_us <= end}
         return invalid | self._unknown
 
