@@ -47,6 +47,7 @@ from tidegate.routing.messages import (
 from tidegate.routing.overlay.domains import Architecture, Domain
 from tidegate.routing.overlay.graph import Graph
 from tidegate.routing.strategies import strategy
+from tidegate.routing.summaries.settings import SummarySettings
 
 Links = Iterable[tuple[Peer, Peer]]
 
@@ -65,6 +66,7 @@ class Network:
         merging: bool = False,
         substrate: str | None = None,
         spaces: Iterable[Space] = (),
+        summaries: SummarySettings | None = None,
     ) -> None:
         """Connect brokers by ``links``; in a hierarchy each goes from a broker to its master."""
         self.now_us = 1
@@ -79,6 +81,7 @@ class Network:
         self._merging = merging
         self._substrate = substrate
         self._spaces = tuple(spaces)
+        self._summaries = summaries
         for one, other in links:
             self.connect(one, other)
 
@@ -95,6 +98,7 @@ class Network:
                 merging=self._merging,
                 substrate=self._substrate,
                 spaces=self._spaces,
+                summaries=self._summaries,
             )
             broker.add_domain(
                 Domain(

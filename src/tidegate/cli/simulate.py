@@ -23,6 +23,7 @@ from tidegate.language.spaces import Space
 from tidegate.matching.space_file import read_space
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.counting import counted
 from tidegate.simulation.drawing.loads import loads_from_json
 from tidegate.simulation.faults import parse_crash, parse_cut, parse_partition
@@ -36,6 +37,7 @@ from tidegate.simulation.scenario import (
     PROGRESS_STEPS,
     ROUTINGS,
     SEMANTICS,
+    SUMMARIES,
     Scenario,
     Simulation,
     SlowSubscribers,
@@ -60,9 +62,11 @@ Options = dict[str, Any]
 RUN_ONLY = (
     "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
     "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
-    "jitter", "duplicates", "partition", "script", "space",
+    "jitter", "duplicates", "partition", "script", "space", "summary_period", "summary_batch",
+    "degree_max", "no_subsumption",
 )  # fmt: skip
 WORKLOAD_ONLY = ("workload", "publishers", "subscribers", "rate", "duration", "slow")
+SUMMARIES_ONLY = ("summary_period", "summary_batch", "degree_max", "no_subsumption")
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
 """Number of problems of a failing run that are printed."""
@@ -156,6 +160,16 @@ class _Slow(click.ParamType[SlowSubscribers]):
     type=click.Choice(SUBSTRATES),
     help="Matcher of the brokers.  [default: by routing]",
 )
+@click.option("--summary-period", type=_DurationUs(),
+              help="With --routing summaries: how long changes wait.  [default: 1s]")  # fmt: skip
+@click.option("--summary-batch", type=click.IntRange(min=1), metavar="N",
+              help="With --routing summaries: so many changes do not wait.  "
+                   "[default: 1000]")  # fmt: skip
+@click.option("--degree-max", type=click.IntRange(min=1), metavar="N",
+              help="With --routing summaries: the degree of a broker counts at most so much.  "
+                   "[default: no limit]")  # fmt: skip
+@click.option("--no-subsumption", is_flag=True,
+              help="With --routing summaries: summarize covered subscriptions too.")  # fmt: skip
 @click.option("--slow", type=_Slow(), help="Slow subscribers, and their time for each delivery.")
 @click.option("--crash", multiple=True, metavar="B@FROM..TO",
               help="A broker that is down, as in b3@2s..4s; may be repeated.")  # fmt: skip
@@ -272,8 +286,18 @@ def _scenario(given: Options) -> Scenario:
     fields = {name: given[name] for name in passed_on if name in given}
     return Scenario(
         topology, demand=demand, weather=weather, faults=tuple(faults), script=script,
-        spaces=spaces, **fields,
+        spaces=spaces, summaries=_summary_settings(given), **fields,
     )  # fmt: skip
+
+
+def _summary_settings(given: Options) -> SummarySettings | None:
+    if given.get("routing") != SUMMARIES:
+        _refuse(given, SUMMARIES_ONLY, f"goes with --routing {SUMMARIES}")
+        return None
+    names = {"summary_period": "period_us", "summary_batch": "batch_max",
+             "degree_max": "degree_max"}  # fmt: skip
+    fields = {field: given[name] for name, field in names.items() if name in given}
+    return SummarySettings(subsumption="no_subsumption" not in given, **fields)
 
 
 def _demand(given: Options) -> Demand:

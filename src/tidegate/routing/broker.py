@@ -22,6 +22,7 @@ follows the change on every link. Where to look:
     a client connects, moves         clients/sessions.py, clients/moves.py
     a link is set up or lost         overlay/neighbours.py
     a pattern is factored            patterns/delegation.py
+    summaries are sent and examined  summaries/summaries.py
     input is validated               validation.py, spaces.py
 """
 
@@ -53,8 +54,10 @@ from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
 from tidegate.routing.spaces import BrokerSpaces
 from tidegate.routing.strategies import FilterMatching, RecipientMatching, Strategy
-from tidegate.routing.substrates import SubstrateChoice, link_matcher
+from tidegate.routing.substrates import SubstrateChoice, antichain_substrate, link_matcher
 from tidegate.routing.substrates import substrate as substrate_factory
+from tidegate.routing.summaries.settings import SummarySettings
+from tidegate.routing.summaries.summaries import Summaries
 from tidegate.routing.validation import (
     check_pattern,
     check_publication_times,
@@ -99,11 +102,13 @@ class Broker:
         substrate: SubstrateChoice | None = None,
         limits: BrokerLimits | None = None,
         spaces: Iterable[Space] = (),
+        summaries: SummarySettings | None = None,
     ) -> None:
         """``begun_us`` is when the broker was started, and must be later after each restart.
 
         ``substrate`` finds the filters that an event matches; None for the default of the
-        strategy. Either all brokers of a network have ``spaces``, or none has.
+        strategy. Either all brokers of a network have ``spaces``, or none has. ``summaries`` are
+        the settings of the routing by summaries, the same at all brokers.
         """
         self.name = name
         self.strategy = strategy
@@ -114,10 +119,13 @@ class Broker:
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.limits = limits or BrokerLimits()
         self.spaces = BrokerSpaces(spaces, self.limits.filters)
+        self.summary_settings = summaries or SummarySettings()
         self.tables = RoutingTables(self, merging=merging)
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
         self.matching = self._recipient_matching(substrate)
+        self.summaries = self.matching if isinstance(self.matching, Summaries) else None
+        """The summaries of this and other brokers, if events are routed by them."""
         self.events = EventRouter(self, begun_us)
         self.named = NamedSubscriptions(self)
         self.variables = Variables()
@@ -134,6 +142,12 @@ class Broker:
     def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:
         """What finds who gets an event; the table tells it of all changes of its nodes."""
         table, next_hops = self.subscriptions, self.strategy.next_hops
+        if self.strategy.sends_summaries:
+            if isinstance(table.poset, Poset):
+                table.listener = at_home = substrate_factory(substrate)(table.poset)
+            else:
+                table.listener = at_home = antichain_substrate(substrate)
+            return Summaries(self, at_home, self.summary_settings)
         if next_hops is None:
             table.listener = links = LinkMatching(self.domains, link_matcher(substrate))
             return links
@@ -146,6 +160,8 @@ class Broker:
         self.domains.by_name[domain.name] = domain
         for peer in domain.neighbours:
             self.domains.domain_of[peer] = domain
+        if self.summaries is not None:
+            self.summaries.domain_added()
 
     # -- messages -----------------------------------------------------------------------------
 
@@ -168,12 +184,16 @@ class Broker:
                 return self.neighbours.on_accept(message, sender)
             case m.Refused():
                 self.neighbours.on_refused(message, sender)
-                return self.moves.on_refused(message.request, sender)
+                sent = self.moves.on_refused(message.request, sender)
+                return sent + self._summary_refused(message.request, sender)
             case m.Disconnect():
                 return self.link_lost(sender, self.now_us)
         if sender not in self.domains.domain_of:
             raise RoutingError(f"{sender!r} is not a neighbour of {self.name!r}; connect first")
         return self._from_neighbour(message, sender)
+
+    def _summary_refused(self, request: Message, peer: Peer) -> Outgoing:
+        return [] if self.summaries is None else self.summaries.on_refused(request, peer)
 
     def _from_client(self, message: Message, client: Client) -> Outgoing:
         if self.sessions.must_wait(client, message):
@@ -249,6 +269,14 @@ class Broker:
                 return self.moves.on_release(message, peer)
             case m.HandOver():
                 return self.moves.on_hand_over(message)
+            case (
+                m.SummaryUpdate()
+                | m.SummaryWithdrawal()
+                | m.SummaryReceived()
+                | m.Drain()
+                | m.Drained()
+            ) if self.summaries is not None:
+                return self.summaries.on_message(message, peer)
             case _:
                 raise RoutingError(f"a broker cannot send {type(message).__name__}")
         return []
@@ -275,7 +303,8 @@ class Broker:
         return len(filters) + len(patterns) + self.named.count(client)
 
     def _confirm(self, asker: NamedAsker, version: int) -> Outgoing:
-        if not self.strategy.sends_subscriptions:  # no other broker has to know of it
+        if not (self.strategy.sends_subscriptions or self.strategy.sends_summaries):
+            # no other broker has to know of it
             return [(asker.client, m.InForce(asker.name, version))]
         return self.named.confirm(asker, version)
 
@@ -352,6 +381,7 @@ class Broker:
         What the neighbour has sent, and what it was sent, is void: if it connects again, both ends
         begin with nothing.
         """
+        self.now_us = now_us
         was_neighbour = peer in self.domains.domain_of
         sent = self.neighbours.on_link_lost(peer, now_us)
         if not was_neighbour:
@@ -363,6 +393,8 @@ class Broker:
         # which must be gone by then if it went over this link.
         sent += self.moves.on_link_lost(peer)
         sent += self._after_waves(self.waves.on_link_lost(peer))
+        if self.summaries is not None:
+            sent += self.summaries.forget(peer)
         return sent + self.tables.settle()
 
     # -- time ---------------------------------------------------------------------------------
@@ -370,20 +402,35 @@ class Broker:
     @property
     def due_us(self) -> int | None:
         """When `wake` must be called next; None if it need not be."""
-        return self.patterns.due_us
+        due = [self.patterns.due_us, None if self.summaries is None else self.summaries.due_us]
+        return min((each for each in due if each is not None), default=None)
 
     def wake(self, now_us: int) -> Outgoing:
-        """Run the pattern monitors that are due by now; returns their messages."""
+        """Run the pattern monitors and send the summaries that are due by now."""
         self.now_us = now_us
-        return self.patterns.wake(now_us)
+        sent = self.patterns.wake(now_us)
+        return sent if self.summaries is None else sent + self.summaries.settle()
 
     # -- waves --------------------------------------------------------------------------------
 
     def start_wave(self, done: AfterWave) -> Outgoing:
         """Call ``done`` once all brokers have handled everything that was sent so far.
 
-        The tables settle first: changes that were made before must be ahead of the probes.
+        The tables settle first: changes that were made before must be ahead of the probes. Events
+        that were on their way when a broker handled this have come, too.
         """
+        if self.summaries is not None:
+            return self.tables.settle() + self.summaries.when_nothing_is_on_its_way(done)
+        return self.start_plain_wave(done)
+
+    def when_in_force(self, done: AfterWave) -> Outgoing:
+        """Call ``done`` once all brokers match events with what clients have asked for so far."""
+        if self.summaries is not None:
+            return self.tables.settle() + self.summaries.when_in_force(done)
+        return self.start_plain_wave(done)
+
+    def start_plain_wave(self, done: AfterWave) -> Outgoing:
+        """Call ``done`` once all brokers have handled what was sent down the spanning trees."""
         return self.tables.settle() + self._after_waves(self.waves.start(done))
 
     def _after_waves(self, result: WaveResult) -> Outgoing:

@@ -7,7 +7,8 @@ Rules.
 (2) A client gets an event at most once, however many of its subscriptions match.
 (3) Events of one broker come in the order of their stamps. One that is not newer than the last one
     from the same broker is a second copy and is dropped. Copies can come only while links change:
-    at other times spanning trees bring an event to each broker once.
+    at other times spanning trees bring an event to each broker once, and so do summaries (see
+    `summaries.examination`). A broker that only relays an event has not seen it.
 
 Theory of operation. The substrate finds the nodes of the table of subscriptions that the event
 matches. Their askers say what follows: clients get the event; a named subscription evaluates it
@@ -38,6 +39,7 @@ from tidegate.routing.messages import (
 from tidegate.routing.spaces import DEFAULT, routed_event
 from tidegate.routing.strategies import IncomingEvent
 from tidegate.routing.substrates import FilterNode
+from tidegate.routing.summaries.examination import check_notify
 from tidegate.routing.validation import check_publication_times
 
 if TYPE_CHECKING:
@@ -75,17 +77,33 @@ class EventRouter:
 
     def on_notify(self, message: Notify, peer: Peer) -> Outgoing:
         """Route an event that a neighbour passes on, unless it is a second copy."""
-        broker = self._broker
-        broker.domains.check_tree(message.tree, peer)
+        broker, summaries = self._broker, self._broker.summaries
         check_publication_times([message.publication])
-        if message.targets is not None and not broker.strategy.sends_targets:
-            raise RoutingError("an event has a list of targets, which this routing does not use")
-        origin, begun_us, number = message.publication.stamp
-        if self._last_seen.get(origin, (0, 0)) >= (begun_us, number) or origin == broker.name:
-            return []
+        if summaries is not None:
+            check_notify(message)
+            if not summaries.is_for(message, peer) or not self._is_new(message.publication.stamp):
+                return [*summaries.relayed(message, peer)]
+        else:
+            broker.domains.check_tree(message.tree, peer)
+            targets = message.targets is not None and not broker.strategy.sends_targets
+            if targets or message.examination is not None:
+                what = "a list of targets" if targets else "an examiner"
+                raise RoutingError(f"an event has {what}, which this routing does not use")
+            if not self._is_new(message.publication.stamp):
+                return []
+        return self._route(
+            IncomingEvent(
+                message.publication, peer, message.tree, message.targets, message.examination
+            )
+        )
+
+    def _is_new(self, stamp: Stamp) -> bool:
+        """Whether an event is no second copy (rule 3), which it is from now on."""
+        origin, begun_us, number = stamp
+        if self._last_seen.get(origin, (0, 0)) >= (begun_us, number) or origin == self._broker.name:
+            return False
         self._last_seen[origin] = (begun_us, number)
-        incoming = IncomingEvent(message.publication, peer, message.tree, message.targets)
-        return self._route(incoming)
+        return True
 
     def last_seen(self) -> tuple[Stamp, ...]:
         """The stamp of the last event of each broker that was routed here, this broker included."""

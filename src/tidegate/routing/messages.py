@@ -10,6 +10,8 @@
                             Connect, Accept, Disconnect, Announce, Refused     links of the overlay
                             Probe, Echo                        waves (see `waves`)
                             Seek, SeekReply, Release, HandOver a client that moves (see `moves`)
+                            SummaryUpdate, SummaryWithdrawal, SummaryReceived, Drain, Drained
+                                                               summaries (see `summaries`)
 
 A broker that cannot accept a message answers with `Refused`, and its state has not changed.
 
@@ -268,14 +270,33 @@ class AdvertisementDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Examination:
+    """A broker that is to examine its summaries for an event, and which brokers need it no more.
+
+    Bits stand for the brokers of a domain in the order of their names.
+    """
+
+    examiner: Peer
+    examined: int
+    """The brokers whose subscriptions were examined: the paper's BROCLI."""
+    brokers: int
+    """A digest of the names that the bits stand for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Notify:
-    """A broker passes an event on to a neighbour, along a spanning tree."""
+    """A broker passes an event on to a neighbour, along a spanning tree.
+
+    With summaries there is no tree: the event follows the shortest paths to the brokers it is for.
+    """
 
     publication: Publication
     tree: Peer | None = None
     """The broker at which the event entered the domain; None where there is only one tree."""
     targets: frozenset[Peer] | None = None
-    """The brokers the event must reach, if the first broker has determined them (match-first)."""
+    """The brokers the event must reach, if they are known (match-first, summaries)."""
+    examination: Examination | None = None
+    """The broker that examines the event next (summaries)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +425,65 @@ class HandOver:
     those up to here that are not in ``kept``."""
 
 
+class Validity(NamedTuple):
+    """The publication times for which the summary of a broker speaks, both ends included."""
+
+    broker: Peer
+    begin_us: int
+    end_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryUpdate:
+    """A broker gives a neighbour its merged summary, or the difference to the last one."""
+
+    number: int
+    """Numbers rise with each update or withdrawal of a broker."""
+    brokers: tuple[Peer, ...]
+    """The brokers whose subscriptions are in it (the paper's Merged_Brokers); empty for a
+    difference, whose brokers are those of the last summary."""
+    validity: tuple[Validity, ...]
+    """The brokers whose subscriptions evolve; the others are valid at any time."""
+    tables: bytes
+    is_urgent: bool = False
+    """Whether the neighbour should pass it on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWithdrawal:
+    """A broker takes back the summary it has given a neighbour."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryReceived:
+    """A broker acknowledges all updates up to a number: whoever examines them, has them."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A broker asks all brokers of a domain for `Drained`, which follows their events to it."""
+
+    origin: Peer
+    number: int
+    tree: Peer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """A broker answers `Drain`, on the way of its events: none from before is on its way any more.
+
+    ``stops`` are the brokers still to be visited, of which the origin is the last.
+    """
+
+    number: int
+    broker: Peer
+    stops: tuple[Peer, ...]
+
+
 ClientRequest = (
     Subscribe | Update | Cancel | Unsubscribe | Advertise | Unadvertise | Publish
     | Suspend | Resume | Depart
@@ -411,6 +491,7 @@ ClientRequest = (
 PeerMessage = (
     FilterDelta | AdvertisementDelta | Notify | Connect | Accept | Disconnect | Announce
     | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | SeekReply | Release | HandOver
+    | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
 )  # fmt: skip
 Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | InForce | Missed | Refused
 Outgoing = list[tuple[Address, Message]]

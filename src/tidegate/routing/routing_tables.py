@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     from tidegate.routing.broker import Broker
 
 
+def needs_all_filters(broker: Broker) -> bool:
+    """Whether a filter of a broker must not hide another one."""
+    strategy = broker.strategy
+    return strategy.matches_links or (
+        strategy.sends_summaries and not broker.summary_settings.subsumption
+    )
+
+
 class RoutingTables:
     """The two tables of a broker: who asked for which filter, who has advertised what."""
 
@@ -44,7 +52,7 @@ class RoutingTables:
             self._merged_filters if merging else OneFilterEach,
             structure=structure,
             by_item=broker.strategy.needs_advertisements,
-            antichain=Antichain(identity) if broker.strategy.matches_links else None,
+            antichain=Antichain(identity) if needs_all_filters(broker) else None,
         )
         self.advertisements: Forwarding[Advertisement] = Forwarding(
             ADVERTISEMENTS, self._advertisement_destinations
@@ -55,6 +63,8 @@ class RoutingTables:
 
     def _filter_destinations(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
         broker = self._broker
+        if broker.strategy.sends_summaries:  # the broker itself: its own summary
+            return (Destination(broker.name, None),)
         return broker.strategy.destinations(node, broker.domains, self.advertisements)
 
     def _advertisement_destinations(self, node: PosetNode[Advertisement]) -> Iterable[Destination]:
@@ -140,6 +150,12 @@ class RoutingTables:
 
     def settle(self) -> Outgoing:
         """The deltas that bring all neighbours up to date: at most one of each kind for each."""
+        summaries = self._broker.summaries
+        if summaries is not None:
+            own = self.subscriptions.settle().get(self._broker.name)
+            if own is not None:
+                summaries.own_changed(own)
+            return summaries.settle()
         sent: Outgoing = []
         for peer, advertised in self.advertisements.settle().items():
             added, removed = tuple(advertised.added), tuple(advertised.removed)

@@ -9,6 +9,9 @@ All strategies work on the same tables (see `forwarding`).
   reverse paths of the subscriptions they match (Siena, 4.2.2).
 - `link-matching`: all subscriptions go to all brokers. Each broker on the way matches an event just
   far enough to know over which links it goes (Gryphon, 3; see `links.link_matching`).
+- `summaries`: each broker sends a summary of its subscriptions, merged with those it has received,
+  to one neighbour. Events go to brokers that examine the summaries, and from there to those whose
+  subscriptions may match ("Subscription Summarization"; see `summaries.summaries`).
 - `advertisement`: advertisements go to all brokers, except where a wider one goes; subscriptions
   only follow the reverse paths of advertisements they overlap, and events as before (Siena, 4.2.3).
 
@@ -33,7 +36,7 @@ from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.matching.poset.wanted_filter import WantedFilter, over_estimate_ever
 from tidegate.routing.askers import NeighbourAsker
 from tidegate.routing.forwarding import Forwarding
-from tidegate.routing.messages import Notify, Peer, Publication
+from tidegate.routing.messages import Examination, Notify, Peer, Publication
 from tidegate.routing.outbox import Destination
 from tidegate.routing.overlay.broker_domains import BrokerDomains
 from tidegate.routing.spaces import routed_event
@@ -51,6 +54,8 @@ class IncomingEvent:
     """The root of the tree along which it came; None for a client, or where there is one tree."""
     targets: frozenset[Peer] | None
     """The brokers that the event must reach, if the first broker has determined them."""
+    examination: Examination | None = None
+    """Who examines the event next, if it is routed by summaries."""
 
 
 Hops = list[tuple[Peer, Notify]]
@@ -81,7 +86,7 @@ class Strategy:
     """How a broker forwards subscriptions and events."""
 
     next_hops: NextHops | None
-    """None for link matching, which finds the next hops together with the subscribers."""
+    """None for link matching and summaries, which find the next hops by themselves."""
     sends_subscriptions: bool = True
     tree_per_source: bool = False
     """Whether each broker has a spanning tree of its own, also in domains that need only one."""
@@ -89,11 +94,13 @@ class Strategy:
     """Whether subscriptions are sent only towards advertisements that they overlap."""
     sends_targets: bool = False
     """Whether a list of target brokers travels with an event."""
+    sends_summaries: bool = False
+    """Whether brokers send summaries of their subscriptions instead of these."""
 
     @property
     def matches_links(self) -> bool:
         """Whether brokers match events with links, for which none may lack a filter."""
-        return self.next_hops is None
+        return self.next_hops is None and not self.sends_summaries
 
     def destinations(
         self,
@@ -233,6 +240,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "subscription": Strategy(_follow_subscriptions),
     "advertisement": Strategy(_follow_subscriptions, needs_advertisements=True),
     "link-matching": Strategy(None, tree_per_source=True),
+    "summaries": Strategy(None, sends_subscriptions=False, sends_summaries=True),
 }
 
 

@@ -197,6 +197,23 @@ def substrate(choice: SubstrateChoice | None) -> Callable[[Poset[WantedFilter]],
     return lambda _poset: MatcherSubstrate(make())
 
 
+def antichain_substrate(choice: SubstrateChoice | None) -> Substrate:
+    """The substrate of a table that is no poset; raises RoutingError for one that needs it."""
+    name = choice or DEFAULT_LINK_MATCHER
+    if name == "poset":
+        raise RoutingError(
+            "the substrate 'poset' hides filters that others cover; without subsumption take "
+            f"another one, for example {DEFAULT_LINK_MATCHER!r}"
+        )
+    return MatcherSubstrate(name() if not isinstance(name, str) else _matcher(name))
+
+
+def _matcher(name: str) -> Matcher:
+    if name not in MATCHERS:
+        raise RoutingError(f"there is no substrate {name!r}; there are {', '.join(SUBSTRATES)}")
+    return MATCHERS[name].make()
+
+
 def link_matcher(choice: SubstrateChoice | None) -> LinkMatcher:
     """A new matcher; raises RoutingError unless it finds the links of events."""
     name = choice or DEFAULT_LINK_MATCHER

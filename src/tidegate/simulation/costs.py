@@ -36,9 +36,17 @@ class Costs:
     def bytes(self, message: Message) -> int:
         """The size of a message on a link."""
         match message:
-            case m.Notify(publication, _, destinations):
+            case m.Notify(publication, _, destinations, examination):
                 values = len(publication.event.attributes) + len(destinations or ())
-                return HEADER_BYTES + VALUE_BYTES * values
+                if examination is not None:
+                    values += 1  # the name of the examiner
+                bits = 0 if examination is None else examination.examined.bit_length()
+                return HEADER_BYTES + VALUE_BYTES * values + -(-bits // 8)
+            case m.SummaryUpdate(_, brokers, validity, tables):
+                names = len(brokers) + len(validity)
+                return HEADER_BYTES + VALUE_BYTES * names + len(tables)
+            case m.Drained(_, _, stops):
+                return HEADER_BYTES + VALUE_BYTES * (1 + len(stops))
             case m.FilterDelta(added, removed, updated):
                 attributes = sum(len(each.attributes) for _, each in added)
                 cells = sum(len(each) for _, each in updated)

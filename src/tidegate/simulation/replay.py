@@ -15,7 +15,9 @@ from typing import IO
 
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.space_json import space_from_json
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.routing.messages import Address, Client, Message
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import FaultStep
 from tidegate.simulation.overlays.json_file import from_json
@@ -101,6 +103,7 @@ def _world_of(header: Record) -> World:
     if header.get("tidegate_trace") != VERSION:
         raise SimulationError(f"line 1: this is no trace of version {VERSION}")
     with _errors_name_line(1):
+        settings = header.get("summaries")
         return World(
             from_json(json.dumps(header["overlay"])),
             header["routing"],
@@ -110,8 +113,13 @@ def _world_of(header: Record) -> World:
             substrate=header["substrate"],
             only_advertised=header["only_advertised"],
             weather=Weather(**header["weather"]),
+            summaries=None if settings is None else _summary_settings(settings),
             spaces=tuple(map(space_from_json, header.get("spaces", ()))),
         )
+
+
+def _summary_settings(record: Record) -> SummarySettings:
+    return SummarySettings(**{**record, "budget": SummaryBudget(**record["budget"])})
 
 
 def _schedule(world: World, record: Record) -> None:

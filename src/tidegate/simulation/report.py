@@ -46,6 +46,23 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryFigures:
+    """What the routing by summaries has sent. Brokers that crashed have lost their counts."""
+
+    updates: int
+    """Summaries sent, in full or as differences."""
+    withdrawals: int
+    bytes: int
+    """The bytes of all summaries sent, without headers."""
+    event_hops: int
+    """Events sent to examiners and owners, one hop each as the paper counts."""
+    link_hops: int
+    """Copies of events on links: real hops."""
+    in_vain: int
+    """Events at owners that none of their subscriptions matched."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The figures of one run; those that `Tally` has too are explained there."""
 
@@ -82,6 +99,7 @@ class Report:
     """Whether clients followed a script; expected deliveries are not counted then."""
     script_outputs: Sequence[ScriptOutput] = ()
     """The messages that clients of a script received."""
+    summaries: SummaryFigures | None = None
 
     def lines(self) -> Iterator[str]:
         """The messages to clients of a script, then the figures, as lines of text."""
@@ -133,6 +151,8 @@ class Report:
         yield "messages", f"{self.messages:,}: {kinds}"
         traffic = f"{counted(self.link_messages, 'message')}, {counted(self.link_bytes, 'byte')}"
         yield "on links", traffic
+        if self.summaries is not None:
+            yield "summaries", _summaries_text(self.summaries)
         yield "in vain", f"{counted(self.in_vain, 'event')} that a broker had no use for"
         busy = (f"{each.a}-{each.b} {each.messages:,}" for each in self.links[:SHOWN])
         yield "busiest links", ", ".join(busy) or "none"
@@ -149,6 +169,33 @@ def _broker_text(load: BrokerLoad) -> str:
     if load.busy_share:
         text += f" (queue {load.queue_max:,}, busy {load.busy_share:.0%})"
     return text
+
+
+def _summaries_text(figures: SummaryFigures) -> str:
+    return (
+        f"{counted(figures.updates, 'update')} of {counted(figures.bytes, 'byte')}, "
+        f"{counted(figures.withdrawals, 'withdrawal')}; events took "
+        f"{counted(figures.event_hops, 'hop')} over {counted(figures.link_hops, 'link')}, "
+        f"{figures.in_vain:,} in vain"
+    )
+
+
+def summary_figures(world: World) -> SummaryFigures | None:
+    """The figures of the routing by summaries; None for another routing."""
+    brokers = [site.broker.summaries for site in world.sites.values()]
+    summaries = [each for each in brokers if each is not None]
+    if not summaries:
+        return None
+    sent = [exchange.counts for each in summaries for exchange in each.exchanges.values()]
+    events = [each.counts for each in summaries]
+    return SummaryFigures(
+        updates=sum(each.full + each.differences for each in sent),
+        withdrawals=sum(each.withdrawals for each in sent),
+        bytes=sum(each.bytes for each in sent),
+        event_hops=sum(each.to_examiners + each.to_owners for each in events),
+        link_hops=sum(each.copies for each in events),
+        in_vain=sum(each.in_vain for each in events),
+    )
 
 
 def delays_of(tally: Tally) -> Delays | None:

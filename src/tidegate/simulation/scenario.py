@@ -18,6 +18,7 @@ from tidegate.errors import RoutingError, SimulationError
 from tidegate.language.spaces import Space
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.routing.strategies import STRATEGIES
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.clients import (
     ExpectedDeliveries,
     SimulatedPublisher,
@@ -27,13 +28,20 @@ from tidegate.simulation.clients import (
 from tidegate.simulation.costs import Costs
 from tidegate.simulation.faults import Fault, FaultStep
 from tidegate.simulation.overlays.topology import Topology
-from tidegate.simulation.report import Report, broker_loads, delays_of, link_loads
+from tidegate.simulation.report import (
+    Report,
+    broker_loads,
+    delays_of,
+    link_loads,
+    summary_figures,
+)
 from tidegate.simulation.script import Script, ScriptClients
 from tidegate.simulation.trace import Trace
 from tidegate.simulation.workloads import ClientPlan, Demand, workload
 from tidegate.simulation.world import Weather, World
 
 HIERARCHY = "hierarchy"
+SUMMARIES = "summaries"
 ROUTINGS = (*STRATEGIES, HIERARCHY)
 BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS = "subscription", "advertisement"
 SEMANTICS = (BY_SUBSCRIPTIONS, BY_ADVERTISEMENTS)
@@ -79,12 +87,18 @@ class Scenario:
     """Further clients, with scripted actions."""
     spaces: tuple[Space, ...] = ()
     """The spaces that all brokers have; requests of a script may name one."""
+    summaries: SummarySettings | None = None
+    """The settings of the routing `summaries`; None for the defaults."""
 
     def __post_init__(self) -> None:
         subscribers = self.demand.subscribers
         if self.slow is not None and self.slow.count > subscribers:
             raise SimulationError(
                 f"{self.slow.count} slow subscribers, but there are only {subscribers} subscribers"
+            )
+        if self.summaries is not None and self.routing != SUMMARIES:
+            raise SimulationError(
+                f"settings of summaries go with the routing {SUMMARIES!r}, not {self.routing!r}"
             )
 
 
@@ -144,6 +158,7 @@ class Simulation:
             weather=scenario.weather,
             observer=trace,
             spaces=scenario.spaces,
+            summaries=scenario.summaries,
         )
         self.tally = Tally()
         self._expected = ExpectedDeliveries()
@@ -301,6 +316,7 @@ class Simulation:
             messages_per_s=world.arrived / max(wall_s, 1e-9),
             is_scripted=scenario.script is not None,
             script_outputs=tuple(self.script_clients.outputs),
+            summaries=summary_figures(world),
         )
 
 

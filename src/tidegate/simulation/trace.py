@@ -49,6 +49,7 @@ class Trace:
             "substrate": world.substrate,
             "only_advertised": world.only_advertised,
             "weather": asdict(world.weather),
+            "summaries": None if world.summaries is None else asdict(world.summaries),
             "spaces": [space_to_json(each) for each in world.spaces],
             **more,
             "overlay": json.loads(to_json(world.topology)),
@@ -110,9 +111,17 @@ def content(message: Message) -> str:
     "b1:0:7 {'level': 3}"
     """
     match message:
-        case m.Notify(publication, tree, destinations):
-            to = "" if destinations is None else f" for {', '.join(sorted(destinations))}"
+        case m.Notify(publication, tree, destinations, examination):
+            to = "" if not destinations else f" for {', '.join(sorted(destinations))}"
+            if examination is not None:
+                to += f" examined by {examination.examiner} after {examination.examined:b}"
             return _publication(publication) + (f" on {tree}" if tree else "") + to
+        case m.SummaryUpdate(number, brokers, validity, tables):
+            of = f" of {', '.join(brokers)}" if brokers else ""
+            windows = "".join(
+                f"; {each.broker} {each.begin_us}..{each.end_us}" for each in validity
+            )
+            return f"{number}{of}: {len(tables)} bytes {crc32(tables):08x}{windows}"
         case m.Deliver(publication, matches):
             versions = ", ".join(f"{name} {version}" for name, version in matches)
             return _publication(publication) + (f" for {versions}" if versions else "")

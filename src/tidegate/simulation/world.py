@@ -33,6 +33,7 @@ from tidegate.routing.overlay.domains import Architecture, Domain, DomainPlan
 from tidegate.routing.overlay.graph import Announcement, Graph
 from tidegate.routing.strategies import Strategy, strategy
 from tidegate.routing.substrates import SubstrateChoice
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.costs import FREE, Costs, unshared
 from tidegate.simulation.overlays.topology import Link, Topology
 
@@ -149,6 +150,8 @@ class World:
     of the routing."""
     spaces: tuple[Space, ...] = ()
     """The spaces that all brokers have."""
+    summaries: SummarySettings | None = None
+    """The settings of the routing by summaries; None for the defaults."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     directions: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
@@ -173,6 +176,8 @@ class World:
             self.sites[name] = Site(self._broker(name, plans))
         for link in self.topology.links:
             self._connect(link)
+        for site in self.sites.values():
+            self._set_alarm(site)
 
     def _plan(self, domain: str) -> DomainPlan:
         """The graph of a domain, with which its brokers start.
@@ -199,6 +204,7 @@ class World:
             merging=self.merging,
             substrate=self.substrate,
             spaces=self.spaces,
+            summaries=self.summaries,
         )
         broker.variables.provide("load", lambda _time: self.sites[name].waiting)
         broker.variables.provide("free_bandwidth", lambda _time: self._free_bandwidth(name))
@@ -436,6 +442,7 @@ class World:
         site = self.sites[broker]
         if site.is_up:
             self._send(broker, site.broker.link_lost(peer, self.now_us))
+            self._set_alarm(site)
 
     def mend(self, a: Peer, b: Peer) -> None:
         """Bring a link up again, if both brokers are up, and let them connect."""

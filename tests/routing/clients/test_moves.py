@@ -26,6 +26,7 @@ from tidegate.routing.messages import (
     Unsubscribe,
 )
 from tidegate.routing.overlay.domains import Architecture
+from tidegate.routing.strategies import STRATEGIES
 
 ANN = Client("ann")
 TREE = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e")]
@@ -82,9 +83,7 @@ def some_route(network: Network, random: Random) -> list[str]:
     return route
 
 
-@pytest.mark.parametrize(
-    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
-)
+@pytest.mark.parametrize("routing", STRATEGIES)
 @pytest.mark.parametrize("where", WORLDS)
 @settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**32), suspends=st.booleans())
@@ -99,6 +98,7 @@ def test_nothing_is_missed_or_comes_twice(
     route = some_route(network, random)
     network.subscribe(route[0], "ann", "n >= 0")
     network.run(random)
+    network.wait()
     for moves, (home, there) in enumerate(pairwise(route), 1):
         some_steps(network, publishers, random)
         if suspends:
@@ -116,9 +116,7 @@ def test_nothing_is_missed_or_comes_twice(
     assert network.is_empty()
 
 
-@pytest.mark.parametrize(
-    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
-)
+@pytest.mark.parametrize("routing", STRATEGIES)
 @pytest.mark.parametrize("where", WORLDS)
 @settings(max_examples=settings().max_examples // 10)
 @given(seed=st.integers(0, 2**32))
@@ -132,6 +130,7 @@ def test_the_events_of_a_publisher_that_moves_stay_in_order(
     for name in network.brokers:
         network.subscribe(name, f"at-{name}", "n >= 0")
     network.run(random)
+    network.wait()
     published = 0
     for moves, here in enumerate(route):
         if moves:

@@ -15,7 +15,7 @@ Rules ("Parametric Subscriptions", 3.3 and figure 6).
 Confirmations. `InForce` is sent when a wave that started after the change is back: by then all
 brokers have handled it. A client that updates a lot would start as many waves. Therefore at most
 one wave of a broker is on its way for confirmations, and all that are asked for meanwhile share
-the next one.
+the next one. With summaries, acknowledgements take the place of the wave (`summaries.summaries`).
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class NamedSubscriptions:
 
     def _start_wave(self) -> Outgoing:
         self._awaited, self._unconfirmed = self._unconfirmed, {}
-        return self._broker.start_wave(self._wave_done)
+        return self._broker.when_in_force(self._wave_done)
 
     def _wave_done(self) -> Outgoing:
         awaited, self._awaited = self._awaited or {}, None

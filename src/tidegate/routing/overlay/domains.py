@@ -66,6 +66,8 @@ class Domain:
         self._graph: Graph | None = self._plan.graph
         """None if an announcement has come since it was computed."""
         self._version = 0
+        self.revision = 0
+        """Grows with every announcement that was new, even if the links are the same after it."""
 
     # -- links --------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ class Domain:
                 new.append(each)
         if new:
             self._graph = None
+            self.revision += 1
         return new
 
     def announcements(self) -> tuple[Announcement, ...]:

@@ -18,6 +18,8 @@ from tidegate.routing.askers import NeighbourAsker
 from tidegate.routing.clients.client_state import subscribe_request
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Client, Peer
+from tidegate.routing.summaries.exchange import MergedSummary
+from tidegate.routing.summaries.summaries import Summaries
 from tidegate.simulation.world import SilentClient, World
 
 T = TypeVar("T")
@@ -26,8 +28,9 @@ T = TypeVar("T")
 def fresh_world(world: World) -> World:
     """Another world with the same brokers, links and clients, but without a history."""
     fresh = World(
-        world.topology, world.routing, merging=world.merging, only_advertised=world.only_advertised
-    )
+        world.topology, world.routing, merging=world.merging,
+        only_advertised=world.only_advertised, summaries=world.summaries,
+    )  # fmt: skip
     for client, home in world.home.items():
         fresh.admit(client, SilentClient(), home)
         for advertisement in world.sites[home].broker.advertisements.items_of(client):
@@ -62,6 +65,7 @@ def differences_from_fresh(world: World) -> list[str]:
         broker, other = site.broker, fresh.sites[name].broker
         differences += _table_differences(name, broker.subscriptions, other.subscriptions)
         differences += _table_differences(name, broker.advertisements, other.advertisements)
+        differences += _summary_differences(name, broker.summaries, other.summaries)
     return differences
 
 
@@ -75,6 +79,26 @@ def _table_differences(name: Peer, table: Forwarding[T], fresh: Forwarding[T]) -
     for node in fresh.poset:
         if table.poset.find(node.item) is None:
             yield f"{name} does not hold {node.item}, which is there if computed from scratch"
+
+
+def _summary_differences(
+    name: Peer, summaries: Summaries | None, fresh: Summaries | None
+) -> Iterator[str]:
+    """The brokers in the summaries that a broker holds, and which of them have entries."""
+    if summaries is None or fresh is None:
+        return
+    for domain, exchange in summaries.exchanges.items():
+        held, expected = exchange.held, fresh.exchanges[domain].held
+        for peer in sorted(held.keys() | expected.keys()):
+            actual, wanted = _merged(held.get(peer)), _merged(expected.get(peer))
+            if actual != wanted:
+                yield f"{name} holds of {peer} {actual}, not {wanted}"
+
+
+def _merged(held: MergedSummary | None) -> str:
+    if held is None:
+        return "no summary"
+    return f"a summary of {sorted(held.brokers)} with entries of {held.tables.owners}"
 
 
 def _state(node: PosetNode[T]) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@
 5. With link matching, each filter has the links that lead to those who asked for it, and on each
    spanning tree exactly those are in the mask to which the path leads over this broker. Both are
    computed from scratch, in another way than by the broker: path by path, without virtual links.
+6. With summaries, the invariants of `summary_invariants.py`.
 
 Deliveries can be right by chance while one of these is broken; then a later change goes wrong. So
 a run checks them after each round.
@@ -31,14 +32,15 @@ from tidegate.routing.broker import Broker
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Client, Peer
+from tidegate.simulation.verifying.summary_invariants import broken_summary_invariants
 from tidegate.simulation.world import World
 
 T = TypeVar("T")
 
 
 def broken_invariants(world: World) -> list[str]:
-    """The violations of invariants 1, 2, 4 and 5 and, for clients that moved, 3."""
-    violations: list[str] = []
+    """The violations of invariants 1, 2, 4, 5 and 6 and, for clients that moved, 3."""
+    violations = broken_summary_invariants(world)
     brokers = {name: site.broker for name, site in world.sites.items() if site.is_up}
     for name, broker in brokers.items():
         violations += [f"{name}: {each}" for each in _table_problems(broker.subscriptions, FILTERS)]

@@ -32,9 +32,11 @@ from typing import NamedTuple
 from tidegate.language.events import Event
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.values import Value, from_us
+from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Peer, Stamp
 from tidegate.routing.strategies import strategy
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.verifying.checked_client import CheckedClient, VersionsInForce
 from tidegate.simulation.verifying.fresh_state import differences_from_fresh
@@ -82,6 +84,8 @@ class Mix:
     updates: bool = True
     """Whether there are named subscriptions, which have parameters or evolve."""
     substrate: str | None = None
+    summaries: SummarySettings | None = None
+    """The settings of the routing by summaries; None for some that follow from the seed."""
 
 
 class _PublishedEvent(NamedTuple):
@@ -108,6 +112,7 @@ class RandomRun:
             topology, routing, seed,
             weather=weather, merging=merging, only_advertised=self.needs_advertisements,
             substrate=self.mix.substrate,
+            summaries=self.mix.summaries or random_summary_settings(seed),
         )  # fmt: skip
         self.random = Random(f"actions {seed}")
         self.clients: dict[Client, CheckedClient] = {}
@@ -495,6 +500,21 @@ class RandomRun:
                     reached.add(neighbour)
                     frontier.append(neighbour)
         return reached
+
+
+def random_summary_settings(seed: int) -> SummarySettings:
+    """Settings for a run: periods and windows that end within a round, and others."""
+    random = Random(f"summaries {seed}")
+    return SummarySettings(
+        period_us=random.choice((0, 50_000, 400_000, 1_000_000)),
+        batch_max=random.choice((1, 3, 1_000)),
+        degree_max=random.choice((None, None, 1, 2)),
+        subsumption=random.random() < 0.7,
+        window_us=random.choice((100_000, 1_000_000, 10_000_000)),
+        budget=random.choice(
+            (EXACT_ENOUGH, SummaryBudget(rows_max=2), SummaryBudget(joins_covered=True))
+        ),
+    )
 
 
 def _has_received(client: CheckedClient, event: Event) -> bool:

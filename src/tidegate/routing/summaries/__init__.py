@@ -1,0 +1,1 @@
+"""Routing by subscription summaries: who merges whose, how they are sent, how events follow."""
