@@ -9,8 +9,9 @@ has: what matches the outline can match that character only with a gap of its ow
 
 from __future__ import annotations
 
+from tidegate.language.algebra.fragments import ANY_CHAR, ANY_RUN
 from tidegate.language.algebra.intervals import members, next_prefix
-from tidegate.language.algebra.like import ANY_CHAR, ANY_RUN, Glob
+from tidegate.language.algebra.like import Glob
 from tidegate.language.algebra.string_sets import StringSet
 from tidegate.matching.summary.tables import RowKind, RowPattern
 
@@ -156,7 +157,7 @@ def _of_glob(glob: Glob) -> tuple[RowPattern, bool]:
         if token in (ANY_CHAR, ANY_RUN):
             pieces.append("")
         else:
-            pieces[-1] += token[1]
+            pieces[-1] += token
     return pattern_of(tuple(pieces)), ANY_CHAR not in glob.tokens
 
 
