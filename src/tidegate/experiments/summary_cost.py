@@ -182,7 +182,6 @@ def _size(tables: SummaryTables) -> tuple[int, int, int]:
     """Rows, ids, and bytes by equations (1) and (2): a bound for an equality, two for a range."""
     bounds = sum(int((1 + (t.lows < t.highs)).sum()) for t in tables.ranges)
     texts = sum(text_bytes(pattern) for t in tables.strings for pattern in t.patterns)
-    listed = [*tables.ranges, *tables.strings]
-    rows = sum(len(table.starts) - 1 for table in listed)
-    ids = sum(len(table.members) for table in listed)
+    rows = sum(len(table.starts) - 1 for table in tables.all_tables)
+    ids = sum(len(table.members) for table in tables.all_tables)
     return rows, ids, BOUND_BYTES * bounds + texts + ID_BYTES * ids

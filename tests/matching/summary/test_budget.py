@@ -28,9 +28,12 @@ def test_what_exceeds_a_budget_is_reduced_a_little_further() -> None:
 
 
 def test_a_limit_below_one_is_refused() -> None:
-    for name in ("rows_max", "bytes_max", "spread_max"):
-        with pytest.raises(SummaryError, match=f"{name} of a budget is 0; it must be 1 or more"):
-            SummaryBudget(**{name: 0})
+    with pytest.raises(SummaryError, match="rows_max of a budget is 0; it must be 1 or more"):
+        SummaryBudget(rows_max=0)
+    with pytest.raises(SummaryError, match="bytes_max of a budget is 0"):
+        SummaryBudget(bytes_max=0)
+    with pytest.raises(SummaryError, match="spread_max of a budget is -1"):
+        SummaryBudget(spread_max=-1)
 
 
 def test_the_presets() -> None:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tidegate.language.values import Value
 from tidegate.matching.summary.counter import (
     AttributeRows,
     EntryCounter,
@@ -33,7 +34,10 @@ ROWS = {
 
 
 def test_a_value_is_looked_for_in_the_table_of_its_kind() -> None:
-    for value, lists in [(1, [0]), (1.5, [0]), (True, [2]), ("a", []), (math.nan, [])]:
+    cases: list[tuple[Value, list[int]]] = [
+        (1, [0]), (1.5, [0]), (True, [2]), ("a", []), (math.nan, []),
+    ]  # fmt: skip
+    for value, lists in cases:
         assert satisfied_lists({"n": value}, ROWS).lists == lists
     assert satisfied_lists({"s": "a", "unknown": 1}, ROWS).lists == [4, 7]
     assert satisfied_lists({"s": 1}, ROWS).lists == []

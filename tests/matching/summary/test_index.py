@@ -13,7 +13,7 @@ TEXTS = [
     "b = true and s contains 'b'",
     "true",
 ]
-EVENTS = [
+EVENTS: list[dict[str, object]] = [
     {},
     {"x": 6, "s": "abc"},
     {"x": True, "s": "abc", "b": True},

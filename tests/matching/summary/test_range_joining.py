@@ -13,10 +13,10 @@ from tidegate.matching.summary.tables import ChannelKind
 
 def order(rows: list[tuple[float, float]], lengths: list[int], common: list[int]) -> list[int]:
     lows, highs = np.array(rows, np.float64).T
-    pairs = least_harmful_first(
+    pairs: list[int] = least_harmful_first(
         ChannelKind.NUMBER, lows, highs, np.array(lengths), np.array(common)
-    )
-    return pairs.tolist()
+    ).tolist()
+    return pairs
 
 
 def test_close_values_are_joined_before_distant_ones() -> None:

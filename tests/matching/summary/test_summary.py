@@ -167,7 +167,7 @@ def rows_of(summary: Summary) -> object:
         tables.attributes,
         [(t.attribute, t.kind, t.lows.tolist(), t.highs.tolist()) for t in tables.ranges],
         [(t.attribute, t.patterns) for t in tables.strings],
-        [len(table.members) for table in (*tables.ranges, *tables.strings)],
+        [len(table.members) for table in tables.all_tables],
     )
 
 

@@ -61,9 +61,9 @@ def _ranges(kind: ChannelKind, intervals: Intervals) -> list[RangeTerm]:
     """The terms of disjoint intervals; those that meet after rounding are joined."""
     terms: list[RangeTerm] = []
     for first, end in intervals.spans:
-        last = DOMAINS[kind][1] if end is END else previous_value(end)
+        last = None if end is END else previous_value(end)
         low = rounded_down(first)
-        high = last if end is END else rounded_up(last)
+        high = DOMAINS[kind][1] if last is None else rounded_up(last)
         exact = _is_end(kind, low) and _is_end(kind, high)
         if terms and low <= terms[-1].high:
             terms[-1] = terms[-1]._replace(high=high, exact=False)

@@ -48,7 +48,7 @@ class _TableLists:
 
     def __init__(self, tables: SummaryTables) -> None:
         always = np.flatnonzero(~tables.entry_masks.any(axis=1)).astype(np.int32)
-        listed = [*tables.ranges, *tables.strings]
+        listed = tables.all_tables
         lengths = [*(np.diff(each.starts) for each in listed), np.array([len(always)])]
         self.pool: I32 = np.concatenate([*(each.members for each in listed), always]) << 1
         self.length: I32 = np.concatenate(lengths).astype(np.int32)

@@ -26,7 +26,7 @@ def grown(array: Array, length: int) -> Array:
         return array
     longer = np.zeros(max(length, 2 * len(array)), array.dtype)
     longer[: len(array)] = array
-    return longer  # type: ignore[return-value]
+    return longer
 
 
 class MemberLists:

@@ -279,8 +279,8 @@ class RangeRows:
         one, other = self._list[row - 1 : row + 1].tolist()
         if self._lists.length[one] != self._lists.length[other]:
             return
-        sorted_members = [np.sort(self._lists.members(each)) for each in (one, other)]
-        if np.array_equal(*sorted_members):
+        members = np.sort(self._lists.members(one))
+        if np.array_equal(members, np.sort(self._lists.members(other))):
             self._ids -= int(self._lists.length[other])
             self._lists.free(other)
             low, high = float(self.lows[row - 1]), float(self.highs[row])
@@ -387,7 +387,7 @@ A = TypeVar("A", F64, I64)
 
 def _spliced(array: A, begin: int, end: int, new: tuple[float, ...]) -> A:
     inserted = np.array(new, array.dtype)
-    return np.concatenate((array[:begin], inserted, array[end:]))  # type: ignore[return-value]
+    return np.concatenate((array[:begin], inserted, array[end:]))
 
 
 def gaps(kind: ChannelKind, lows: F64, highs: F64, low: float, high: float) -> tuple[F64, F64]:
