@@ -52,7 +52,7 @@ class Summaries:
     def __init__(self, broker: Broker, substrate: Substrate, settings: SummarySettings) -> None:
         self.counts = EventCounts()
         self.own = OwnSummary(broker.name, settings.window_us, settings.budget)
-        self.drains = Drains(broker.name, lambda: self.exchanges.values())
+        self.drains = Drains(broker.name, lambda: self.exchanges.values(), broker.now_us)
         self.exchanges: dict[str, SummaryExchange] = {}
         """By the name of the domain."""
         self._examiners: dict[str, Examiner] = {}
