@@ -1,8 +1,8 @@
 """Merging of summaries, and the part of a summary that belongs to some of its owners.
 
 Rules. (1) An event matches an entry of the merged tables exactly if it matches that entry in its
-own tables: merging neither widens nor narrows, as long as there is room (3). (2) Each step is one of
-NumPy on whole arrays. (3) The merged rows of a table have no more members than `_members_max` says.
+own tables: merging neither widens nor narrows, as long as there is room (3). (2) Each step is one
+of NumPy on whole arrays. (3) A merged table has no more members than `_members_max` says.
 
 Theory of operation ("Subscription Summarization", 4.1: the union of the corresponding sets). Each
 owner has its entries in one of the inputs, so entries are interleaved, and within one input keep
@@ -12,8 +12,8 @@ each input at most one row covers such a piece, and its members become members o
 Neighbouring pieces with the same members are one row again. Equal string rows are one row.
 
 Thousands of wide ranges of one broker and thousands of prices of another would make millions of
-members: the product of both. Where that exceeds rule (3), some of the cuts are left out, evenly, and
-the rows between two of those that stay are one row.
+members: the product of both. Where that exceeds rule (3), some of the cuts are left out, evenly,
+and the rows between two of those that stay are one row.
 
 Members are kept as *pairs* meanwhile, one integer for a row and an entry (see `Pairs`), because
 pairs of several inputs are united by one sort.
