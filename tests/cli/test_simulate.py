@@ -236,6 +236,10 @@ def test_help_names_all_workloads(folder: Folder) -> None:
             ("--topology", "tree", "--degree-max", "3"),
             "--degree-max: goes with --routing summaries",
         ),
+        (
+            ("--topology", "tree", "--routing", "summaries", "--summary-period", "3000000d"),
+            "the period of summaries is 0 us or more, and a year at most",
+        ),
         (("--verify", "--summary-period", "1s"), "--verify has a workload of its own"),
         (("--topology", "tree", "--picture", "x.gif"), "--picture takes a file of .svg, .png"),
         (("--topology", "tree", "--runs", "3"), "--runs: needs --verify"),

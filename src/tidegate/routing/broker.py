@@ -112,6 +112,8 @@ class Broker:
         """
         self.name = name
         self.strategy = strategy
+        self.now_us = begun_us
+        """The time of the last message."""
         self.domains = BrokerDomains()
         self.only_advertised = (
             strategy.needs_advertisements if only_advertised is None else only_advertised
@@ -136,8 +138,6 @@ class Broker:
         self.waves = Waves(name, self.domains)
         self.moves = Moves(self)
         self.patterns = PatternMonitors(self)
-        self.now_us = begun_us
-        """The time of the last message."""
 
     def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:
         """What finds who gets an event; the table tells it of all changes of its nodes."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.summary_tables import aimed_events, range_table, string_table, summary_tables
 from tidegate.errors import SummaryError
 from tidegate.language.values import Value
+from tidegate.matching.summary import merging
 from tidegate.matching.summary.merging import (
     Pairs,
     key_bounds,
@@ -22,6 +23,7 @@ from tidegate.matching.summary.merging import (
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
     ChannelKind,
+    RangeTable,
     RowKind,
     RowPattern,
     SummaryTables,
@@ -124,6 +126,45 @@ def test_ranges_to_infinity_and_points_at_it() -> None:
     assert rows_of(merged) == [(-inf, -inf, [0, 1]), (np.nextafter(-inf, 0), inf, [0])]
     merged = merge([prices("a", [(5, inf, [0])]), prices("b", [(inf, inf, [0])])])
     assert rows_of(merged) == [(5, np.nextafter(inf, 0), [0]), (inf, inf, [0, 1])]
+
+
+def members_of(tables: list[RangeTable]) -> int:
+    return sum(len(table.members) for table in tables)
+
+
+@given(some_tables, st.data())
+def test_with_little_room_an_event_matches_what_it_matches_in_each_at_least(
+    tables: tuple[SummaryTables, ...], data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "_members_max", members_of)
+        merged = merge(tables)
+        check_tables(merged)
+        for table in merged.ranges:
+            parts = [
+                each
+                for part in tables
+                for each in part.ranges
+                if (each.attribute, each.kind) == (table.attribute, table.kind)
+            ]
+            assert len(table.members) <= members_of(parts)
+        for event in data.draw(st.lists(aimed_events(*tables), min_size=3, max_size=3)):
+            assert {each for part in tables for each in ids(part, event)} <= set(ids(merged, event))
+
+
+def test_many_wide_ranges_and_many_points_do_not_make_their_product() -> None:
+    count = 1_000
+    wide = prices("a", [(0.0, 1e9, list(range(count)))])
+    points = prices("b", [(float(n), float(n), [n]) for n in range(count)])
+    merged = merge([wide, points])
+    check_tables(merged)
+    (table,) = merged.ranges
+    assert len(table.members) < merging.MERGED_SPREAD_MAX * 2 * count
+    assert len(table.lows) > merging.MERGED_SPREAD_MAX / 2
+    for n in (0, 1, 500, 999):
+        assert {("b", n)} | {("a", each) for each in range(count)} <= set(ids(merged, {"price": n}))
+    # Nobody else is asked more than a few times too often.
+    assert len(ids(merged, {"price": 500})) < count + 10
 
 
 def test_booleans_are_cut_between_false_and_true() -> None:

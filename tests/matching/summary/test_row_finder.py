@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tidegate.matching.summary.row_finder import RowFinder
 from tidegate.matching.summary.row_patterns import covers, pattern_of
-from tidegate.matching.summary.tables import RowPattern
+from tidegate.matching.summary.tables import RowKind, RowPattern
 
 patterns = st.lists(st.text("ab", max_size=3), min_size=1, max_size=3).map(
     lambda pieces: pattern_of(tuple(pieces))
@@ -43,3 +43,20 @@ def test_numbers_that_are_left_behind_do_not_pile_up() -> None:
         finder.remove(pattern)
     assert len(finder._pattern_of) < 200
     assert finder.find("p7 kept") == [-1]
+
+
+def test_patterns_that_another_implementation_may_send() -> None:
+    """The pieces of LIKE may be such that another kind says the same; each is a row of its own."""
+    texts = [("",), ("", ""), ("", "", ""), ("a",), ("a", ""), ("", "a"), ("", "a", "")]
+    rows = [RowPattern(RowKind.LIKE, text) for text in texts] + [pattern_of(text) for text in texts]
+    held = set(rows)
+    finder: RowFinder[RowPattern] = RowFinder()
+    for row in held:
+        finder.add(row, row)
+    for text in ("", "a", "ab", "ba", "aa", "b"):
+        assert sorted(finder.find(text)) == sorted(row for row in held if row.fits(text))
+    finder.remove(RowPattern(RowKind.ANY, ()))
+    assert sorted(finder.find("b")) == [
+        RowPattern(RowKind.LIKE, ("", "")),
+        (RowKind.LIKE, ("",) * 3),
+    ]

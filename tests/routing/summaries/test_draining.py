@@ -122,6 +122,33 @@ def test_it_begins_anew_when_links_change() -> None:
     assert not len(summaries_of(found, "a").drains)
 
 
+def test_an_answer_from_before_a_restart_is_for_no_drain_of_now() -> None:
+    found = network(TREE, Architecture.ACYCLIC)
+    found.take("a", found.brokers["a"].start_wave(list))
+    stale: list[Drained] = []
+    while found.step():
+        waiting = found.waiting.get(("c", "b"), ())
+        stale += [each for each in waiting if isinstance(each, Drained) and each.broker == "d"]
+    found.cut("a", "b")
+    del found.brokers["a"]
+    found.now_us += 1
+    found.connect("a", "b")
+    found.wait()
+    is_done: list[bool] = []
+
+    def done() -> Outgoing:
+        is_done.append(True)
+        return []
+
+    found.take("a", found.brokers["a"].start_wave(done))
+    found.take("b", found.brokers["b"].handle(stale[0], "c", found.now_us))
+    found.arrive("b", "a")
+    (draining,) = summaries_of(found, "a").drains._drains
+    assert "d" in draining.pending
+    found.run()
+    assert is_done == [True]
+
+
 def test_a_broker_alone_is_drained_at_once() -> None:
     found = Network([], "summaries")
     found.add("a")

@@ -72,12 +72,12 @@ def test_an_evolving_filter_enters_by_its_estimate_during_the_window() -> None:
 
 def test_the_window_is_moved_by_an_event_from_after_it() -> None:
     own = OwnSummary("home", WINDOW_US)
-    assert not own.event_came(1_000 * SECOND_US)  # nothing evolves
+    assert not own.event_came(1_000 * SECOND_US, 0)  # nothing evolves
     own.change(delta({1: EvolvingFilter(parse("x = t"), 0)}), 0)
-    assert not own.event_came(10 * SECOND_US)
-    assert not own.event_came(-5 * SECOND_US)  # late ones do not move it
-    assert own.event_came(40 * SECOND_US)
-    assert not own.event_came(41 * SECOND_US)  # it will be moved anyway
+    assert not own.event_came(10 * SECOND_US, 0)
+    assert not own.event_came(-5 * SECOND_US, 0)  # late ones do not move it
+    assert own.event_came(40 * SECOND_US, 0)
+    assert not own.event_came(41 * SECOND_US, 0)  # it will be moved anyway
     assert finds(own.tables(43 * SECOND_US), x=45)
     assert list(own.validity()) == [Validity("home", 40 * SECOND_US, 53 * SECOND_US)]
 
@@ -86,9 +86,23 @@ def test_the_window_is_moved_by_an_event_from_after_it() -> None:
 def test_the_clocks_of_publishers_count_where_they_are_far_from_the_own_one(now_us: int) -> None:
     own = OwnSummary("home", WINDOW_US)
     own.change(delta({1: EvolvingFilter(parse("x = t"), 0)}), 0)
-    assert own.event_came(41 * SECOND_US)
+    assert own.event_came(41 * SECOND_US, now_us)
     own.tables(now_us)
     assert list(own.validity()) == [Validity("home", 40 * SECOND_US, 51 * SECOND_US)]
+
+
+def test_an_event_from_far_in_the_future_does_not_leave_the_window_there() -> None:
+    own = OwnSummary("home", WINDOW_US)
+    own.change(delta({1: EvolvingFilter(parse("x = t"), 0)}), 0)
+    assert own.event_came(9_000 * SECOND_US, 20 * SECOND_US)
+    own.tables(20 * SECOND_US)
+    (window,) = own.validity()
+    assert window.begin_us == 8_999 * SECOND_US
+    assert not own.event_came(window.begin_us - WINDOW_US, 21 * SECOND_US)  # late, maybe
+    assert own.event_came(21 * SECOND_US, 21 * SECOND_US)
+    assert finds(own.tables(22 * SECOND_US), x=22)
+    assert list(own.validity()) == [Validity("home", 20 * SECOND_US, 32 * SECOND_US)]
+    assert not own.event_came(5 * SECOND_US, 22 * SECOND_US)  # late ones do not move it
 
 
 def test_a_window_that_is_over_is_moved_when_something_is_sent() -> None:

@@ -1,7 +1,8 @@
 """Merging of summaries, and the part of a summary that belongs to some of its owners.
 
 Rules. (1) An event matches an entry of the merged tables exactly if it matches that entry in its
-own tables: merging neither widens nor narrows. (2) Each step is one of NumPy on whole arrays.
+own tables: merging neither widens nor narrows, as long as there is room (3). (2) Each step is one
+of NumPy on whole arrays. (3) A merged table has no more members than `_members_max` says.
 
 Theory of operation ("Subscription Summarization", 4.1: the union of the corresponding sets). Each
 owner has its entries in one of the inputs, so entries are interleaved, and within one input keep
@@ -9,6 +10,10 @@ their order: that is what keeps the members of a row ascending. Masks are writte
 united attributes. The rows of a range table are cut wherever a row of any input starts or ends; of
 each input at most one row covers such a piece, and its members become members of the piece.
 Neighbouring pieces with the same members are one row again. Equal string rows are one row.
+
+Thousands of wide ranges of one broker and thousands of prices of another would make millions of
+members: the product of both. Where that exceeds rule (3), some of the cuts are left out, evenly,
+and the rows between two of those that stay are one row.
 
 Members are kept as *pairs* meanwhile, one integer for a row and an entry (see `Pairs`), because
 pairs of several inputs are united by one sort.
@@ -25,6 +30,7 @@ import numpy as np
 
 from tidegate.errors import SummaryError
 from tidegate.matching.arrays import F64, I32, I64, U64, Bools
+from tidegate.matching.summary.budget import UNSPREAD_MAX
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
     WORD_BITS,
@@ -36,6 +42,11 @@ from tidegate.matching.summary.tables import (
     has_attribute,
     mask_words,
 )
+
+MERGED_SPREAD_MAX = 256
+"""In how many rows of a merged table an entry is at most, on average (rule 3)."""
+MERGED_MEMBERS_MAX = 2**24
+"""How many members a merged table has at most, unless what is merged has as many already."""
 
 GONE = -1
 """In place of a new index: there is none any more."""
@@ -220,16 +231,21 @@ def _merged_rows(parts: list[tuple[RangeTable, I64]], entry_count: int) -> Range
     first = parts[0][0]
     lows = [row_keys(table.lows, table.kind) for table, _ in parts]
     ends = [row_keys(table.highs, table.kind) + 1 for table, _ in parts]
-    cuts = np.unique(np.concatenate((*lows, *ends)))
+    sizes = [np.diff(table.starts) for table, _ in parts]
+    all_cuts = np.unique(np.concatenate((*lows, *ends)))
+    spans = (np.concatenate(lows), np.concatenate(ends), np.concatenate(sizes))
+    cuts = _cuts_within(all_cuts, *spans, _members_max([table for table, _ in parts]))
     keys = []
     for (table, indexes), low, end in zip(parts, lows, ends, strict=True):
-        first_pieces = np.searchsorted(cuts, low)
-        lengths = np.searchsorted(cuts, end) - first_pieces
+        first_pieces, lengths = _pieces(cuts, low, end)
         pieces = spread(first_pieces, lengths)
         rows = np.repeat(np.arange(len(low)), lengths)
         keys.append(copied_pairs(table, rows, pieces, indexes, entry_count))
     # Each list ascends already; the stable sort merges what it finds in order.
-    pairs = Pairs(np.sort(np.concatenate(keys), kind="stable"), entry_count)
+    sorted_keys = np.sort(np.concatenate(keys), kind="stable")
+    if len(cuts) < len(all_cuts):  # several rows of an entry may be in one now
+        sorted_keys = sorted_keys[np.diff(sorted_keys, prepend=-1) > 0]
+    pairs = Pairs(sorted_keys, entry_count)
     pieces, starts, members = pairs.rows()
     return _joined(
         RangeTable(
@@ -241,6 +257,28 @@ def _merged_rows(parts: list[tuple[RangeTable, I64]], entry_count: int) -> Range
             members,
         )
     )
+
+
+def _pieces(cuts: I64, lows: I64, ends: I64) -> tuple[I64, I64]:
+    """The first piece between cuts in which each range has values, and in how many it has some."""
+    firsts = np.searchsorted(cuts, lows, side="right") - 1
+    return firsts, np.searchsorted(cuts, ends) - firsts
+
+
+def _cuts_within(cuts: I64, lows: I64, ends: I64, sizes: I64, members_max: int) -> I64:
+    """The cuts, or so few of them that rows with so many members each do not exceed a maximum."""
+    kept, step = cuts, 1
+    while len(kept) > 2 and int((_pieces(kept, lows, ends)[1] * sizes).sum()) > members_max:
+        step *= 2
+        kept = np.append(cuts[:-1:step], cuts[-1])
+    return kept
+
+
+def _members_max(tables: list[RangeTable]) -> int:
+    """How many members the merge of some tables may have; always more than one row of each has."""
+    entries = sum(len(np.unique(table.members)) for table in tables)
+    room = min(MERGED_SPREAD_MAX * entries, MERGED_MEMBERS_MAX)
+    return max(UNSPREAD_MAX, room, 2 * sum(len(table.members) for table in tables))
 
 
 def _joined(table: RangeTable) -> RangeTable:

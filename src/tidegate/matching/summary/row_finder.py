@@ -1,9 +1,10 @@
 """Finds the string rows that a text satisfies.
 
-Equalities are looked up by hash, other rows by `string_patterns.py`, which numbers patterns and
-never takes a number back. So a row that is removed leaves its number behind; when more numbers are
-left behind than in use, the patterns are numbered anew, which costs no more for each removal than
-adding a row does.
+Equalities are looked up by hash, and a row that every text satisfies is kept apart: a LIKE row may
+be the same pattern, and the same pattern has one number. The other rows are found by
+`string_patterns.py`, which numbers patterns and never takes a number back. So a row that is removed
+leaves its number behind; when more numbers are left behind than in use, the patterns are numbered
+anew, which costs no more for each removal than adding a row does.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class RowFinder(Generic[T]):
 
     def __init__(self) -> None:
         self._equal: dict[str, T] = {}
+        self._any: list[T] = []
         self._general: dict[RowPattern, T] = {}
         self._patterns = StringPatterns()
         self._pattern_of: list[RowPattern] = []
@@ -50,6 +52,9 @@ class RowFinder(Generic[T]):
         """Add a pattern with its item; it must not be there yet."""
         if pattern.kind is RowKind.EQUAL:
             self._equal[pattern.parts[0]] = item
+            return
+        if pattern.kind is RowKind.ANY:
+            self._any = [item]
             return
         self._general[pattern] = item
         self._number(pattern)
@@ -72,6 +77,9 @@ class RowFinder(Generic[T]):
         if pattern.kind is RowKind.EQUAL:
             del self._equal[pattern.parts[0]]
             return
+        if pattern.kind is RowKind.ANY:
+            self._any = []
+            return
         del self._general[pattern]
         self._unused += 1
         if self._unused > max(_UNUSED_MIN, len(self._general)):
@@ -82,6 +90,7 @@ class RowFinder(Generic[T]):
     def find(self, text: str) -> list[T]:
         """The items of all patterns that a text satisfies."""
         items = [self._equal[text]] if text in self._equal else []
+        items += self._any
         if self._general:
             items += self._found(text)
         return items
@@ -90,7 +99,7 @@ class RowFinder(Generic[T]):
         """The items of all patterns that cover one."""
         if pattern.kind is RowKind.EQUAL:
             return self.find(pattern.parts[0])
-        return self._found(outline_of(pattern))
+        return self._any + self._found(outline_of(pattern))
 
     def _found(self, text: str) -> list[T]:
         if not self._flushed:

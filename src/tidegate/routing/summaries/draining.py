@@ -10,6 +10,8 @@ it. Rules.
     and then answers.
 (3) When links of the domain change, the origin begins anew: events and answers may be lost then,
     or on other ways.
+(4) Drains are numbered on from when the broker was started, so that an answer which was on its way
+    while the broker was restarted is not taken for one to a drain of now.
 
 A drain costs a request and an answer for each broker, of which answers cross some links; nothing
 but the move of a client asks for it. Like with waves, actions are returned and not called.
@@ -41,10 +43,12 @@ class _Draining:
 class Drains:
     """The drains that started at a broker or pass it."""
 
-    def __init__(self, me: Peer, exchanges: Callable[[], Iterable[SummaryExchange]]) -> None:
+    def __init__(
+        self, me: Peer, exchanges: Callable[[], Iterable[SummaryExchange]], begun_us: int
+    ) -> None:
         self._me = me
         self._exchanges = exchanges
-        self._started = 0
+        self._last_number = begun_us
         self._drains: list[_Draining] = []
         self.ready: list[Action] = []
         """Actions of completed drains; the caller runs them."""
@@ -68,14 +72,14 @@ class Drains:
         return [sent for each in others for sent in self._begin(each, one_done)]
 
     def _begin(self, exchange: SummaryExchange, done: Action) -> Outgoing:
-        self._started += 1
+        self._last_number += 1
         domain, plan = exchange.domain, exchange.plan
         pending = set(plan.brokers) - {self._me}
         if not pending:
             self.ready.append(done)
             return []
-        self._drains.append(_Draining(exchange, self._started, domain.revision, pending, done))
-        message = Drain(self._me, self._started, domain.own_tree)
+        self._drains.append(_Draining(exchange, self._last_number, domain.revision, pending, done))
+        message = Drain(self._me, self._last_number, domain.own_tree)
         return [(peer, message) for peer in domain.downstream(domain.own_tree, None)]
 
     def begin_anew(self) -> Outgoing:

@@ -7,8 +7,9 @@ Rules.
     that was published outside of the window the summary says nothing, and whoever examines it takes
     it for one that matches (see `examination`). So no clock and no delay can make it wrong.
 (3) A filter for which the ids have no room enters as one that matches everything.
-(4) Time alone sends no message. The window is moved when an event from outside has come, or, if it
-    is over, when something else is sent.
+(4) Time alone sends no message. The window is moved when an event from after it has come, or, if it
+    is over, when something else is sent. One event from far in the future does not leave it there:
+    a window that has not begun by the own clock is moved back by an event from long before it.
 
 Theory of operation. The summary is a destination of the table like a neighbour (see
 `routing_tables`), so filters are added, updated and removed here by the rules of `forwarding`: with
@@ -59,7 +60,7 @@ class OwnSummary:
         self._window: Window | None = None
         """The window of the estimates in the summary; of no account if nothing evolves."""
         self._needed_us: int | None = None
-        """The time of an event from after the window that has come since it was last moved."""
+        """The time of an event that has come since the window was last moved, and asks for that."""
 
     def change(self, delta: NeighbourDelta[WantedFilter], now_us: int) -> int:
         """Apply changes of the table; returns their number."""
@@ -115,9 +116,14 @@ class OwnSummary:
 
     # -- time ---------------------------------------------------------------------------------
 
-    def event_came(self, time_us: int) -> bool:
+    def event_came(self, time_us: int, now_us: int) -> bool:
         """Note the publication time of an event; returns whether the window has to be moved."""
-        if not self._evolving or self._window is None or time_us <= self._window.end_us:
+        if not self._evolving or self._window is None:
+            return False
+        begin_us, end_us = self._window
+        # With clocks that agree, a window begins before now; what is just late moves none.
+        is_stray = now_us < begin_us and time_us < begin_us - self._window_us
+        if time_us <= end_us and not is_stray:
             return False
         is_first = self._needed_us is None
         self._needed_us = max(time_us, self._needed_us or time_us)

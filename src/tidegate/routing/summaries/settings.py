@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from tidegate.errors import RoutingError
 from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 
+LONGEST_US = 366 * 86_400_000_000
+"""The longest period or window, a year: with much longer ones the clock leaves the timestamps."""
+
 
 @dataclass(frozen=True, slots=True)
 class SummarySettings:
@@ -27,11 +30,15 @@ class SummarySettings:
     """How precise summaries are: with fewer rows they are smaller, and more events come in vain."""
 
     def __post_init__(self) -> None:
-        if self.period_us < 0:
-            raise RoutingError(f"the period of summaries is 0 us or more, not {self.period_us}")
+        if not 0 <= self.period_us <= LONGEST_US:
+            raise RoutingError(
+                f"the period of summaries is 0 us or more, and a year at most, not {self.period_us}"
+            )
         if self.batch_max < 1:
             raise RoutingError(f"a batch of summaries has 1 or more changes, not {self.batch_max}")
         if self.degree_max is not None and self.degree_max < 1:
             raise RoutingError(f"a virtual degree is 1 or more, not {self.degree_max}")
-        if self.window_us < 1:
-            raise RoutingError(f"the window of a summary is 1 us or more, not {self.window_us}")
+        if not 1 <= self.window_us <= LONGEST_US:
+            raise RoutingError(
+                f"the window of a summary is 1 us or more, and a year at most, not {self.window_us}"
+            )

@@ -52,7 +52,7 @@ class Summaries:
     def __init__(self, broker: Broker, substrate: Substrate, settings: SummarySettings) -> None:
         self.counts = EventCounts()
         self.own = OwnSummary(broker.name, settings.window_us, settings.budget)
-        self.drains = Drains(broker.name, lambda: self.exchanges.values())
+        self.drains = Drains(broker.name, lambda: self.exchanges.values(), broker.now_us)
         self.exchanges: dict[str, SummaryExchange] = {}
         """By the name of the domain."""
         self._examiners: dict[str, Examiner] = {}
@@ -206,7 +206,7 @@ class Summaries:
         matched = self._substrate.matching(event)
         if not matched and me in (incoming.targets or ()):
             self.counts.in_vain += 1
-        if self.own.event_came(event_us(publication.event)):
+        if self.own.event_came(event_us(publication.event), self._broker.now_us):
             for exchange in self._with_own():
                 exchange.note_changes(1)
         inside = self._broker.domains.domain_of.get(incoming.sender or "")
