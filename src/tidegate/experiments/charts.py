@@ -7,9 +7,10 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
 from tidegate.experiments.matching import MatchingSpeed
+from tidegate.experiments.summary_precision import PAPER_BUDGET, Precision
 
 UPDATE_GOAL_US = 5
 """The goal for the median of an update, drawn as a line."""
@@ -58,6 +59,44 @@ def draw_updates(speeds: Iterable[MatchingSpeed], path: Path) -> None:
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 1), max(high, 100))  # a narrow scale would show noise as growth
     _save(figure, path)
+
+
+def draw_precision(rows: Iterable[Precision], path: Path) -> None:
+    """Draw the share of events that come in vain against the bytes of summaries, by budget."""
+    lines: dict[tuple[float, bool], list[Precision]] = {}
+    for row in rows:
+        lines.setdefault((row.subsumption, row.covered_left_out), []).append(row)
+    figure = Figure(figsize=(8, 5), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set_xlabel("bytes that all brokers send, in full")
+    axes.set_ylabel("share of the events sent to brokers that match nothing there")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for colour, ((subsumption, left_out), line) in zip(_COLOURS, lines.items(), strict=False):
+        kind = "covered subscriptions left out" if left_out else "all subscriptions"
+        budgets = sorted((row for row in line if row.budget != PAPER_BUDGET), key=_bytes_of)
+        points = [(row.bytes, row.in_vain) for row in budgets]
+        _plot(axes, points, f"{kind}, subsumption {subsumption:g}", colour)
+        for row in budgets:
+            offset = (5, 5) if left_out else (-5, -12)
+            axes.annotate(
+                row.budget, (row.bytes, row.in_vain), xytext=offset, textcoords="offset points",
+                fontsize=7, color=colour, ha="left" if left_out else "right",
+            )  # fmt: skip
+        for row in line:
+            if row.budget == PAPER_BUDGET:
+                label = f"{kind}, rows as in section 3.1"
+                axes.plot(row.bytes, row.in_vain, "*", markersize=11, color=colour, label=label)
+    axes.set_title("Precision of summaries against their size, by rows a table")
+    axes.grid(True, which="major", color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def _bytes_of(row: Precision) -> int:
+    return row.bytes
 
 
 def _by_engine(speeds: Iterable[MatchingSpeed]) -> dict[str, list[MatchingSpeed]]:
