@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from support.command_line import Folder
+from tidegate.matching.summary.budget import EXACT_ENOUGH
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.overlays.json_file import to_json
 from tidegate.simulation.verifying.random_run import RandomRun
@@ -44,6 +46,22 @@ def test_an_overlay_from_a_file(folder: Folder) -> None:
     )
     assert ran.code == 0
     assert "hierarchy routing" in ran.out
+
+
+def test_summaries(folder: Folder) -> None:
+    ran = folder.run(
+        "simulate", *SMALL, "--json", "--routing", "summaries", "--summary-period", "20ms",
+        "--summary-batch", "5", "--degree-max", "1", "--no-subsumption", "--trace", "t.jsonl",
+    )  # fmt: skip
+    made = json.loads(ran.out)
+    assert made["wanted"] == made["delivered"]
+    assert made["summaries"]["updates"] >= 2
+    header = json.loads(folder.read("t.jsonl").splitlines()[0])
+    assert header["summaries"] == {
+        "period_us": 20_000, "batch_max": 5, "degree_max": 1, "subsumption": False,
+        "window_us": 10_000_000, "budget": asdict(EXACT_ENOUGH),
+    }  # fmt: skip
+    assert folder.run("simulate", "--replay", "t.jsonl").code == 0
 
 
 def test_faults_and_slow_subscribers(folder: Folder) -> None:
@@ -214,6 +232,11 @@ def test_help_names_all_workloads(folder: Folder) -> None:
             ("--topology", "tree", "--routing", "advertisement", "--semantics", "subscription"),
             "delivers only advertised events",
         ),
+        (
+            ("--topology", "tree", "--degree-max", "3"),
+            "--degree-max: goes with --routing summaries",
+        ),
+        (("--verify", "--summary-period", "1s"), "--verify has a workload of its own"),
         (("--topology", "tree", "--picture", "x.gif"), "--picture takes a file of .svg, .png"),
         (("--topology", "tree", "--runs", "3"), "--runs: needs --verify"),
         (("--verify", "--rate", "3"), "--rate: --verify has a workload of its own"),

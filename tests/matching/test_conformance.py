@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.small_parts import small_matcher, small_rete, small_tree
+from support.small_parts import small_matcher, small_rete, small_summary, small_tree
 from support.strategies import (
     PARAMETERS,
     VARIABLES,
@@ -29,11 +29,15 @@ from tidegate.matching.matcher import Matcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.registry import MATCHERS
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.matching.summary.budget import PAPER, SummaryBudget
 from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.matching.tree.tuning import PLAIN
 
 VARIANTS: dict[str, Callable[[], Matcher]] = {
     "rete without wrappers": small_rete,
+    "summary as in the paper": lambda: small_summary(PAPER),
+    "summary of few bytes": lambda: small_summary(SummaryBudget(bytes_max=400)),
+    "summary of one row": lambda: small_summary(SummaryBudget(rows_max=1)),
     "tree as in the paper": lambda: TreeMatcher(PLAIN),
     "tree with factoring": lambda: small_tree(factored=2),
 }

@@ -123,7 +123,9 @@ def test_only_what_was_advertised_is_delivered_if_so_chosen(routing: str) -> Non
     assert "'stranger' has not advertised" in str(network.received["stranger"])
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "link-matching"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "link-matching", "summaries"]
+)
 def test_advertisements_are_hints_otherwise(routing: str) -> None:
     network = Network(LINE, routing, only_advertised=False)
     network.advertise("a", "pub", "x > 0")

@@ -112,7 +112,9 @@ def test_advertisements_open_the_way_for_subscriptions_that_overlap_them() -> No
     assert broker.subscriptions.sent("p") == {}
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "link-matching"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "link-matching", "summaries"]
+)
 def test_other_strategies_do_not_send_advertisements(routing: str) -> None:
     network = Network([("a", "b")], routing)
     network.advertise("a", "pub", "x > 0")

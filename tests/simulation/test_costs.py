@@ -26,6 +26,12 @@ def test_costs_by_kind() -> None:
     [
         (m.Notify(PUBLICATION), 24 + 2 * 16),
         (m.Notify(PUBLICATION, None, frozenset(["b", "c"])), 24 + 4 * 16),
+        (
+            m.Notify(PUBLICATION, None, frozenset("c"), m.Examination("d", 1 << 8, 7)),
+            24 + 4 * 16 + 2,
+        ),
+        (m.SummaryUpdate(3, ("a", "b"), (m.Validity("a", 1, 9),), b"xyz"), 24 + 3 * 16 + 3),
+        (m.Drained(3, "a", ("b", "c")), 24 + 3 * 16),
         (m.FilterDelta(((Key(1, None), parse("x = 1 and y = 2")),), (Key(0, None),)), 24 + 3 * 16),
         (m.Announce((Announcement("b", 1, (("c", 5), ("d", 6))),)), 24 + 2 * 16),
         (m.Disconnect(), 24 + 16),

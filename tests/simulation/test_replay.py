@@ -33,7 +33,8 @@ LINES = traced("subscription")
 
 
 @pytest.mark.parametrize(
-    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+    "routing",
+    ["flooding", "match-first", "subscription", "advertisement", "link-matching", "summaries"],
 )
 @pytest.mark.parametrize("topology", ["random-graph", "graphs-in-tree"])
 def test_a_replay_gives_the_same_messages(routing: str, topology: str) -> None:
@@ -171,7 +172,8 @@ def traced_updates(routing: str, **more: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "routing", ["flooding", "match-first", "subscription", "advertisement", "link-matching"]
+    "routing",
+    ["flooding", "match-first", "subscription", "advertisement", "link-matching", "summaries"],
 )
 def test_updates_and_evolving_filters_are_replayed(routing: str) -> None:
     lines = traced_updates(routing)

@@ -32,6 +32,18 @@ def test_lines() -> None:
     assert any("0 refused, 3 to brokers that were down" in line for line in with_crash.lines())
 
 
+def test_figures_of_summaries() -> None:
+    report = Simulation(replace(SCENARIO, routing="summaries")).run()
+    figures = report.summaries
+    assert figures is not None
+    assert (figures.updates, figures.withdrawals) == (2, 0)
+    lines = dict(line.split(maxsplit=1) for line in report.lines())
+    assert lines["summaries"].startswith(f"2 updates of {figures.bytes:,} bytes, 0 withdrawals;")
+    assert figures.link_hops == report.kinds["Notify"]
+    assert json.loads(report.to_json())["summaries"]["event_hops"] == figures.event_hops
+    assert REPORT.summaries is None
+
+
 def test_one_of_something_is_not_in_the_plural() -> None:
     alone = replace(
         REPORT, brokers=1, links=(), published=1, backlog_max=1, link_messages=1, link_bytes=1,

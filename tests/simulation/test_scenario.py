@@ -10,6 +10,7 @@ from tidegate.errors import RoutingError, SimulationError
 from tidegate.language.events import Event
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.faults import Fault
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.scenario import (
@@ -69,7 +70,9 @@ def test_a_hierarchy_is_needed_for_its_routing() -> None:
     assert strategy_name("hierarchy", generate("hierarchy", 5)) == "subscription"
 
 
-@pytest.mark.parametrize("routing", ["flooding", "match-first", "subscription", "link-matching"])
+@pytest.mark.parametrize(
+    "routing", ["flooding", "match-first", "subscription", "link-matching", "summaries"]
+)
 def test_the_semantics_can_be_chosen(routing: str) -> None:
     hints, advertised = (
         Simulation(scenario(routing=routing, semantics=each)).run() for each in SEMANTICS
@@ -133,6 +136,17 @@ def test_slow_brokers_have_queues_and_delays() -> None:
 def test_slow_subscribers_have_a_backlog() -> None:
     report = Simulation(scenario(slow=SlowSubscribers(30, 500_000))).run()
     assert report.backlog_max > 1
+
+
+def test_settings_of_summaries_go_with_their_routing() -> None:
+    with pytest.raises(
+        SimulationError, match="go with the routing 'summaries', not 'subscription'"
+    ):
+        scenario(summaries=SummarySettings())
+    settings = SummarySettings(period_us=0, degree_max=2)
+    report = Simulation(scenario(routing="summaries", summaries=settings)).run()
+    assert report.summaries is not None
+    assert report.summaries.event_hops <= report.summaries.link_hops
 
 
 def test_there_cannot_be_more_slow_subscribers_than_subscribers() -> None:

@@ -36,6 +36,11 @@ def test_content_of_messages() -> None:
     publication = m.Publication(Event.of({"x": 1}), m.Stamp("b", 0, 1), "p")
     notify = m.Notify(publication, "b", frozenset(["d", "c"]))
     assert content(notify) == "b:0:1 {'x': 1} on b for c, d"
+    examined = m.Notify(publication, None, frozenset("d"), m.Examination("e", 0b101, 7))
+    assert content(examined) == "b:0:1 {'x': 1} for d examined by e after 101"
+    update = m.SummaryUpdate(3, ("a", "b"), (m.Validity("a", 1, 9),), b"xy")
+    assert content(update) == "3 of a, b: 2 bytes 8fe62899; a 1..9"
+    assert content(m.SummaryUpdate(4, (), (), b"xy")) == "4: 2 bytes 8fe62899"
     assert content(m.Echo("b", 1)) == "Echo(origin='b', number=1)"
 
 

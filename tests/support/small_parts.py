@@ -10,6 +10,8 @@ from tidegate.matching.evolving.periodic import PeriodicMatcher
 from tidegate.matching.matcher import PinningMatcher
 from tidegate.matching.registry import MATCHERS
 from tidegate.matching.rete.matcher import ReteMatcher
+from tidegate.matching.summary.budget import SummaryBudget
+from tidegate.matching.summary.matcher import SummaryMatcher
 from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.matching.tree.tuning import TreeTuning
 
@@ -39,6 +41,12 @@ def small_tree(*, factored: int = 0) -> TreeMatcher:
     return TreeMatcher(TreeTuning(leaf_paths_max=1, factored=factored))
 
 
+def small_summary(budget: SummaryBudget | None = None) -> PinningMatcher:
+    """A summary that joins rows as soon as an attribute has four, or by another budget."""
+    summary = SummaryMatcher(budget or SummaryBudget(rows_max=3))
+    return PeriodicMatcher(LazyMatcher(summary))
+
+
 def small_matcher(name: str) -> PinningMatcher:
     """The matcher of the registry with this name, but with small sizes if it has any."""
     if name == "columnar":
@@ -47,4 +55,6 @@ def small_matcher(name: str) -> PinningMatcher:
         return small_tree()
     if name == "rete":
         return PeriodicMatcher(LazyMatcher(small_rete(), only_cached=True))
+    if name == "summary":
+        return small_summary()
     return MATCHERS[name].make()

@@ -95,15 +95,8 @@ def _range_table(
         rows = list(_disjoint(draw(st.lists(bounds, max_size=8)), draw(st.integers(0, 2**16))))
     members = draw(_members(len(rows), participants))
     kept = [row for row, each in enumerate(members) if each]
-    starts = np.cumsum([0, *(len(members[row]) for row in kept)])
-    return RangeTable(
-        name,
-        kind,
-        np.array([rows[row][0] for row in kept], np.float64),
-        np.array([rows[row][1] for row in kept], np.float64),
-        starts,
-        np.array([entry for row in kept for entry in sorted(members[row])], np.int32),
-    ) if kept else None  # fmt: skip
+    filled = [(*rows[row], sorted(members[row])) for row in kept]
+    return range_table(name, kind, *filled) if kept else None
 
 
 def _disjoint(drawn: list[float], chance: int) -> Iterable[tuple[float, float]]:
@@ -126,12 +119,8 @@ def _string_table(draw: st.DrawFn, name: str, participants: list[int]) -> String
     patterns = sorted(draw(st.sets(row_patterns, max_size=6)))
     members = draw(_members(len(patterns), participants))
     kept = [row for row, each in enumerate(members) if each]
-    return StringTable(
-        name,
-        tuple(patterns[row] for row in kept),
-        np.cumsum([0, *(len(members[row]) for row in kept)]),
-        np.array([entry for row in kept for entry in sorted(members[row])], np.int32),
-    ) if kept else None  # fmt: skip
+    filled = [(patterns[row], sorted(members[row])) for row in kept]
+    return string_table(name, *filled) if kept else None
 
 
 _one_part = st.sampled_from([RowKind.EQUAL, RowKind.PREFIX, RowKind.SUFFIX, RowKind.CONTAINS])
@@ -181,3 +170,97 @@ def _values_near(bound: float, kind: ChannelKind) -> list[Value]:
         case _:
             large = [int(each) + 1 for each in near if 2**53 <= abs(each) < 2**62]
             return [*near, *large]
+
+
+def range_table(
+    name: str, kind: ChannelKind, *rows: tuple[float, float, Sequence[int]]
+) -> RangeTable:
+    """A table of rows with a low, a high and members."""
+    return RangeTable(
+        name,
+        kind,
+        np.array([low for low, _, _ in rows], np.float64),
+        np.array([high for _, high, _ in rows], np.float64),
+        np.cumsum([0, *(len(members) for _, _, members in rows)]),
+        np.array([entry for _, _, members in rows for entry in members], np.int32),
+    )
+
+
+def string_table(name: str, *rows: tuple[RowPattern, Sequence[int]]) -> StringTable:
+    """A table of rows with a pattern and members."""
+    return StringTable(
+        name,
+        tuple(pattern for pattern, _ in rows),
+        np.cumsum([0, *(len(members) for _, members in rows)]),
+        np.array([entry for _, members in rows for entry in members], np.int32),
+    )
+
+
+def paper_tables() -> SummaryTables:
+    """The subscriptions of figure 3 of the paper, summarized as in figures 4 and 5."""
+    return SummaryTables(
+        ("A",),
+        ("exchange", "low", "price", "symbol", "volume"),
+        np.zeros(2, np.int32),
+        np.array([1, 2]),
+        np.array([[0b01101], [0b11110]], np.uint64),
+        (
+            range_table("low", ChannelKind.NUMBER, (-math.inf, math.nextafter(8.05, 0), [1])),
+            range_table(
+                "price",
+                ChannelKind.NUMBER,
+                (8.20, 8.20, [1]),
+                (math.nextafter(8.30, 9), math.nextafter(8.70, 0), [0]),
+            ),
+            range_table(
+                "volume", ChannelKind.NUMBER, (math.nextafter(130000, math.inf), math.inf, [1])
+            ),
+        ),
+        (
+            string_table("exchange", (RowPattern(RowKind.LIKE, ("N", "SE")), [0])),
+            string_table("symbol", (RowPattern(RowKind.PREFIX, ("OT",)), [0, 1])),
+        ),
+    )
+
+
+def varied_tables() -> SummaryTables:
+    """Two owners with something of everything: kinds, forms of bounds, runs, pieces, wide masks."""
+    names = ["at", "open", "price", "symbol", *MANY_NAMES[:66]]
+    masks = np.zeros((5, 2), np.uint64)
+    for entry, attributes in enumerate([[0, 2], [1, 2, 3], [2, 3, 69], [], [2, 3]]):
+        for i in attributes:
+            masks[entry, i // 64] |= np.uint64(1 << (i % 64))
+    after = math.nextafter(9.5, 10)
+    return SummaryTables(
+        ("ann's", "größe"),
+        tuple(names),
+        np.array([0, 0, 0, 1, 1], np.int32),
+        np.array([0, 1, 300, 7, 2**40]),
+        masks,
+        (
+            range_table("at", ChannelKind.TIMESTAMP, (1.7e15, 1.7e15 + 1, [0])),
+            range_table("open", ChannelKind.BOOLEAN, (0, 0, [1])),
+            range_table(
+                "price",
+                ChannelKind.NUMBER,
+                (-math.inf, -1.25, [0, 4]),
+                (0, 9.5, [0, 1, 2]),
+                (after, 10, [0, 2]),
+                (31 / 3, 31 / 3, [4]),
+                (11, math.nextafter(12, 0), [2]),
+            ),
+            range_table("x065", ChannelKind.NUMBER, (3, 3, [2])),
+        ),
+        (
+            string_table(
+                "symbol",
+                (RowPattern(RowKind.ANY, ()), [1]),
+                (RowPattern(RowKind.EQUAL, ("IBM",)), [2]),
+                (RowPattern(RowKind.EQUAL, ("IBMX",)), [2]),
+                (RowPattern(RowKind.PREFIX, ("Ü",)), [4]),
+                (RowPattern(RowKind.SUFFIX, ("",)), [4]),
+                (RowPattern(RowKind.CONTAINS, ("b",)), [4]),
+                (RowPattern(RowKind.LIKE, ("a", "", "c")), [1, 2]),
+            ),
+        ),
+    )

@@ -35,6 +35,7 @@ from tidegate.experiments.progress import Progress, silent
 from tidegate.matching.arrays import I64, Bools
 from tidegate.matching.summary.merging import Pairs, key_bounds, row_keys, spread
 from tidegate.matching.summary.tables import (
+    AnyTable,
     ChannelKind,
     RangeTable,
     RowKind,
@@ -195,15 +196,14 @@ def _measured(drawn: DrawnSubscriptions, batch: int) -> SummarySize:
     encode_ms, data = _timed(lambda: encode(tables))
     decode_ms, decoded = _timed(lambda: decode(data))
     assert decoded == tables
-    both: list[RangeTable | StringTable] = [*tables.ranges, *tables.strings]
-    saved_bytes = sum(_list_bytes(table) - _run_bytes(tables, table) for table in both)
+    saved_bytes = sum(_list_bytes(table) - _run_bytes(tables, table) for table in tables.all_tables)
     return SummarySize(
         drawn.workload,
         drawn.subsumption,
         drawn.brokers,
         len(everyone),
-        rows=sum(len(table.starts) - 1 for table in both),
-        members=sum(len(table.members) for table in both),
+        rows=sum(len(table.starts) - 1 for table in tables.all_tables),
+        members=sum(len(table.members) for table in tables.all_tables),
         formula_bytes=formula_bytes(tables),
         wire_bytes=len(data),
         listed_bytes=len(data) + saved_bytes,
@@ -214,14 +214,14 @@ def _measured(drawn: DrawnSubscriptions, batch: int) -> SummarySize:
     )
 
 
-def _list_bytes(table: RangeTable | StringTable) -> int:
+def _list_bytes(table: AnyTable) -> int:
     """The size of the members as one list a row: its length, the first, and differences less 1."""
     gaps = np.diff(table.members, prepend=0).astype(np.int64) - 1
     gaps[table.starts[:-1]] = table.members[table.starts[:-1]]
     return int(varint_sizes(gaps).sum() + varint_sizes(np.diff(table.starts)).sum())
 
 
-def _run_bytes(tables: SummaryTables, table: RangeTable | StringTable) -> int:
+def _run_bytes(tables: SummaryTables, table: AnyTable) -> int:
     """The size of the members as the message has them."""
     entry_count = len(tables.entry_owners)
     index = tables.attributes.index(table.attribute)

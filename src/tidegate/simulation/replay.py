@@ -15,6 +15,7 @@ from typing import IO
 
 from tidegate.errors import SimulationError, TidegateError
 from tidegate.language.space_json import space_from_json
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.routing.messages import Address, Client, Message
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.costs import Costs
@@ -112,9 +113,13 @@ def _world_of(header: Record) -> World:
             substrate=header["substrate"],
             only_advertised=header["only_advertised"],
             weather=Weather(**header["weather"]),
-            summaries=None if settings is None else SummarySettings(**settings),
+            summaries=None if settings is None else _summary_settings(settings),
             spaces=tuple(map(space_from_json, header.get("spaces", ()))),
         )
+
+
+def _summary_settings(record: Record) -> SummarySettings:
+    return SummarySettings(**{**record, "budget": SummaryBudget(**record["budget"])})
 
 
 def _schedule(world: World, record: Record) -> None:

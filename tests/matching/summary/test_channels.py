@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+import sys
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tidegate.matching.summary.channels import (
     as_float,
     before,
     is_exact,
+    just_after,
     rounded_down,
     rounded_up,
 )
@@ -26,9 +28,9 @@ integers = st.integers(-(2**63), 2**63 - 1)
 numbers = st.sampled_from(EDGE_NUMBERS) | integers | st.floats(allow_nan=False)
 
 
-@given(numbers | st.sampled_from(EDGE_TIMES) | st.datetimes())
+@given(numbers | st.sampled_from(EDGE_TIMES) | st.datetimes(timezones=st.just(UTC)))
 def test_bounds_are_rounded_outward(value: Value) -> None:
-    exact = to_us(value.astimezone()) if isinstance(value, datetime) else value
+    exact = to_us(value) if isinstance(value, datetime) else value
     assert not isinstance(exact, str)
     low, high = rounded_down(value), rounded_up(value)
     assert low <= exact <= high
@@ -65,3 +67,6 @@ def test_neighbours(kind: ChannelKind) -> None:
     large = np.array([2.0**60])
     assert after(kind, large)[0] == math.nextafter(2.0**60, math.inf)
     assert before(kind, after(kind, large))[0] == 2.0**60
+    assert after(kind, np.array([sys.float_info.max]))[0] == math.inf
+    for value in (0.0, 2.0**53, -(2.0**53), 2.0**60, sys.float_info.max, -math.inf):
+        assert just_after(kind, value) == after(kind, np.array([value]))[0]

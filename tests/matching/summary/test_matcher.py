@@ -33,10 +33,11 @@ def test_false_positives_are_counted_and_not_returned() -> None:
 def test_without_a_budget_there_are_none_but_for_what_rows_cannot_say() -> None:
     matcher = matcher_of("x = 1 and s = 'a'", "x > 1", "s like 'a_'", "s != 'b'")
     assert match(matcher, x=1, s="a") == ["s0", "s3"]
-    assert matcher.false_positives == 0
-    assert match(matcher, s="abc") == ["s3"]
+    assert (matcher.candidates, matcher.false_positives) == (3, 1)  # 'a' starts like `a_`
     assert match(matcher, s="b") == []
-    assert (matcher.candidates, matcher.false_positives) == (5, 2)
+    assert (matcher.candidates, matcher.false_positives) == (4, 2)
+    assert match(matcher, x=2, s="c") == ["s1", "s3"]
+    assert (matcher.candidates, matcher.false_positives) == (6, 2)
 
 
 def test_several_matching_conjuncts_are_one_match() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import numpy as np
 from hypothesis import given
@@ -16,7 +17,7 @@ changes = st.lists(
 
 
 @given(changes, st.randoms(use_true_random=False))
-def test_lists_hold_what_they_are_given(changes: list[tuple[str, int]], random) -> None:  # type: ignore[no-untyped-def]
+def test_lists_hold_what_they_are_given(changes: list[tuple[str, int]], random: Random) -> None:
     lists = MemberLists()
     numbers = [lists.new() for _ in range(4)]
     held: list[list[int]] = [[] for _ in numbers]

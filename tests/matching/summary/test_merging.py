@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.summary_tables import aimed_events, summary_tables
+from support.summary_tables import aimed_events, range_table, string_table, summary_tables
 from tidegate.errors import SummaryError
 from tidegate.language.values import Value
 from tidegate.matching.summary.merging import (
@@ -22,10 +22,8 @@ from tidegate.matching.summary.merging import (
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
     ChannelKind,
-    RangeTable,
     RowKind,
     RowPattern,
-    StringTable,
     SummaryTables,
     check_tables,
     matches,
@@ -52,16 +50,7 @@ def prices(owner: str, rows: list[tuple[float, float, list[int]]]) -> SummaryTab
         np.zeros(count, np.int32),
         np.arange(count),
         np.ones((count, 1), np.uint64),
-        (
-            RangeTable(
-                "price",
-                ChannelKind.NUMBER,
-                np.array([low for low, _, _ in rows], np.float64),
-                np.array([high for _, high, _ in rows], np.float64),
-                np.cumsum([0, *(len(members) for _, _, members in rows)]),
-                np.array([entry for _, _, members in rows for entry in members], np.int32),
-            ),
-        ),
+        (range_table("price", ChannelKind.NUMBER, *rows),),
         (),
     )
 
@@ -140,8 +129,7 @@ def test_ranges_to_infinity_and_points_at_it() -> None:
 def test_booleans_are_cut_between_false_and_true() -> None:
     def flags(owner: str, low: float, high: float) -> SummaryTables:
         one = np.zeros(1, np.int32)
-        table = RangeTable("b", ChannelKind.BOOLEAN, np.array([low]), np.array([high]),
-                           np.array([0, 1]), one)  # fmt: skip
+        table = range_table("b", ChannelKind.BOOLEAN, (low, high, [0]))
         mask = np.ones((1, 1), np.uint64)
         return SummaryTables((owner,), ("b",), one, np.array([7]), mask, (table,), ())
 
@@ -153,8 +141,7 @@ def test_booleans_are_cut_between_false_and_true() -> None:
 
 def test_equal_string_rows_are_one() -> None:
     def symbols(owner: str, *names: str) -> SummaryTables:
-        patterns = tuple(RowPattern(RowKind.EQUAL, (name,)) for name in names)
-        table = StringTable("s", patterns, np.arange(len(names) + 1), np.zeros(2, np.int32))
+        table = string_table("s", *((RowPattern(RowKind.EQUAL, (each,)), [0]) for each in names))
         mask = np.ones((1, 1), np.uint64)
         return SummaryTables((owner,), ("s",), np.zeros(1, np.int32), np.array([7]), mask,
                              (), (table,))  # fmt: skip

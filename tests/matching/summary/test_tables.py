@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from support.summary_tables import summary_tables
+from support.summary_tables import paper_tables, summary_tables, varied_tables
 from tidegate.errors import SummaryError
 from tidegate.language.values import Value
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
     ChannelKind,
-    RangeTable,
     RowKind,
     RowPattern,
-    StringTable,
     SummaryTables,
     attributes_of,
     channel_value,
@@ -27,66 +25,19 @@ from tidegate.matching.summary.tables import (
     matches,
 )
 
-AFTER = np.inf
-
-
-def numbers(name: str, *rows: tuple[float, float, list[int]]) -> RangeTable:
-    return RangeTable(
-        name,
-        ChannelKind.NUMBER,
-        np.array([low for low, _, _ in rows], np.float64),
-        np.array([high for _, high, _ in rows], np.float64),
-        np.cumsum([0, *(len(members) for _, _, members in rows)]),
-        np.array([entry for _, _, members in rows for entry in members], np.int32),
-    )
-
-
-def strings(name: str, *rows: tuple[RowPattern, list[int]]) -> StringTable:
-    return StringTable(
-        name,
-        tuple(pattern for pattern, _ in rows),
-        np.cumsum([0, *(len(members) for _, members in rows)]),
-        np.array([entry for _, members in rows for entry in members], np.int32),
-    )
-
-
-def paper() -> SummaryTables:
-    """The two subscriptions of figure 3, summarized as in figures 4 and 5."""
-    return SummaryTables(
-        ("A",),
-        ("exchange", "low", "price", "symbol", "volume"),
-        np.zeros(2, np.int32),
-        np.array([1, 2]),
-        np.array([[0b01101], [0b11110]], np.uint64),
-        (
-            numbers("low", (-np.inf, np.nextafter(8.05, 0), [1])),
-            numbers(
-                "price",
-                (8.20, 8.20, [1]),
-                (np.nextafter(8.30, 9), np.nextafter(8.70, 0), [0]),
-            ),
-            numbers("volume", (np.nextafter(130000, AFTER), np.inf, [1])),
-        ),
-        (
-            strings("exchange", (RowPattern(RowKind.LIKE, ("N", "SE")), [0])),
-            strings("symbol", (RowPattern(RowKind.PREFIX, ("OT",)), [0, 1])),
-        ),
-    )
-
-
 EVENT: dict[str, Value] = {
     "exchange": "NYSE", "symbol": "OTE", "when": datetime(2003, 7, 1, 9, 5, 25, tzinfo=UTC),
     "price": 8.40, "volume": 132700, "high": 8.80, "low": 8.22,
 }  # fmt: skip
 
 
-def test_example_1_of_the_paper() -> None:
-    check_tables(paper())
-    assert matches(paper(), EVENT) == [0]
-    assert matches(paper(), {**EVENT, "price": 8.20, "low": 8.04}) == [1]
-    assert matches(paper(), {**EVENT, "price": 8.30}) == []
-    assert matches(paper(), {**EVENT, "symbol": "IBM"}) == []
-    assert attributes_of(paper(), 0) == ("exchange", "price", "symbol")
+def test_example_1_of_the_paper_tables() -> None:
+    check_tables(paper_tables())
+    assert matches(paper_tables(), EVENT) == [0]
+    assert matches(paper_tables(), {**EVENT, "price": 8.20, "low": 8.04}) == [1]
+    assert matches(paper_tables(), {**EVENT, "price": 8.30}) == []
+    assert matches(paper_tables(), {**EVENT, "symbol": "IBM"}) == []
+    assert attributes_of(paper_tables(), 0) == ("exchange", "price", "symbol")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +63,7 @@ def test_a_pattern_fits(kind: RowKind, parts: list[str], yes: str, no: str | Non
 
 def test_values_of_another_kind_satisfy_nothing() -> None:
     for value in (True, "8.4", datetime(2003, 7, 1, tzinfo=UTC), float("nan")):
-        assert matches(paper(), {**EVENT, "price": value}) == []
+        assert matches(paper_tables(), {**EVENT, "price": value}) == []
     assert channel_value(1, ChannelKind.BOOLEAN) is None
     assert channel_value(datetime(1970, 1, 1, tzinfo=UTC), ChannelKind.TIMESTAMP) == 0
     assert channel_value(0, ChannelKind.TIMESTAMP) is None
@@ -120,7 +71,9 @@ def test_values_of_another_kind_satisfy_nothing() -> None:
 
 
 def test_an_empty_mask_matches_everything_and_one_without_rows_nothing() -> None:
-    tables = replace(paper(), ranges=(), strings=(), entry_masks=np.array([[0], [1]], np.uint64))
+    tables = replace(
+        paper_tables(), ranges=(), strings=(), entry_masks=np.array([[0], [1]], np.uint64)
+    )
     check_tables(tables)
     assert matches(tables, {}) == [0]
     assert matches(tables, EVENT) == [0]
@@ -134,11 +87,19 @@ def test_generated_tables_are_valid_and_equal_to_themselves(tables: SummaryTable
 
 
 def test_tables_of_different_contents_differ() -> None:
-    assert paper() == paper()
-    assert paper() != replace(paper(), owners=("B",))
-    assert paper() != replace(paper(), entry_numbers=np.array([1, 3]))
-    assert paper() != replace(paper(), entry_numbers=np.array([1, 2], np.int32))
-    assert paper().ranges[0] != paper().strings[0]
+    assert paper_tables() == paper_tables()
+    assert paper_tables() != replace(paper_tables(), owners=("B",))
+    assert paper_tables() != replace(paper_tables(), entry_numbers=np.array([1, 3]))
+    assert paper_tables() != replace(paper_tables(), entry_numbers=np.array([1, 2], np.int32))
+    assert paper_tables().ranges[0] != paper_tables().strings[0]
+
+
+def test_tables_with_something_of_everything() -> None:
+    check_tables(varied_tables())
+    assert matches(varied_tables(), {"price": 10, "symbol": "IBM", "x065": 3}) == [2, 3]
+    assert matches(varied_tables(), {"price": 9.5, "symbol": "axc", "open": False}) == [1, 3]
+    assert matches(varied_tables(), {"price": 10.3, "symbol": "ab"}) == [3]
+    assert matches(varied_tables(), {"price": 31 / 3, "symbol": "ab"}) == [3, 4]
 
 
 def test_how_many_words_a_mask_has() -> None:
@@ -146,32 +107,35 @@ def test_how_many_words_a_mask_has() -> None:
 
 
 def price(**changes: Any) -> SummaryTables:
-    low, middle, volume = paper().ranges
-    return replace(paper(), ranges=(low, replace(middle, **changes), volume))
+    low, middle, volume = paper_tables().ranges
+    return replace(paper_tables(), ranges=(low, replace(middle, **changes), volume))
 
 
 def symbol(**changes: Any) -> SummaryTables:
-    exchange, last = paper().strings
-    return replace(paper(), strings=(exchange, replace(last, **changes)))
+    exchange, last = paper_tables().strings
+    return replace(paper_tables(), strings=(exchange, replace(last, **changes)))
 
 
 EQUAL_A, EQUAL_B = RowPattern(RowKind.EQUAL, ("a",)), RowPattern(RowKind.EQUAL, ("b",))
 
 BROKEN: list[tuple[str, Callable[[], SummaryTables]]] = [
-    ("an owner is empty", lambda: replace(paper(), owners=("",))),
-    ("an owner is not valid", lambda: replace(paper(), owners=("\ud800",))),
-    ("owners are not in", lambda: replace(paper(), owners=("b", "a"))),
-    ("attributes are not in", lambda: replace(paper(), attributes=("a", "a"))),
-    ("of another type", lambda: replace(paper(), entry_numbers=np.array([1.0, 2.0]))),
-    ("have the shape", lambda: replace(paper(), entry_masks=np.zeros((2, 2), np.uint64))),
-    ("differ in number", lambda: replace(paper(), entry_numbers=np.array([1]))),
-    ("has no such owner", lambda: replace(paper(), entry_owners=np.array([0, 1], np.int32))),
-    ("has no such owner", lambda: replace(paper(), entry_owners=np.array([-1, 0], np.int32))),
-    ("number is negative", lambda: replace(paper(), entry_numbers=np.array([-1, 2]))),
-    ("entries are not in", lambda: replace(paper(), entry_numbers=np.array([2, 2]))),
-    ("bit of no", lambda: replace(paper(), entry_masks=np.array([[13], [62]], np.uint64))),
-    ("range tables are", lambda: replace(paper(), ranges=paper().ranges[::-1])),
-    ("string tables are", lambda: replace(paper(), strings=paper().strings * 2)),
+    ("an owner is empty", lambda: replace(paper_tables(), owners=("",))),
+    ("an owner is not valid", lambda: replace(paper_tables(), owners=("\ud800",))),
+    ("owners are not in", lambda: replace(paper_tables(), owners=("b", "a"))),
+    ("attributes are not in", lambda: replace(paper_tables(), attributes=("a", "a"))),
+    ("of another type", lambda: replace(paper_tables(), entry_numbers=np.array([1.0, 2.0]))),
+    ("have the shape", lambda: replace(paper_tables(), entry_masks=np.zeros((2, 2), np.uint64))),
+    ("differ in number", lambda: replace(paper_tables(), entry_numbers=np.array([1]))),
+    ("has no such owner", lambda: replace(paper_tables(), entry_owners=np.array([0, 1], np.int32))),
+    (
+        "has no such owner",
+        lambda: replace(paper_tables(), entry_owners=np.array([-1, 0], np.int32)),
+    ),
+    ("number is negative", lambda: replace(paper_tables(), entry_numbers=np.array([-1, 2]))),
+    ("entries are not in", lambda: replace(paper_tables(), entry_numbers=np.array([2, 2]))),
+    ("bit of no", lambda: replace(paper_tables(), entry_masks=np.array([[13], [62]], np.uint64))),
+    ("range tables are", lambda: replace(paper_tables(), ranges=paper_tables().ranges[::-1])),
+    ("string tables are", lambda: replace(paper_tables(), strings=paper_tables().strings * 2)),
     ("not of an attribute", lambda: symbol(attribute="symbols")),
     ("range table of strings", lambda: price(kind=ChannelKind.STRING)),
     ("no boolean", lambda: price(kind=ChannelKind.BOOLEAN)),
@@ -186,7 +150,10 @@ BROKEN: list[tuple[str, Callable[[], SummaryTables]]] = [
     ("without members", lambda: price(starts=np.array([0, 0, 2]))),
     ("is no entry", lambda: price(members=np.array([1, 2], np.int32))),
     ("is no entry", lambda: price(members=np.array([-1, 1], np.int32))),
-    ("mask lacks it", lambda: replace(paper(), entry_masks=np.array([[9], [30]], np.uint64))),
+    (
+        "mask lacks it",
+        lambda: replace(paper_tables(), entry_masks=np.array([[9], [30]], np.uint64)),
+    ),
     ("EQUAL of 2 parts", lambda: symbol(patterns=(RowPattern(RowKind.EQUAL, ("a", "b")),))),
     ("ANY of 1 parts", lambda: symbol(patterns=(RowPattern(RowKind.ANY, ("a",)),))),
     ("LIKE of 0 parts", lambda: symbol(patterns=(RowPattern(RowKind.LIKE, ()),))),

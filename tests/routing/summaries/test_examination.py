@@ -82,9 +82,8 @@ def test_the_event_of_figure_7() -> None:
         if isinstance(message, Deliver):
             delivered.append(str(sender))
         if isinstance(message, Notify):
-            for target in message.targets or ():
-                if target == receiver:
-                    arrived.append(("owner", target))
+            if receiver in (message.targets or ()):
+                arrived.append(("owner", str(receiver)))
             examination = message.examination
             if examination is not None and examination.examiner == receiver:
                 arrived.append(("examiner", examination.examiner))
@@ -104,7 +103,9 @@ def test_the_event_of_figure_7() -> None:
         "11": {"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"},
     }
     assert delivered == ["4", "8", "13"]
-    counts = [each.broker.summaries.counts for each in world.sites.values() if each.broker.summaries]
+    counts = [
+        each.broker.summaries.counts for each in world.sites.values() if each.broker.summaries
+    ]
     assert sum(each.to_examiners for each in counts) == 3
     assert sum(each.to_owners for each in counts) == 2
     assert sum(each.copies for each in counts) == 1 + 1 + 1 + 2 + 2 + 1  # over 2, 7 and 10
@@ -210,6 +211,8 @@ def test_an_event_that_was_examined_here_is_not_examined_again() -> None:
 def test_an_event_follows_no_tree() -> None:
     with pytest.raises(RoutingError, match="follows no tree"):
         check_notify(Notify(publication(x=1), "a"))
+    with pytest.raises(RoutingError, match="no set of bits"):
+        check_notify(Notify(publication(x=1), examination=Examination("a", -1, 0)))
 
 
 LINKS = {

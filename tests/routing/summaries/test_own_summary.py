@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.matching.summary.ids import IdLayout
 from tidegate.matching.summary.index import SummaryIndex
 from tidegate.matching.summary.summary import Summary
@@ -75,7 +78,16 @@ def test_the_window_is_moved_by_an_event_from_after_it() -> None:
     assert not own.event_came(-5 * SECOND_US)  # late ones do not move it
     assert own.event_came(40 * SECOND_US)
     assert not own.event_came(41 * SECOND_US)  # it will be moved anyway
-    assert finds(own.tables(40 * SECOND_US), x=45)
+    assert finds(own.tables(43 * SECOND_US), x=45)
+    assert list(own.validity()) == [Validity("home", 40 * SECOND_US, 53 * SECOND_US)]
+
+
+@pytest.mark.parametrize("now_us", [0, 1_000 * SECOND_US])
+def test_the_clocks_of_publishers_count_where_they_are_far_from_the_own_one(now_us: int) -> None:
+    own = OwnSummary("home", WINDOW_US)
+    own.change(delta({1: EvolvingFilter(parse("x = t"), 0)}), 0)
+    assert own.event_came(41 * SECOND_US)
+    own.tables(now_us)
     assert list(own.validity()) == [Validity("home", 40 * SECOND_US, 51 * SECOND_US)]
 
 
@@ -107,6 +119,19 @@ def test_a_filter_without_room_matches_everything() -> None:
     assert finds(own.present, z=1)
     own.change(delta(removed=(2,)), 0)
     assert not finds(own.present, z=1)
+
+
+def test_a_budget_makes_it_smaller_and_less_precise() -> None:
+    exact = OwnSummary("home", WINDOW_US)
+    narrow = OwnSummary("home", WINDOW_US, SummaryBudget(rows_max=2))
+    for own in (exact, narrow):
+        own.change(delta({n: parse(f"x = {10 * n}") for n in range(9)}), 0)
+    exact_rows, rows = (len(own.present.ranges[0].lows) for own in (exact, narrow))
+    assert exact_rows == 9
+    assert rows <= 2
+    between = range(5, 80, 10)  # what nobody wants
+    assert not any(finds(exact.present, x=x) for x in between)
+    assert any(finds(narrow.present, x=x) for x in between)
 
 
 def test_a_gateway_matches_everything_at_any_time() -> None:

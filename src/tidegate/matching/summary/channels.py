@@ -90,8 +90,20 @@ def after(kind: ChannelKind, values: F64) -> F64:
     return _beside(kind, values, 1.0)
 
 
+def just_after(kind: ChannelKind, value: float) -> float:
+    """As ``after``, of one value.
+
+    >>> just_after(ChannelKind.NUMBER, 1.0), just_after(ChannelKind.TIMESTAMP, 1.0)
+    (1.0000000000000002, 2.0)
+    """
+    if kind is not ChannelKind.NUMBER and abs(value) < EXACT_MAX:
+        return value + 1.0
+    return math.nextafter(value, math.inf)
+
+
 def _beside(kind: ChannelKind, values: F64, step: float) -> F64:
-    following: F64 = np.nextafter(values, step * np.inf)
+    with np.errstate(over="ignore"):  # after the greatest float comes infinity
+        following: F64 = np.nextafter(values, step * np.inf)
     if kind is ChannelKind.NUMBER:
         return following
     return np.where(np.abs(values) < EXACT_MAX, values + step, following)

@@ -28,6 +28,7 @@ from tidegate.matching.arrays import F64, I32, I64, U64, Bools
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
     WORD_BITS,
+    AnyTable,
     ChannelKind,
     RangeTable,
     StringTable,
@@ -162,7 +163,7 @@ def spread(starts: I64, lengths: I64) -> I64:
 
 
 def copied_pairs(
-    table: RangeTable | StringTable, from_rows: I64, to_rows: I64, indexes: I64, entry_count: int
+    table: AnyTable, from_rows: I64, to_rows: I64, indexes: I64, entry_count: int
 ) -> I64:
     """Pairs that make the members of each of ``from_rows`` members of the row in ``to_rows``.
 
@@ -201,7 +202,7 @@ def key_bounds(keys: I64, kind: ChannelKind) -> F64:
     return bounds
 
 
-_AnyTable = TypeVar("_AnyTable", RangeTable, StringTable)
+_Table = TypeVar("_Table", RangeTable, StringTable)
 
 _Part = tuple[SummaryTables, I64]
 """An input, and the new indexes of its entries."""
@@ -300,7 +301,7 @@ def _new_indexes(kept: I64, count: int) -> I64:
     return indexes
 
 
-def _only_entries(table: _AnyTable, indexes: I64) -> _AnyTable | None:
+def _only_entries(table: _Table, indexes: I64) -> _Table | None:
     """The table with new indexes of entries and without those that are `GONE`; None if empty."""
     entries = indexes[table.members]
     stays: Bools = entries != GONE

@@ -26,7 +26,7 @@ import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64, Bools
 from tidegate.matching.summary.budget import BOUND_BYTES, SummaryBudget
-from tidegate.matching.summary.channels import DOMAINS, after, before
+from tidegate.matching.summary.channels import DOMAINS, after, before, just_after
 from tidegate.matching.summary.kernels.joining import count_common, unite
 from tidegate.matching.summary.kernels.lists import ABSENT, LOOSE
 from tidegate.matching.summary.kernels.spreading import fill_pieces, measure_pieces
@@ -130,7 +130,7 @@ class RangeRows:
         self._drop(needed)
         self._rejoin(low)
         if high < self._last:
-            self._rejoin(float(after(self.kind, np.array([high]))[0]))
+            self._rejoin(just_after(self.kind, high))
         self._use_room()
         self._keep_budget()
 
@@ -157,7 +157,7 @@ class RangeRows:
     def _cut_after(self, high: float) -> None:
         """Cut the row in two that has ``high`` and greater values."""
         if high < self._last:
-            self._cut(float(after(self.kind, np.array([high]))[0]))
+            self._cut(just_after(self.kind, high))
 
     def _replace(self, row: int, lows: F64, highs: F64) -> None:
         """Put rows within a row in its place, with those of its members that need them.

@@ -46,9 +46,13 @@ class _Row:
     """A row: its pattern, and the patterns that it stands for."""
 
     pattern: RowPattern
-    needed: dict[RowPattern, None] = field(default_factory=dict)
-    lists: list[int] = field(default_factory=list)
-    """The lists of ``needed``, shifted by one bit for LOOSE."""
+    needed: dict[RowPattern, int] = field(default_factory=dict)
+    """The list of each of these patterns, shifted by one bit for LOOSE."""
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it stands for more, or for less, than its own pattern."""
+        return len(self.needed) != 1 or self.pattern not in self.needed
 
 
 class StringRows:
@@ -85,7 +89,7 @@ class StringRows:
     def find(self, text: str, into: list[int]) -> None:
         """Append the lists that a text satisfies, shifted by one bit for LOOSE."""
         for row in self._finder.find(text):
-            into += row.lists
+            into.extend(row.needed.values())
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -119,8 +123,8 @@ class StringRows:
             self._remove_row(row)
         elif row.pattern not in row.needed:
             self._give_way(row)
-        else:
-            self._set_lists(row)
+        elif not row.is_joined:
+            self._joined.pop(row.pattern, None)
         self._use_room()
 
     def _place(self, pattern: RowPattern) -> _Row | None:
@@ -145,18 +149,10 @@ class StringRows:
 
     def _assign(self, patterns: list[RowPattern], row: _Row) -> None:
         for pattern in patterns:
-            row.needed[pattern] = None
+            loose = LOOSE if pattern != row.pattern else 0
+            row.needed[pattern] = self._list_of[pattern] << 1 | loose
             self._row_of[pattern] = row
-        self._set_lists(row)
-
-    def _set_lists(self, row: _Row) -> None:
-        # Another list and not a change of this one: a search may be reading it.
-        row.lists = [
-            self._list_of[each] << 1 | (LOOSE if each != row.pattern else 0) for each in row.needed
-        ]
-        if row.needed.keys() == {row.pattern}:
-            self._joined.pop(row.pattern, None)
-        else:
+        if row.is_joined:
             self._joined[row.pattern] = None
 
     def _new_row(self, pattern: RowPattern) -> _Row:
@@ -182,11 +178,9 @@ class StringRows:
             self._dissolve(row)
             return
         narrower = reduce(joined, row.needed)
-        if narrower == row.pattern:
-            self._set_lists(row)
-            return
-        self._remove_row(row)
-        self._assign(list(row.needed), self._rows.get(narrower) or self._new_row(narrower))
+        if narrower != row.pattern:
+            self._remove_row(row)
+            self._assign(list(row.needed), self._rows.get(narrower) or self._new_row(narrower))
 
     def _dissolve(self, row: _Row) -> None:
         """Give each pattern of a row another one.
@@ -202,6 +196,8 @@ class StringRows:
     def _can_dissolve(self, row: _Row, factor: int) -> bool:
         """Whether there is room for the patterns of a row by themselves, ``factor`` times over."""
         rows = len(self._rows) - 1 + len(row.needed)
+        if factor * rows > self._budget.rows_max:
+            return False
         size = self._text_bytes - text_bytes(row.pattern) + sum(map(text_bytes, row.needed))
         return not self._budget.exceeded(factor * rows, factor * size, self._ids, self._ids)
 
@@ -228,7 +224,7 @@ class StringRows:
     def _join_pairs(self, budget: SummaryBudget) -> None:
         """Join disjoint pairs of rows until the budget is kept or no pair is left."""
         ids = {
-            pattern: sum(int(self._lists.length[each >> 1]) for each in row.lists)
+            pattern: sum(int(self._lists.length[each >> 1]) for each in row.needed.values())
             for pattern, row in self._rows.items()
         }
 
@@ -254,7 +250,7 @@ class StringRows:
     def arrays(self) -> StringArrays:
         """The rows with the terms that they list."""
         patterns = self.patterns
-        lists = [[each >> 1 for each in self._rows[pattern].lists] for pattern in patterns]
+        lists = [[each >> 1 for each in self._rows[name].needed.values()] for name in patterns]
         flat = np.array([each for some in lists for each in some], np.int64)
         row_of_list = np.arange(len(patterns)).repeat([len(some) for some in lists])
         rows = row_of_list.repeat(self._lists.length[flat])

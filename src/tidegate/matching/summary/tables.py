@@ -131,6 +131,9 @@ class StringTable:
     __hash__ = None  # type: ignore[assignment]
 
 
+AnyTable = RangeTable | StringTable
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SummaryTables:
     """The summary of one or more brokers.
@@ -149,6 +152,11 @@ class SummaryTables:
     entry_masks: U64
     ranges: tuple[RangeTable, ...]
     strings: tuple[StringTable, ...]
+
+    @property
+    def all_tables(self) -> tuple[AnyTable, ...]:
+        """The range tables and the string tables."""
+        return (*self.ranges, *self.strings)
 
     def __eq__(self, other: object) -> bool:
         return _same(self, other)
@@ -244,8 +252,7 @@ def check_tables(tables: SummaryTables) -> None:
     indexes = {name: i for i, name in enumerate(tables.attributes)}
     _check(_ascend((t.attribute, t.kind) for t in tables.ranges), "the range tables", _UNSORTED)
     _check(_ascend(t.attribute for t in tables.strings), "the string tables", _UNSORTED)
-    both: list[RangeTable | StringTable] = [*tables.ranges, *tables.strings]
-    for table in both:
+    for table in tables.all_tables:
         what = f"the table of attribute {table.attribute!r}"
         _check(table.attribute in indexes, what, "is not of an attribute of the summary")
         if isinstance(table, RangeTable):
@@ -319,15 +326,16 @@ def _check_bounds(table: RangeTable, what: str) -> None:
 
 
 def _check_patterns(table: StringTable, what: str) -> None:
-    for kind, parts in table.patterns:
-        allowed = len(parts) in _PARTS.get(kind, range(1, 2))
-        _check(allowed, what, f"has a row {kind.name} of {len(parts)} parts")
-        _check(all(map(_is_unicode, parts)), what, "has a text that is not valid Unicode")
+    for kind, count in {(kind, len(parts)) for kind, parts in table.patterns}:
+        allowed = count in _PARTS.get(kind, range(1, 2))
+        _check(allowed, what, f"has a row {kind.name} of {count} parts")
+    texts = "".join(part for _, parts in table.patterns for part in parts)
+    _check(_is_unicode(texts), what, "has a text that is not valid Unicode")
     _check(_ascend(table.patterns), what, "has rows that are not ascending, or one twice")
     _check(len(table.starts) == len(table.patterns) + 1, what, "lacks the start of a row")
 
 
-def _check_members(table: RangeTable | StringTable, masks: U64, index: int, what: str) -> None:
+def _check_members(table: AnyTable, masks: U64, index: int, what: str) -> None:
     starts, members = table.starts, table.members
     typed = starts.dtype == np.int64 and members.dtype == np.int32
     _check(typed, what, "has starts or members of another type")
@@ -341,7 +349,7 @@ def _check_members(table: RangeTable | StringTable, masks: U64, index: int, what
     _check(np.all(has_attribute(masks, index)[members]), what, "has a member whose mask lacks it")
 
 
-def _members(table: RangeTable | StringTable, row: int) -> list[int]:
+def _members(table: AnyTable, row: int) -> list[int]:
     members: list[int] = table.members[table.starts[row] : table.starts[row + 1]].tolist()
     return members
 
@@ -362,7 +370,7 @@ def _fits_pieces(pieces: tuple[str, ...], text: str) -> bool:
     return True
 
 
-def _same(one: RangeTable | StringTable | SummaryTables, other: object) -> bool:
+def _same(one: AnyTable | SummaryTables, other: object) -> bool:
     """Field by field; arrays are equal if their types and items are."""
     if type(other) is not type(one):
         return False

@@ -31,6 +31,9 @@ broker that is asked for a client can tell which stay is meant. If the client ha
 here, it goes on when it has arrived here; but what is left here of an earlier stay goes to the
 broker to which the client went then, although the client is on its way here again.
 
+With summaries events do not follow the trees of waves; `Broker.start_wave` then does what brings
+about the same (see `summaries.draining`).
+
 If a link on the path goes down meanwhile, the client goes on at the new broker with what that one
 has, and what the old broker has kept stays there. A pattern starts again at the new broker: a
 sequence that begins before the move and ends after it is not found.

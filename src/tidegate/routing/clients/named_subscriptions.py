@@ -15,7 +15,7 @@ Rules ("Parametric Subscriptions", 3.3 and figure 6).
 Confirmations. `InForce` is sent when a wave that started after the change is back: by then all
 brokers have handled it. A client that updates a lot would start as many waves. Therefore at most
 one wave of a broker is on its way for confirmations, and all that are asked for meanwhile share
-the next one.
+the next one. With summaries, acknowledgements take the place of the wave (`summaries.summaries`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ it. Rules.
 (3) When links of the domain change, the origin begins anew: events and answers may be lost then,
     or on other ways.
 
-Like with waves, actions are returned and not called.
+A drain costs a request and an answer for each broker, of which answers cross some links; nothing
+but the move of a client asks for it. Like with waves, actions are returned and not called.
 """
 
 from __future__ import annotations

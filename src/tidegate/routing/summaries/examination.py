@@ -72,6 +72,13 @@ class Examiner:
         self._validity: tuple[tuple[Peer, int, int], ...] = ()
         self._index: SummaryIndex | None = None
 
+    def examines(self, examination: Examination | None) -> bool:
+        """Whether this broker is the examiner, or takes its place because it cannot be reached."""
+        if examination is None:
+            return False
+        examiner = examination.examiner
+        return examiner == self._exchange.domain.me or self.next_hop(examiner) is None
+
     def examine(
         self, publication: Publication, event: Event, examination: Examination | None
     ) -> tuple[set[Peer], Examination | None]:
@@ -84,26 +91,23 @@ class Examiner:
         if examination is not None and examination.brokers == plan.digest:
             examined = examination.examined
         self._counts.examined += 1
-        owners = {
-            each
-            for each in self._owners(event, event_us(publication.event))
-            if not examined & plan.bit(each)
-        }
+        self._refresh()
+        unknown = self._unknown_at(event_us(publication.event))
+        matching = set() if self._index is None else self._index.owners_matching(event)
+        owners = {each for each in matching | unknown if not examined & plan.bit(each)}
+        self._counts.to_owners += len(owners)
+        self._counts.unknown += len(owners & unknown)
         examined |= plan.known_bits(me)
         following = plan.next_examiner(me, examined)
         if following is None:
             return owners, None
+        self._counts.to_examiners += 1
         return owners, Examination(following, examined, plan.digest)
 
-    def _owners(self, event: Event, time_us: int) -> set[Peer]:
-        """The brokers known here for which an event may be."""
-        self._refresh()
+    def _unknown_at(self, time_us: int) -> set[Peer]:
+        """The brokers that ought to be known here, and are not at this time (rule 2)."""
         invalid = {broker for broker, begin, end in self._validity if not begin <= time_us <= end}
-        unknown = self._unknown | invalid
-        self._counts.unknown += len(unknown)
-        if self._index is None:
-            return set(unknown)
-        return self._index.owners_matching(event) | unknown
+        return invalid | self._unknown
 
     def _refresh(self) -> None:
         exchange = self._exchange
@@ -158,3 +162,6 @@ def check_notify(message: Notify) -> None:
     """Raise unless an event has the form in which summaries route it."""
     if message.tree is not None:
         raise RoutingError("an event that summaries route follows no tree")
+    examination = message.examination
+    if examination is not None and examination.examined < 0:
+        raise RoutingError("the list of examined brokers is no set of bits")

@@ -118,6 +118,8 @@ class SummaryExchange:
         self.ready: list[Action] = []
         """Actions that nothing has to be waited for any more; the caller runs them."""
         self._settings = settings
+        self._complete, self._complete_at = False, -1
+        """Whether all that has to be merged is there, as of a revision."""
         self._graph: Graph | None = None
         self._plan: Plan | None = None
         self._parent: Peer | None = None
@@ -162,8 +164,12 @@ class SummaryExchange:
 
     def _is_complete(self) -> bool:
         """Whether all that has to be merged is there (rule 2)."""
-        children = self.plan.lower_children(self.domain.me)
-        return all(self.usable(each) is not None for each in children)
+        plan = self.plan
+        if self._complete_at != self.revision:  # it is asked for after every message
+            children = plan.lower_children(self.domain.me)
+            self._complete = all(self.usable(each) is not None for each in children)
+            self._complete_at = self.revision
+        return self._complete
 
     # -- messages -----------------------------------------------------------------------------
 
@@ -223,6 +229,10 @@ class SummaryExchange:
         """Forget a neighbour whose link is down."""
         self.held.pop(peer, None)
         self.revision += 1
+        # If it comes back after a restart, it counts from 1 again.
+        self._waiting = [
+            each for each in self._waiting if each.answer is None or each.answer[0] != peer
+        ]
         if peer != self._parent:
             return []
         self._begin_session(None)
@@ -275,7 +285,10 @@ class SummaryExchange:
 
     def _is_right(self, sent: MergedSummary) -> bool:
         """Whether what the parent holds is of the brokers that it should be of (rule 4)."""
-        return sent.brokers == self.plan.sent(self.domain.me) and self._is_complete()
+        brokers = self.plan.sent(self.domain.me)
+        # Identity first: it is asked for after every message, and sets may be large.
+        same = sent.brokers is brokers or sent.brokers == brokers
+        return same and self._is_complete()
 
     def _must_send(self) -> bool:
         if self._parent is None:

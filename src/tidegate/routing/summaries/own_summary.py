@@ -28,6 +28,7 @@ from typing import NamedTuple
 from tidegate.errors import SummaryError
 from tidegate.language.filters import Filter, parse
 from tidegate.matching.poset.wanted_filter import EvolvingFilter, WantedFilter
+from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 from tidegate.matching.summary.summary import Summary
 from tidegate.matching.summary.tables import SummaryTables
 from tidegate.routing.messages import Key, Peer, Validity
@@ -48,10 +49,10 @@ class Window(NamedTuple):
 class OwnSummary:
     """The summary of the clients of one broker."""
 
-    def __init__(self, owner: Peer, window_us: int) -> None:
+    def __init__(self, owner: Peer, window_us: int, budget: SummaryBudget = EXACT_ENOUGH) -> None:
         self._owner = owner
         self._window_us = window_us
-        self._summary = Summary()
+        self._summary = Summary(budget)
         self.numbers: set[int] = set()
         """The local numbers of the filters in the summary."""
         self._evolving: dict[int, EvolvingFilter] = {}
@@ -76,7 +77,7 @@ class OwnSummary:
         number = key.number
         if isinstance(item, EvolvingFilter):
             if not self._evolving:
-                self._window = self._window_at(now_us)
+                self._window = self._window_at(now_us, now_us)
             self._evolving[number] = item
         else:
             self._evolving.pop(number, None)
@@ -97,8 +98,15 @@ class OwnSummary:
         assert self._window is not None
         return item.over_estimate_during(*self._window)
 
-    def _window_at(self, time_us: int) -> Window:
-        return Window(time_us - self._window_us // LATE_SHARE, time_us + self._window_us)
+    def _window_at(self, time_us: int, now_us: int) -> Window:
+        """A window for events from a time on.
+
+        It is counted from now if the time was a little before: the event that showed the need came
+        a period ago. Where publishers and this broker have clocks far apart, what counts is theirs.
+        """
+        length_us = self._window_us
+        last_us = now_us if 0 <= now_us - time_us <= length_us else time_us
+        return Window(time_us - length_us // LATE_SHARE, last_us + length_us)
 
     @property
     def present(self) -> SummaryTables:
@@ -119,9 +127,9 @@ class OwnSummary:
         """The summary as it is to be sent now, after the window was moved if that is due."""
         if self._evolving and self._window is not None:
             if self._needed_us is not None:
-                self._move(self._window_at(self._needed_us))
+                self._move(self._window_at(self._needed_us, now_us))
             elif self._window.end_us < now_us:
-                self._move(self._window_at(now_us))
+                self._move(self._window_at(now_us, now_us))
         self._needed_us = None
         return self._summary.tables()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.errors import RoutingError
+from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +21,16 @@ class SummarySettings:
     subsumption: bool = True
     """Whether subscriptions that another one of the same broker covers are left out."""
     window_us: int = 10_000_000
-    """For how long the over-estimate of an evolving filter in a summary holds."""
+    """For how long the over-estimate of an evolving filter in a summary holds; longer than a
+    change takes up the chain of parents, or it ends before it is of use."""
+    budget: SummaryBudget = EXACT_ENOUGH
+    """How precise summaries are: with fewer rows they are smaller, and more events come in vain."""
 
     def __post_init__(self) -> None:
         if self.period_us < 0:
             raise RoutingError(f"the period of summaries is 0 us or more, not {self.period_us}")
         if self.batch_max < 1:
-            raise RoutingError(
-                f"a batch of summaries has 1 or more changes, not {self.batch_max}"
-            )
+            raise RoutingError(f"a batch of summaries has 1 or more changes, not {self.batch_max}")
         if self.degree_max is not None and self.degree_max < 1:
             raise RoutingError(f"a virtual degree is 1 or more, not {self.degree_max}")
         if self.window_us < 1:

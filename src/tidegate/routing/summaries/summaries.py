@@ -51,7 +51,7 @@ class Summaries:
 
     def __init__(self, broker: Broker, substrate: Substrate, settings: SummarySettings) -> None:
         self.counts = EventCounts()
-        self.own = OwnSummary(broker.name, settings.window_us)
+        self.own = OwnSummary(broker.name, settings.window_us, settings.budget)
         self.drains = Drains(broker.name, lambda: self.exchanges.values())
         self.exchanges: dict[str, SummaryExchange] = {}
         """By the name of the domain."""
@@ -69,7 +69,9 @@ class Summaries:
             if name not in self.exchanges:
                 exchange = self.exchanges[name] = SummaryExchange(domain, own, self._settings)
                 self._examiners[name] = Examiner(exchange, self.counts)
-            self.exchanges[name].own = own
+            elif self.exchanges[name].own is not own:
+                self.exchanges[name].own = own
+                self.exchanges[name].note_changes(1)
 
     @property
     def steps(self) -> int:
@@ -184,54 +186,39 @@ class Summaries:
 
     def is_for(self, message: Notify, peer: Peer) -> bool:
         """Whether this broker has to examine or deliver an event, and not only to relay it."""
-        me = self._broker.name
-        return me in (message.targets or ()) or self._examines(message, peer)
+        is_target = self._broker.name in (message.targets or ())
+        return is_target or self._examiner_at(peer).examines(message.examination)
 
-    def _examines(self, message: Notify, peer: Peer) -> bool:
-        """Whether this broker is the examiner, or takes its place because it cannot be reached."""
-        if message.examination is None:
-            return False
-        examiner = message.examination.examiner
-        return examiner == self._broker.name or self._examiner_at(peer).next_hop(examiner) is None
+    def relayed(self, message: Notify, peer: Peer) -> Hops:
+        """The copies of an event that concern other brokers only."""
+        examiner = self._examiner_at(peer)
+        targets = (message.targets or frozenset()) - {self._broker.name}
+        onward = None if examiner.examines(message.examination) else message.examination
+        return examiner.copies(message.publication, targets, onward)
 
     def _examiner_at(self, peer: Peer) -> Examiner:
         return self._examiners[self._broker.domains.domain_of[peer].name]
 
-    def relayed(self, message: Notify, peer: Peer) -> Hops:
-        """The copies of an event that are not for this broker, or a second time."""
-        targets = (message.targets or frozenset()) - {self._broker.name}
-        onward = None if self._examines(message, peer) else message.examination
-        return self._examiner_at(peer).copies(message.publication, targets, onward)
-
     def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
         """The nodes of this broker's own askers that an event matches, and the next hops."""
-        publication = incoming.publication
+        publication, me = incoming.publication, self._broker.name
         event = routed_event(publication)
         matched = self._substrate.matching(event)
-        if not matched and self._broker.name in (incoming.targets or ()):
+        if not matched and me in (incoming.targets or ()):
             self.counts.in_vain += 1
         if self.own.event_came(event_us(publication.event)):
             for exchange in self._with_own():
                 exchange.note_changes(1)
-        hops: Hops = []
         inside = self._broker.domains.domain_of.get(incoming.sender or "")
-        for name, exchange in self.exchanges.items():
-            examiner = self._examiners[name]
+        hops: Hops = []
+        for name, examiner in self._examiners.items():
             targets: set[Peer] = set()
-            onward, examines = None, True
-            if exchange.domain is inside:
+            onward, examines = None, True  # as where the event enters the domain here
+            if inside is not None and name == inside.name:
                 targets.update(incoming.targets or ())
-                onward = incoming.examination
-                examines = onward is not None and (
-                    onward.examiner == self._broker.name
-                    or examiner.next_hop(onward.examiner) is None
-                )
+                onward, examines = incoming.examination, examiner.examines(incoming.examination)
             if examines:
                 owners, onward = examiner.examine(publication, event, onward)
-                owners.discard(self._broker.name)
-                self.counts.to_owners += len(owners)
-                self.counts.to_examiners += onward is not None
                 targets |= owners
-            targets.discard(self._broker.name)
-            hops += examiner.copies(publication, targets, onward)
+            hops += examiner.copies(publication, targets - {me}, onward)
         return matched, hops

@@ -32,6 +32,7 @@ from typing import NamedTuple
 from tidegate.language.events import Event
 from tidegate.language.patterns.sequence_matcher import SequenceMatcher
 from tidegate.language.values import Value, from_us
+from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
 from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Peer, Stamp
 from tidegate.routing.strategies import strategy
@@ -510,6 +511,9 @@ def random_summary_settings(seed: int) -> SummarySettings:
         degree_max=random.choice((None, None, 1, 2)),
         subsumption=random.random() < 0.7,
         window_us=random.choice((100_000, 1_000_000, 10_000_000)),
+        budget=random.choice(
+            (EXACT_ENOUGH, SummaryBudget(rows_max=2), SummaryBudget(joins_covered=True))
+        ),
     )
 
 

@@ -192,7 +192,8 @@ def _decoded_masks(edit: SummaryEdit, count: int, attribute_count: int, reader: 
     ascends = (np.diff(attributes) > 0) | (np.diff(of_masks) > 0)
     if not np.all(ascends):
         raise reader.malformed("the attributes of a mask are not ascending")
-    reader.allowance.take(len(sizes), 8 * mask_words(attribute_count))
+    # A word for 64 bits here, and a byte for each bit when the tables are written again.
+    reader.allowance.take(len(sizes), (8 + 64) * mask_words(attribute_count))
     masks = np.zeros((len(sizes), mask_words(attribute_count)), np.uint64)
     bits = np.uint64(1) << (attributes % WORD_BITS).astype(np.uint64)
     np.bitwise_or.at(masks, (of_masks, attributes // WORD_BITS), bits)

@@ -26,6 +26,7 @@ from tidegate.matching.arrays import I64
 from tidegate.matching.summary.merging import GONE
 from tidegate.matching.summary.tables import (
     NO_ENTRIES,
+    AnyTable,
     ChannelKind,
     RangeTable,
     StringTable,
@@ -45,7 +46,6 @@ from tidegate.matching.summary.wire.layout import (
     SummaryEdit,
 )
 from tidegate.matching.summary.wire.table_edits import (
-    AnyTable,
     edited_table,
     kept_table,
     no_rows,
@@ -65,25 +65,27 @@ def encode(tables: SummaryTables) -> bytes:
     '5447534d0100'
     """
     check_tables(tables)
-    return _sealed(Form.FULL, b"", NO_ENTRIES, tables)
+    return _full(tables)
 
 
 def decode(data: bytes, limits: WireLimits = _DEFAULT_LIMITS) -> SummaryTables:
     """The tables of a full message; raises SummaryError."""
     reader = _opened(data, Form.FULL, Allowance(limits, len(data)))
     tables = _edited(NO_ENTRIES, reader)
-    if encode(tables) != data:
+    if _full(tables) != data:
         raise SummaryError("the bytes of a summary are not in the form in which they are sent")
     return tables
 
 
 def digest(tables: SummaryTables) -> bytes:
     """What stands for these tables in a difference."""
-    return blake2b(encode(tables), digest_size=DIGEST_BYTES).digest()
+    return blake2b(_full(tables), digest_size=DIGEST_BYTES).digest()
 
 
 def encode_difference(old: SummaryTables, new: SummaryTables) -> bytes:
     """The message that a receiver which holds ``old`` needs to hold exactly ``new``."""
+    check_tables(old)
+    check_tables(new)
     return _sealed(Form.DIFFERENCE, digest(old) + digest(new), old, new)
 
 
@@ -100,6 +102,10 @@ def apply_difference(
     if digest(new) != expected:
         raise SummaryError("the difference does not make the summary that it was made from")
     return new
+
+
+def _full(tables: SummaryTables) -> bytes:
+    return _sealed(Form.FULL, b"", NO_ENTRIES, tables)
 
 
 def _sealed(form: Form, digests: bytes, old: SummaryTables, new: SummaryTables) -> bytes:
@@ -177,10 +183,9 @@ def _by_number(tables: SummaryTables, places: I64 | None = None) -> dict[int, An
     """The tables by the numbers with which they are written, of the attributes that stay."""
     moved = range(len(tables.attributes)) if places is None else places.tolist()
     indexes = dict(zip(tables.attributes, moved, strict=True))
-    both: list[AnyTable] = [*tables.ranges, *tables.strings]
     return {
         indexes[each.attribute] * KINDS + _kind(each): each
-        for each in both
+        for each in tables.all_tables
         if indexes[each.attribute] != GONE
     }
 
@@ -190,5 +195,5 @@ def _kind(table: AnyTable) -> ChannelKind:
 
 
 def _array_bytes(tables: SummaryTables) -> int:
-    both: list[AnyTable] = [*tables.ranges, *tables.strings]
-    return tables.entry_masks.nbytes + sum(t.starts.nbytes + t.members.nbytes for t in both)
+    members = sum(table.starts.nbytes + table.members.nbytes for table in tables.all_tables)
+    return tables.entry_masks.nbytes + members

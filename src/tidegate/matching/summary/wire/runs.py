@@ -23,6 +23,9 @@ from tidegate.matching.summary.merging import spread
 from tidegate.matching.summary.wire.columns import Reader
 from tidegate.matching.summary.wire.layout import MemberRuns
 
+PAIR_BYTES = 64
+"""What a pair takes while tables are made of it and checked, about."""
+
 
 def symmetric_difference(one: I64, other: I64) -> I64:
     """What is in one of two strictly ascending arrays and not in both, in ascending order.
@@ -85,7 +88,7 @@ def pairs_of(
     if np.any(starts + lengths > row_count) or np.any(gaps[later] < 1):
         raise reader.malformed("a run exceeds the rows, or adjoins the one before it")
     count = int(lengths.sum())
-    reader.allowance.take(count, 5 * 8)
+    reader.allowance.take(count, PAIR_BYTES)
     rows = spread(starts, lengths)
     entries = np.repeat(participants[np.repeat(ranks, counts)], lengths)
     # Entries ascend, so a stable sort by rows is enough; NumPy sorts small integers by radix.

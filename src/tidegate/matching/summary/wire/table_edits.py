@@ -17,6 +17,7 @@ import numpy as np
 from tidegate.matching.arrays import F64, I64
 from tidegate.matching.summary.merging import GONE, copied_pairs
 from tidegate.matching.summary.tables import (
+    AnyTable,
     ChannelKind,
     RangeTable,
     RowKind,
@@ -26,15 +27,12 @@ from tidegate.matching.summary.tables import (
 from tidegate.matching.summary.wire.bounds import added_bounds, range_rows
 from tidegate.matching.summary.wire.columns import Reader
 from tidegate.matching.summary.wire.layout import MemberRuns, RangeRows, StringRows
-from tidegate.matching.summary.wire.runs import pairs_of, runs_of, symmetric_difference
+from tidegate.matching.summary.wire.runs import PAIR_BYTES, pairs_of, runs_of, symmetric_difference
 
-AnyTable = RangeTable | StringTable
+_ROW_KINDS = tuple(RowKind)
 
 _PATTERN_BYTES = 200
 """What the pattern of a row takes in Python, about, without its texts."""
-
-_PAIR_BYTES = 5 * 8
-"""What a pair takes while it is copied, about."""
 
 
 def no_rows(attribute: str, kind: ChannelKind) -> AnyTable:
@@ -79,7 +77,7 @@ def edited_table(
         new, sources = _edited_strings(old, reader)
     runs = reader.record(MemberRuns)
     toggled = pairs_of(runs, participants, len(sources), entry_count, reader)
-    reader.allowance.take(_copied_count(old, sources), _PAIR_BYTES)
+    reader.allowance.take(_copied_count(old, sources), PAIR_BYTES)
     predicted = _predicted(old, sources, entries, entry_count)
     return _with_members(new, symmetric_difference(predicted, toggled), entry_count, len(sources))
 
@@ -89,7 +87,7 @@ def kept_table(old: AnyTable, entries: I64, entry_count: int, reader: Reader) ->
     if entry_count == len(entries) and np.array_equal(entries, np.arange(entry_count)):
         return old
     rows = np.arange(len(old.starts) - 1)
-    reader.allowance.take(_copied_count(old, rows), _PAIR_BYTES)
+    reader.allowance.take(_copied_count(old, rows), PAIR_BYTES)
     return _with_members(old, _predicted(old, rows, entries, entry_count), entry_count, len(rows))
 
 
@@ -162,7 +160,7 @@ def _added_patterns(record: StringRows, reader: Reader) -> list[RowPattern]:
         raise reader.malformed("the texts of a string row are missing")
     ends = np.cumsum(counts)
     return [
-        RowPattern(RowKind(kind), record.parts[end - count : end])
+        RowPattern(_ROW_KINDS[kind], record.parts[end - count : end])
         for kind, count, end in zip(kinds.tolist(), counts.tolist(), ends.tolist(), strict=True)
     ]
 
