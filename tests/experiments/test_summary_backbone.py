@@ -12,7 +12,7 @@ from tidegate.experiments.summary_backbone import (
     sent_summaries,
 )
 from tidegate.experiments.summary_workload import PlacedInterest
-from tidegate.language.filters import parse
+from tidegate.language.filters import Filter, parse
 from tidegate.matching.summary.summary import Summary
 from tidegate.simulation.overlays.paper_networks import isp24, summaries13
 
@@ -29,8 +29,8 @@ def drawn() -> CoveredSubscriptions:
     return CoveredSubscriptions([first, [placed("b", 1, WIDE)], [placed("a", 2, WIDE)]])
 
 
-def placed(broker: str, number: int, filter: object) -> PlacedInterest:
-    return PlacedInterest(broker, number, (), filter)  # type: ignore[arg-type]
+def placed(broker: str, number: int, filter: Filter) -> PlacedInterest:
+    return PlacedInterest(broker, number, (), filter)
 
 
 def crossing(drawn: CoveredSubscriptions, brokers: str, stage: int) -> list[int]:
@@ -68,8 +68,9 @@ def test_the_tree_of_a_backbone_has_a_link_less_than_brokers() -> None:
 
 def test_hops_on_the_tree_of_the_paper() -> None:
     backbone = Backbone(summaries13())
-    assert sum(backbone.hops(backbone.graph.tree("5"))) == 28
-    assert backbone.middle.root == "5"
+    assert sum(backbone.hops(backbone.graph.tree("5"))) == 29
+    assert backbone.middle.root == "7"
+    assert sum(backbone.hops(backbone.middle)) == 28
 
 
 def test_summaries_are_of_the_brokers_that_the_paper_names() -> None:
