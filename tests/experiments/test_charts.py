@@ -59,7 +59,7 @@ def test_precision_by_budget(tmp_path: Path) -> None:
     ]
     draw_precision(rows, tmp_path / "p.svg")
     text = drawn(tmp_path / "p.svg")
-    assert "<!-- covered subscriptions left out, subsumption 0.5 -->" in text
+    assert "<!-- without covered ones, subsumption 0.5 -->" in text
     assert "<!-- all subscriptions, rows as in section 3.1 -->" in text
     assert "<!-- 4 rows -->" in text
 
