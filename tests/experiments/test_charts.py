@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.experiments.charts import draw_matching, draw_updates
+from tidegate.experiments.charts import draw_matching, draw_precision, draw_updates
 from tidegate.experiments.matching import Latency, MatchingSpeed, Memory
+from tidegate.experiments.summary_precision import PAPER_BUDGET, Precision
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +48,20 @@ def test_updates_stand_beside_their_goal(tmp_path: Path) -> None:
     assert "<!-- columnar, median -->" in text
     assert "<!-- columnar, 99th percentile -->" in text
     assert "<!-- goal, 5 µs -->" in text
+
+
+def test_precision_by_budget(tmp_path: Path) -> None:
+    exact = Precision("exact", None, 0.5, True, 100, 90_000, 1.0, 1.0, 0.0)
+    rows = [
+        exact,
+        replace(exact, budget="4 rows", rows_max=4, bytes=50_000, in_vain=0.2),
+        replace(exact, budget=PAPER_BUDGET, covered_left_out=False, bytes=70_000),
+    ]
+    draw_precision(rows, tmp_path / "p.svg")
+    text = drawn(tmp_path / "p.svg")
+    assert "<!-- without covered ones, subsumption 0.5 -->" in text
+    assert "<!-- all subscriptions, rows as in section 3.1 -->" in text
+    assert "<!-- 4 rows -->" in text
 
 
 @pytest.mark.parametrize("speeds", [[], [SPEED]])

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
 from tidegate.experiments.matching import MatchingSpeed
+from tidegate.experiments.summary_precision import PAPER_BUDGET, Precision
 
 UPDATE_GOAL_US = 5
 """The goal for the median of an update, drawn as a line."""
@@ -18,6 +19,9 @@ UPDATE_GOAL_US = 5
 # colours than engines.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 _GREY = "#777777"
+
+CLOSE_SHARE = 0.1
+"""Points whose sizes differ by less share a label."""
 
 _Line = Sequence[tuple[int, float]]
 """Points of a line: number of subscriptions, value."""
@@ -60,6 +64,53 @@ def draw_updates(speeds: Iterable[MatchingSpeed], path: Path) -> None:
     _save(figure, path)
 
 
+def draw_precision(rows: Iterable[Precision], path: Path) -> None:
+    """Draw the share of events that come in vain against the bytes of summaries, by budget."""
+    lines: dict[tuple[float, bool], list[Precision]] = {}
+    for row in rows:
+        lines.setdefault((row.subsumption, row.covered_left_out), []).append(row)
+    figure, axes = _figure()
+    axes.set_yscale("linear")
+    axes.margins(x=0.12, y=0.1)
+    axes.set_xlabel("kilobytes that all brokers send, in full")
+    axes.set_ylabel("events sent to brokers that match nothing there")
+    thousands = FuncFormatter(lambda value, _: f"{value / 1000:,.10g}")
+    axes.xaxis.set_major_formatter(thousands)
+    axes.xaxis.set_minor_formatter(thousands)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for colour, ((subsumption, left_out), line) in zip(_COLOURS, lines.items(), strict=False):
+        kind = "without covered ones" if left_out else "all subscriptions"
+        budgets = [row for row in line if row.budget != PAPER_BUDGET]
+        points = sorted((row.bytes, row.in_vain) for row in budgets)
+        _plot(axes, points, f"{kind}, subsumption {subsumption:g}", colour)
+        _name_budgets(axes, budgets, colour, is_below=left_out)
+        for row in line:
+            if row.budget == PAPER_BUDGET:
+                label = f"{kind}, rows as in section 3.1"
+                axes.plot(row.bytes, row.in_vain, "*", markersize=11, color=colour, label=label)
+    axes.set_title("Precision of summaries against their size, by rows a table")
+    _save(figure, path, columns=2)
+
+
+def _name_budgets(axes: Axes, rows: Iterable[Precision], colour: str, *, is_below: bool) -> None:
+    """Write the budgets beside their points, those of one point together."""
+    names: dict[tuple[int, float], str] = {}
+    for row in rows:
+        close = (each for each in names if abs(each[0] / row.bytes - 1) < CLOSE_SHARE)
+        point = next(close, (row.bytes, row.in_vain))
+        names[point] = f"{names[point]}, {row.budget}" if point in names else row.budget
+    for point, name in names.items():
+        axes.annotate(
+            name,
+            point,
+            xytext=(-4, -11) if is_below else (5, 5),
+            textcoords="offset points",
+            fontsize=7,
+            color=colour,
+            ha="right" if is_below else "left",
+        )
+
+
 def _by_engine(speeds: Iterable[MatchingSpeed]) -> dict[str, list[MatchingSpeed]]:
     by_engine: dict[str, list[MatchingSpeed]] = {}
     for speed in speeds:
@@ -94,6 +145,6 @@ def _plot(axes: Axes, line: _Line, label: str, colour: str, *, dashed: bool = Fa
     )
 
 
-def _save(figure: Figure, path: Path) -> None:
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+def _save(figure: Figure, path: Path, columns: int = 3) -> None:
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False)
     figure.savefig(path)

@@ -21,6 +21,7 @@ from tidegate.cli.bench.hostile import bench_hostile
 from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.matchers import bench_matchers
 from tidegate.cli.bench.parametric import bench_parametric
+from tidegate.cli.bench.summaries import bench_summaries
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
 from tidegate.experiments import parsing
@@ -256,6 +257,7 @@ def bench_spark(
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
 bench.add_command(bench_gryphon)
+bench.add_command(bench_summaries)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
 bench.add_command(bench_matchers)
