@@ -50,6 +50,32 @@ def test_what_was_sent_before_is_in_force_when_the_wave_is_back(
     assert all(len(broker.waves) == 0 for broker in network.brokers.values())
 
 
+def test_a_wave_from_before_a_restart_is_not_taken_for_one_of_now() -> None:
+    network = Network([("a", "b"), ("b", "c"), ("c", "d")])
+    near = [("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")]  # d gets nothing for a while
+
+    def run_near() -> None:
+        while any(network.waiting.get(link) for link in near):
+            network.arrive(*next(link for link in near if network.waiting.get(link)))
+
+    start(network, "a", [])
+    run_near()
+    network.cut("a", "b")
+    del network.brokers["a"]
+    network.now_us += 1
+    network.take("a", network.add("a").join("b", "d", 1))
+    run_near()
+    network.subscribe("a", "ann", "x > 1")
+    back: list[str] = []
+    start(network, "a", back)
+    run_near()
+    assert not is_wanted_everywhere(network)
+    assert back == []
+    network.run()
+    assert is_wanted_everywhere(network)
+    assert back == ["a"]
+
+
 def test_a_broker_alone_is_done_at_once() -> None:
     network = Network([])
     network.add("a")

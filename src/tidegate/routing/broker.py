@@ -135,7 +135,7 @@ class Broker:
         self.variables.set(mode="standard")
         self.sessions = Sessions()
         self.neighbours = Neighbours(self)
-        self.waves = Waves(name, self.domains)
+        self.waves = Waves(name, self.domains, begun_us)
         self.moves = Moves(self)
         self.patterns = PatternMonitors(self)
 

@@ -49,10 +49,11 @@ class _Wave:
 class Waves:
     """The waves that started at a broker or pass it."""
 
-    def __init__(self, me: Peer, domains: BrokerDomains) -> None:
+    def __init__(self, me: Peer, domains: BrokerDomains, begun_us: int) -> None:
         self._me = me
         self._domains = domains
-        self._started = 0
+        self._last_number = begun_us
+        """Numbers go on over restarts: other brokers may still know a wave from before."""
         self._waves: dict[tuple[Peer, int], _Wave] = {}
         """By origin and number, which counts the waves of the origin."""
 
@@ -61,8 +62,8 @@ class Waves:
 
     def start(self, done: AfterWave) -> WaveResult:
         """Start a wave, and call ``done`` when it is back."""
-        self._started += 1
-        return self._pass_on(Probe(self._me, self._started), None, done)
+        self._last_number += 1
+        return self._pass_on(Probe(self._me, self._last_number), None, done)
 
     def on_probe(self, probe: Probe, peer: Peer) -> WaveResult:
         """Pass on the wave of another broker."""

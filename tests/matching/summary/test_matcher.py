@@ -9,6 +9,7 @@ from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.summary.budget import SummaryBudget
+from tidegate.matching.summary.ids import IdLayout
 from tidegate.matching.summary.matcher import SummaryMatcher
 
 
@@ -68,3 +69,10 @@ def test_numbers_are_used_again() -> None:
     matcher.add([Subscription("v", parse("x = 1"))])
     assert match(matcher, x=1) == ["t", "v"]
     assert match(matcher, x=0) == []
+
+
+@pytest.mark.slow
+def test_there_may_be_more_attributes_than_ids_have_bits_by_default() -> None:
+    count = IdLayout().attributes_max + 1
+    matcher = matcher_of(*(f"a{number} = 1" for number in range(count)))
+    assert match(matcher, **{f"a{count - 1}": 1}) == [f"s{count - 1}"]

@@ -24,17 +24,21 @@ from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import match_each
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
+from tidegate.matching.summary.ids import IdLayout
 from tidegate.matching.summary.summary import Summary
 
 OWNER = ""
 """The owner of all subscriptions of a matcher."""
+
+_LAYOUT = IdLayout(brokers_max=1, attributes_max=2**31)
+"""Ids of a matcher go nowhere, so they have room for whatever attributes events have."""
 
 
 class SummaryMatcher:
     """Finds candidates in a summary, and verifies those that it is not sure of."""
 
     def __init__(self, budget: SummaryBudget = EXACT_ENOUGH) -> None:
-        self._summary = Summary(budget)
+        self._summary = Summary(budget, _LAYOUT)
         self._subscriptions: dict[str, Subscription] = {}
         self._numbers: dict[str, int] = {}
         self._ids: list[str] = []
