@@ -189,9 +189,10 @@ def test_every_byte_replaced_with_a_right_checksum(tables: SummaryTables) -> Non
     others = [b"", b"\0", b"\x40", b"\x7f", b"\x80\x01", b"\xff", b"\0\0", b"\xff\xff\x3f\0\0"]
     tracemalloc.start()
     try:
+        # Each byte is replaced by one of them; all by each would take minutes.
         for start in range(len(MAGIC) + 2, len(body)):
-            for other in others:
-                refused_or_valid(sealed(body[:start] + other + body[start + 1 :]))
+            other = others[start % len(others)]
+            refused_or_valid(sealed(body[:start] + other + body[start + 1 :]))
         assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
     finally:
         tracemalloc.stop()
