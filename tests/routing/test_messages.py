@@ -13,7 +13,7 @@ from tidegate.routing import messages as m
 
 REQUESTS, BETWEEN_BROKERS = set(get_args(m.ClientRequest)), set(get_args(m.PeerMessage))
 TO_CLIENTS = {m.Deliver, m.DeliverSequence, m.InForce, m.Missed, m.Refused}
-NO_MESSAGES = {"Publication"}
+NO_MESSAGES = {"Examination", "Publication"}
 """Values that are only parts of messages."""
 
 

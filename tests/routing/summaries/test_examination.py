@@ -249,13 +249,13 @@ def test_every_event_comes_once_to_those_who_want_it_and_in_order(
         found.publish(home, f"pub-{home}", x=value, n=number)
     found.run()
     for home, value in set(filters):
-        by_home: dict[str, list[object]] = {}
+        by_home: dict[str, list[int]] = {}
         for each in found.delivered(f"{home}{value}"):
-            number = each["n"]
-            assert isinstance(number, int)
-            by_home.setdefault(events[number][0], []).append(number)
-            arrivals[f"{home}{value}", number] += 1
-        assert all(numbers == sorted(numbers, key=str) for numbers in by_home.values())
+            arrived = each["n"]
+            assert isinstance(arrived, int)
+            by_home.setdefault(events[arrived][0], []).append(arrived)
+            arrivals[f"{home}{value}", arrived] += 1
+        assert all(numbers == sorted(numbers) for numbers in by_home.values())
     assert arrivals == Counter(
         (f"{home}{value}", number)
         for home, value in set(filters)

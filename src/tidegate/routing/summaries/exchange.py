@@ -277,7 +277,7 @@ class SummaryExchange:
         else:
             if self._due_us is None:
                 self._due_us = now_us + self._settings.period_us
-            is_full = self._changes >= self._settings.batch_max and self._sent is not None
+            is_full = self._changes >= self._settings.batch_max
             if is_full or self._is_urgent or self._due_us <= now_us:
                 sent += self._send(now_us)
         self._is_urgent = False

@@ -109,12 +109,15 @@ def _exchange_problems(
         if held.brokers != expected[peer]:
             yield f"holds of {peer} the summary of {sorted(held.brokers)}, not {expected[peer]}"
             continue
-        own = [_own_of(brokers[each], exchange) for each in sorted(held.brokers)]
-        for owner, tables in zip(sorted(held.brokers), own, strict=True):
-            if restrict(held.tables, {owner}) != tables:
-                yield f"holds of {peer} a summary in which {owner} is not as it is now"
-        if held.tables != merge(own):
-            yield f"holds of {peer} what is not the merge of its parts"
+        parts = [_exchange_of(brokers[each], exchange).own.present for each in held.brokers]
+        merged = merge(parts)
+        if held.tables != merged:
+            other = [
+                owner
+                for owner in sorted(held.brokers)
+                if restrict(held.tables, {owner}) != restrict(merged, {owner})
+            ]
+            yield f"holds of {peer} a summary in which {other or 'a row'} is not as it is now"
         validity = [
             each
             for owner in held.brokers
@@ -127,7 +130,3 @@ def _exchange_problems(
 def _exchange_of(broker: Broker, exchange: SummaryExchange) -> SummaryExchange:
     assert broker.summaries is not None
     return broker.summaries.exchanges[exchange.domain.name]
-
-
-def _own_of(broker: Broker, exchange: SummaryExchange) -> object:
-    return _exchange_of(broker, exchange).own.present
