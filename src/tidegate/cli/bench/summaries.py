@@ -167,9 +167,9 @@ def _events(sizes: PartSizes, _drawn: list[Precision]) -> Rows:
 def _events_line(row: EventHops) -> str:
     degree = "" if row.degree_max is None else f"degree {row.degree_max}"
     return (
-        f"{row.overlay:<13}{row.routing:<14}{degree:<10}{row.popularity:>5.0%} popular{row.hops:>7.1f} hops"
-        f"{row.link_hops:>7.1f} on links{row.matched:>7.1f} match it{row.matched_busiest:>6.2f} "
-        f"at the busiest,{row.handled_busiest:>6.2f} messages there"
+        f"{row.overlay:<13}{row.routing:<14}{degree:<10}{row.popularity:>5.0%} popular"
+        f"{row.hops:>7.1f} hops{row.link_hops:>7.1f} on links{row.matched:>7.1f} match it"
+        f"{row.matched_busiest:>6.2f} at the busiest,{row.handled_busiest:>6.2f} messages there"
     )
 
 
