@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from support.command_line import Folder
-from tidegate.matching.summary.budget import EXACT_ENOUGH
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.overlays.json_file import to_json
 from tidegate.simulation.verifying.random_run import RandomRun
@@ -52,6 +52,7 @@ def test_summaries(folder: Folder) -> None:
     ran = folder.run(
         "simulate", *SMALL, "--json", "--routing", "summaries", "--summary-period", "20ms",
         "--summary-batch", "5", "--degree-max", "1", "--no-subsumption", "--trace", "t.jsonl",
+        "--summary-rows", "3",
     )  # fmt: skip
     made = json.loads(ran.out)
     assert made["wanted"] == made["delivered"]
@@ -59,7 +60,7 @@ def test_summaries(folder: Folder) -> None:
     header = json.loads(folder.read("t.jsonl").splitlines()[0])
     assert header["summaries"] == {
         "period_us": 20_000, "batch_max": 5, "degree_max": 1, "subsumption": False,
-        "window_us": 10_000_000, "budget": asdict(EXACT_ENOUGH),
+        "window_us": 10_000_000, "budget": asdict(SummaryBudget(rows_max=3)),
     }  # fmt: skip
     assert folder.run("simulate", "--replay", "t.jsonl").code == 0
 
@@ -171,7 +172,7 @@ def test_loads_for_pictures(folder: Folder) -> None:
 @pytest.mark.slow
 def test_verification(folder: Folder) -> None:
     ran = folder.run("simulate", "--verify", "--topology", "random-tree", "--seeds", "0-1")
-    assert (ran.code, ran.err, ran.out) == (0, "", "10 runs, 0 with problems\n")
+    assert (ran.code, ran.err, ran.out) == (0, "", "12 runs, 0 with problems\n")
     ran = folder.run("simulate", "--verify", "--runs", "5", "--json")
     assert json.loads(ran.out) == {"runs": 5, "failed": 0}
     folder.write("mine.json", [to_json(generate("chain", 2))])

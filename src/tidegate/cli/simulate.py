@@ -21,6 +21,7 @@ from tidegate.errors import BadValueError, SimulationError, SpaceError, Tidegate
 from tidegate.language.durations import parse_duration
 from tidegate.language.spaces import Space
 from tidegate.matching.space_file import read_space
+from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
 from tidegate.routing.summaries.settings import SummarySettings
@@ -63,10 +64,12 @@ RUN_ONLY = (
     "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
     "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
     "jitter", "duplicates", "partition", "script", "space", "summary_period", "summary_batch",
-    "degree_max", "no_subsumption",
+    "degree_max", "no_subsumption", "summary_rows",
 )  # fmt: skip
 WORKLOAD_ONLY = ("workload", "publishers", "subscribers", "rate", "duration", "slow")
-SUMMARIES_ONLY = ("summary_period", "summary_batch", "degree_max", "no_subsumption")
+SUMMARIES_ONLY = (
+    "summary_period", "summary_batch", "degree_max", "no_subsumption", "summary_rows",
+)  # fmt: skip
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
 """Number of problems of a failing run that are printed."""
@@ -170,6 +173,9 @@ class _Slow(click.ParamType[SlowSubscribers]):
                    "[default: no limit]")  # fmt: skip
 @click.option("--no-subsumption", is_flag=True,
               help="With --routing summaries: summarize covered subscriptions too.")  # fmt: skip
+@click.option("--summary-rows", type=click.IntRange(min=1), metavar="N",
+              help="With --routing summaries: so many rows for an attribute. Fewer make "
+                   "summaries smaller; more events come in vain.  [default: 65536]")  # fmt: skip
 @click.option("--slow", type=_Slow(), help="Slow subscribers, and their time for each delivery.")
 @click.option("--crash", multiple=True, metavar="B@FROM..TO",
               help="A broker that is down, as in b3@2s..4s; may be repeated.")  # fmt: skip
@@ -297,6 +303,8 @@ def _summary_settings(given: Options) -> SummarySettings | None:
     names = {"summary_period": "period_us", "summary_batch": "batch_max",
              "degree_max": "degree_max"}  # fmt: skip
     fields = {field: given[name] for name, field in names.items() if name in given}
+    if "summary_rows" in given:
+        fields["budget"] = SummaryBudget(rows_max=given["summary_rows"])
     return SummarySettings(subsumption="no_subsumption" not in given, **fields)
 
 

@@ -136,7 +136,7 @@ class Broker:
         self.sessions = Sessions()
         self.neighbours = Neighbours(self)
         self.waves = Waves(name, self.domains, begun_us)
-        self.moves = Moves(self)
+        self.moves = Moves(self, begun_us)
         self.patterns = PatternMonitors(self)
 
     def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:

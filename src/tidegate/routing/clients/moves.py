@@ -99,9 +99,10 @@ class _PassingMove:
 class Moves:
     """The moves that begin or end at a broker, or pass it."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, begun_us: int) -> None:
         self._broker = broker
-        self._started = 0
+        self._last_number = begun_us
+        """Numbers go on over restarts: an answer to a move from before may still be on its way."""
         self._moves: dict[_MoveId, _PassingMove] = {}
         self._waiting_seeks: dict[Client, list[tuple[Seek, Peer]]] = {}
         """`Seek` messages, with their senders, for clients that have not arrived here yet, or have
@@ -121,8 +122,8 @@ class Moves:
                 "count its moves"
             )
         broker.sessions.begin_arrival(client, moves)
-        self._started += 1
-        return self._seek(Seek(broker.name, self._started, client, home, moves=moves), None)
+        self._last_number += 1
+        return self._seek(Seek(broker.name, self._last_number, client, home, moves=moves), None)
 
     def on_seek(self, message: Seek, peer: Peer) -> Outgoing:
         """Answer if this is the old broker, else pass the message on."""
