@@ -175,7 +175,7 @@ def refused_or_valid(data: bytes) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tables", SAMPLES)
+@pytest.mark.parametrize("tables", SAMPLES[:3])
 def test_every_flipped_bit_with_a_right_checksum(tables: SummaryTables) -> None:
     body = encode(tables)[:-4]
     accepted = [refused_or_valid(sealed(flipped(body, bit))) for bit in range(8 * len(body))]
@@ -183,16 +183,22 @@ def test_every_flipped_bit_with_a_right_checksum(tables: SummaryTables) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tables", SAMPLES)
+@pytest.mark.parametrize("tables", SAMPLES[:3])
 def test_every_byte_replaced_with_a_right_checksum(tables: SummaryTables) -> None:
     body = encode(tables)[:-4]
-    others = [b"", b"\0", b"\x40", b"\x7f", b"\x80\x01", b"\xff", b"\0\0", b"\xff\xff\x3f\0\0"]
+    for start in range(len(MAGIC) + 2, len(body)):
+        for other in (b"", b"\0", b"\x40", b"\0\0"):
+            refused_or_valid(sealed(body[:start] + other + body[start + 1 :]))
+
+
+@pytest.mark.slow
+def test_every_byte_replaced_by_a_large_number_takes_little_memory() -> None:
+    body = encode(paper_tables())[:-4]
     tracemalloc.start()
     try:
-        # Each byte is replaced by one of them; all by each would take minutes.
         for start in range(len(MAGIC) + 2, len(body)):
-            other = others[start % len(others)]
-            refused_or_valid(sealed(body[:start] + other + body[start + 1 :]))
+            for other in (b"\xff\xff\x3f\0\0", b"\xff\xff\xff\xff\x7f"):
+                refused_or_valid(sealed(body[:start] + other + body[start + 1 :]))
         assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
     finally:
         tracemalloc.stop()
@@ -244,17 +250,15 @@ def test_mutated_differences(
 
 @pytest.mark.slow
 def test_every_flipped_bit_of_a_difference() -> None:
-    old, new = paper_tables(), BOTH
-    body = encode_difference(old, new)[:-4]
-    for bit in range(8 * len(body)):
-        for data in (
-            flipped(body, bit) + encode_difference(old, new)[-4:],
-            sealed(flipped(body, bit)),
-        ):
-            try:
-                assert apply_difference(old, data) == new
-            except SummaryError:
-                continue
+    old, new = one_price(5), merge([one_price(5), paper_tables()])
+    data = encode_difference(old, new)
+    for bit in range(8 * len(data)):
+        with pytest.raises(SummaryError):
+            apply_difference(old, flipped(data, bit))
+        try:
+            assert apply_difference(old, sealed(flipped(data, bit)[:-4])) == new
+        except SummaryError:
+            continue
 
 
 # ---- each refusal says why ---------------------------------------------------------------------
