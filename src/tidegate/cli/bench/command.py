@@ -19,6 +19,7 @@ from tidegate.cli.bench.evolving import bench_evolving
 from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.matchers import bench_matchers
+from tidegate.cli.bench.memory import bench_memory
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
@@ -258,6 +259,7 @@ bench.add_command(bench_gryphon)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
 bench.add_command(bench_matchers)
+bench.add_command(bench_memory)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

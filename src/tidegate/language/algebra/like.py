@@ -20,6 +20,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+SHORT_CHARS_MAX, SHORT_PATTERNS_MAX, LONG_PATTERNS_MAX = 256, 4_096, 8
+"""How many patterns are kept in parsed form: many of up to so many characters, and few longer ones.
+A pattern may have a million characters, so a number of patterns alone would bound no memory."""
+
 ANY_CHAR, ANY_RUN = "_", "%"
 
 GlobToken = str
@@ -44,9 +48,13 @@ class Glob:
     tokens: tuple[GlobToken, ...]
 
     @staticmethod
-    @lru_cache(maxsize=4096)
     def parse(text: str) -> Glob:
         """Parse a pattern; raises GlobError."""
+        return _parsed(text) if len(text) <= SHORT_CHARS_MAX else _parsed_long(text)
+
+    @staticmethod
+    def parse_anew(text: str) -> Glob:
+        """As ``parse``, without looking for what was parsed before."""
         tokens: list[GlobToken] = []
         position = 0
         while position < len(text):
@@ -180,6 +188,16 @@ def _tidy(tokens: list[GlobToken]) -> tuple[GlobToken, ...]:
     return tuple(tidy)
 
 
+@lru_cache(maxsize=SHORT_PATTERNS_MAX)
+def _parsed(text: str) -> Glob:
+    return Glob.parse_anew(text)
+
+
+@lru_cache(maxsize=LONG_PATTERNS_MAX)
+def _parsed_long(text: str) -> Glob:
+    return Glob.parse_anew(text)
+
+
 @dataclass(frozen=True, slots=True)
 class _Fragment:
     """The tokens between two runs: literals and `_`, so of a fixed length."""
@@ -188,8 +206,23 @@ class _Fragment:
     length: int
 
 
-@lru_cache(maxsize=4096)
 def _fragments(glob: Glob) -> list[_Fragment]:
+    if len(glob.tokens) <= SHORT_CHARS_MAX:
+        return _fragments_of_short(glob)
+    return _fragments_of_long(glob)
+
+
+@lru_cache(maxsize=SHORT_PATTERNS_MAX)
+def _fragments_of_short(glob: Glob) -> list[_Fragment]:
+    return _cut(glob)
+
+
+@lru_cache(maxsize=LONG_PATTERNS_MAX)
+def _fragments_of_long(glob: Glob) -> list[_Fragment]:
+    return _cut(glob)
+
+
+def _cut(glob: Glob) -> list[_Fragment]:
     fragments: list[list[GlobToken]] = [[]]
     for token in glob.tokens:
         if token == ANY_RUN:
