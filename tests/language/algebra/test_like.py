@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.strategies import globs, strings
-from tidegate.language.algebra.like import Glob, GlobError, escape
+from tidegate.language.algebra import like
+from tidegate.language.algebra.like import (
+    LONG_PATTERNS_MAX,
+    SHORT_CHARS_MAX,
+    SHORT_PATTERNS_MAX,
+    Glob,
+    GlobError,
+    escape,
+)
 
 texts = strings | st.text("ab%_\\\n", max_size=8)
 
@@ -121,3 +129,12 @@ def test_a_pattern_covers_itself_and_is_covered_by_all(pattern: str) -> None:
 def test_around(glob: Glob, pattern: str) -> None:
     assert str(glob) == pattern
     assert Glob.parse(pattern) == glob
+
+
+def test_few_long_patterns_are_kept_in_parsed_form() -> None:
+    for number in range(2 * LONG_PATTERNS_MAX):
+        long = f"{number}%" + "a" * SHORT_CHARS_MAX
+        assert Glob.parse(long).matches(long.replace("%", "b"))
+    assert like._parsed_long.cache_info().currsize <= LONG_PATTERNS_MAX
+    assert like._fragments_of_long.cache_info().currsize <= LONG_PATTERNS_MAX
+    assert like._parsed.cache_info().maxsize == SHORT_PATTERNS_MAX
