@@ -20,6 +20,7 @@ from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.matchers import bench_matchers
 from tidegate.cli.bench.parametric import bench_parametric
+from tidegate.cli.bench.pauses import bench_pauses
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
 from tidegate.experiments import parsing
@@ -254,6 +255,7 @@ def bench_spark(
 # `tidegate bench` without a command runs all in the order of their registration.
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
+bench.add_command(bench_pauses)
 bench.add_command(bench_gryphon)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
