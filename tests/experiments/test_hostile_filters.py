@@ -139,7 +139,7 @@ def test_entries_are_bounded_and_right(matcher: str, text: str) -> None:
         assert (engine.match(event) == ["hostile"]) == filter.matches(event)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", TEXTS)
 def test_every_operation_stays_within_its_budget(kind: str) -> None:
     costs = list(measure({kind: TEXTS[kind]}, rounds=1))
