@@ -35,6 +35,7 @@ from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
+from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.spaces import Space
 from tidegate.language.variables import Variables
@@ -58,7 +59,12 @@ from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
 from tidegate.routing.spaces import BrokerSpaces
 from tidegate.routing.strategies import FilterMatching, RecipientMatching, Strategy
-from tidegate.routing.substrates import SubstrateChoice, antichain_substrate, link_matcher
+from tidegate.routing.substrates import (
+    SubstrateChoice,
+    antichain_substrate,
+    link_matcher,
+    matches_by_poset,
+)
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.routing.summaries.summaries import Summaries
@@ -124,9 +130,15 @@ class Broker:
         )
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.limits = limits or BrokerLimits()
+        self.parser = BulkParser(self.limits.filters)
+        """Reads the filters of named subscriptions."""
         self.spaces = BrokerSpaces(spaces, self.limits.filters)
         self.summary_settings = summaries or SummarySettings()
-        self.tables = RoutingTables(self, merging=merging)
+        self.tables = RoutingTables(
+            self,
+            merging=merging,
+            deferred=strategy.next_hops is not None and not matches_by_poset(substrate),
+        )
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
         self.matching = self._recipient_matching(substrate)
@@ -149,15 +161,17 @@ class Broker:
         table, next_hops = self.subscriptions, self.strategy.next_hops
         if self.strategy.sends_summaries:
             if isinstance(table.poset, Poset):
-                table.listener = at_home = substrate_factory(substrate)(table.poset)
+                at_home = substrate_factory(substrate, table.poset)
             else:
-                table.listener = at_home = antichain_substrate(substrate)
+                at_home = antichain_substrate(substrate)
+            table.listen(at_home)
             return Summaries(self, at_home, self.summary_settings)
         if next_hops is None:
-            table.listener = links = LinkMatching(self.domains, link_matcher(substrate))
+            links = LinkMatching(self.domains, link_matcher(substrate))
+            table.listen(links)
             return links
-        assert isinstance(table.poset, Poset)
-        table.listener = found = substrate_factory(substrate)(table.poset)
+        found = substrate_factory(substrate, table.poset)
+        table.listen(found)
         return FilterMatching(self.name, self.domains, next_hops, found)
 
     def add_domain(self, domain: Domain) -> None:
@@ -257,7 +271,9 @@ class Broker:
                     spaces.bound(spaces.subscription(wanted, space), space), client
                 )
             case m.Subscribe(wanted):
-                named = checked_named_subscription(message, self.now_us, self.limits.filters)
+                named = checked_named_subscription(
+                    message, self.now_us, self.limits.filters, self.parser
+                )
                 spaces.check_named(named, wanted if isinstance(wanted, str) else None)
                 self.subscribe_named(named, client)
                 asker = NamedAsker(client, named.subscription.id)

@@ -28,6 +28,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.language.events import Event
 from tidegate.language.semantics import holds
@@ -134,11 +135,26 @@ class EventMatching:
     def match_chunks(self, batch: EventBatch) -> list[SubscriptionPairs]:
         """The pairs of a batch, chunk by chunk of its events."""
         return [
-            self._match_chunk(batch, begin, min(CHUNK_EVENTS, batch.length - begin))
+            self._match_chunk(batch, begin, self._table.ids)
             for begin in range(0, batch.length, CHUNK_EVENTS)
         ]
 
-    def _match_chunk(self, batch: EventBatch, begin: int, length: int) -> SubscriptionPairs:
+    def match_numbers(self, batch: EventBatch) -> tuple[I64, I32]:
+        """The pairs of a batch: the events, and the numbers of the subscriptions."""
+        chunks = [
+            self._match_chunk(batch, begin, _no_ids)
+            for begin in range(0, batch.length, CHUNK_EVENTS)
+        ]
+        if len(chunks) == 1:
+            return chunks[0].events, chunks[0].numbers
+        numbers = np.concatenate([np.zeros(0, np.int32), *(each.numbers for each in chunks)])
+        return np.concatenate([np.zeros(0, np.int64), *(each.events for each in chunks)]), numbers
+
+    def _match_chunk(
+        self, batch: EventBatch, begin: int, ids: Callable[[], pa.StringArray]
+    ) -> SubscriptionPairs:
+        """The pairs of a chunk of a batch, with what ``ids`` returns while the lock is held."""
+        length = min(CHUNK_EVENTS, batch.length - begin)
         times_us = np.full(length, NO_TIME)
         if batch.times_us is not None:
             times_us = batch.times_us[begin : begin + length]
@@ -153,7 +169,7 @@ class EventMatching:
                 ReadyEvents(encoded, times_us, times, variables),
                 lambda event: (batch.event(begin + event), batch.moment(begin + event)),
             )
-            return SubscriptionPairs(events.astype(np.int64) + begin, numbers, self._table.ids())
+            return SubscriptionPairs(events.astype(np.int64) + begin, numbers, ids())
         finally:
             self._lock.unshare()
 
@@ -219,6 +235,10 @@ class EventMatching:
             event, moment = judged(events.item(place))
             matching[place] = is_match(self._table.get(numbers.item(place)), event, moment)
         return matching
+
+
+def _no_ids() -> pa.StringArray:
+    return pa.array([], pa.string())
 
 
 def is_match(subscription: Subscription, event: Event, moment: Moment) -> bool:

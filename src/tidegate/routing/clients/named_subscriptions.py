@@ -98,7 +98,9 @@ class NamedSubscriptions:
             raise RoutingError(
                 f"{message.name!r} has version {named.version}, and {message.version} is not later"
             )
-        updated = updated_subscription(named.subscription, message, self._broker.limits.filters)
+        updated = updated_subscription(
+            named.subscription, message, self._broker.limits.filters, self._broker.parser
+        )
         changed = NamedSubscription(updated, message.version, named.space)
         text = message.filter if isinstance(message.filter, str) else None
         self._broker.spaces.check_named(changed, text)

@@ -38,6 +38,9 @@ from tidegate.routing.spaces import routed_event
 from tidegate.routing.strategies import Hops, IncomingEvent
 from tidegate.routing.substrates import FilterNode, MatcherSubstrate, id_of
 
+_UNKNOWN = -1
+"""In place of the links of a node: the matcher may have others than the node had."""
+
 
 class LinkMatching:
     """The filters of a broker with their links; a listener of the table."""
@@ -68,14 +71,16 @@ class LinkMatching:
 
     def change(self, node: FilterNode) -> None:
         self._substrate.change(node)
-        # Where the structure has changed, the matcher has a new subscription with other links.
-        self._matcher.set_links(id_of(node), self._links[node])
+        # Where the structure has changed, the matcher has a new subscription without links.
+        self._links[node] = _UNKNOWN
+        self._unprepared[node] = None
 
     def askers_changed(self, node: FilterNode) -> None:
         self._unprepared[node] = None
 
     def prepare(self) -> None:
         """Bring the links of all nodes up to date."""
+        self._substrate.write()
         nodes = self._links if self.numbers.refresh() else self._unprepared
         for node in nodes:
             links = self.numbers.of_askers(node.subscribers)
