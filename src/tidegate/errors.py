@@ -17,6 +17,8 @@ TidegateError
 ├── StateError              the state of a stream is unreadable, or belongs to another stream
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
+│   ├── LinkProtocolError   ... because the other end of a link breaks the rules of its session
+│   └── SessionLostError    ... because two ends of a link cannot go on where they were
 ├── SimulationError         a simulation, or a trace of one, cannot be run
 └── LateEventsError         a sequence matcher has more pending events than its limit
 
@@ -119,6 +121,17 @@ class TopologyError(TidegateError):
 
 class RoutingError(TidegateError):
     """A request of a client, or a message of a neighbour, that a broker cannot accept."""
+
+
+class LinkProtocolError(RoutingError):
+    """The other end of a link counts messages that were not sent, or leaves some out."""
+
+
+class SessionLostError(RoutingError):
+    """One end of a link has forgotten what it had acknowledged, or keeps too much.
+
+    The link has to be given up and set up again, with nothing known on both sides.
+    """
 
 
 class SimulationError(TidegateError):

@@ -21,6 +21,7 @@ follows the change on every link. Where to look:
     an event's links are found       links/link_matching.py
     a client connects, moves         clients/sessions.py, clients/moves.py
     a link is set up or lost         overlay/neighbours.py
+    a broker comes back              durability/restoring.py
     a pattern is factored            patterns/delegation.py
     summaries are sent and examined  summaries/summaries.py
     input is validated               validation.py, spaces.py
@@ -49,6 +50,7 @@ from tidegate.routing.batching.routed import RoutedEvents
 from tidegate.routing.clients.moves import Moves
 from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
+from tidegate.routing.durability.restoring import on_sync
 from tidegate.routing.event_routing import EventRouter
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
@@ -246,6 +248,8 @@ class Broker:
             case m.Accept():
                 return self.neighbours.on_accept(message, sender)
             case m.Refused():
+                if isinstance(message.request, m.Sync) and sender in self.domains.domain_of:
+                    return self.leave(sender, self.now_us)
                 self.neighbours.on_refused(message, sender)
                 sent = self.moves.on_refused(message.request, sender)
                 return sent + self._summary_refused(message.request, sender)
@@ -310,6 +314,8 @@ class Broker:
                 self.tables.apply_filters(message, peer)
             case m.AdvertisementDelta():
                 return self.tables.apply_advertisements(message, peer)
+            case m.Sync():
+                return on_sync(self, message, peer)
             case m.NotifyChain():
                 check_publication_times(message.publications)
                 self.patterns.on_chain(message, peer)
@@ -353,7 +359,9 @@ class Broker:
         self._check_count(self._subscription_count(client), "subscriptions", client)
         self.sessions.begin(client)
         if isinstance(wanted, Pattern):
-            return self.patterns.subscribe(client, wanted, self.now_us)
+            sent = self.patterns.subscribe(client, wanted, self.now_us)
+            self.sessions.changed(client)
+            return sent
         self.subscriptions.ask(client, wanted)
         return []
 
@@ -373,9 +381,18 @@ class Broker:
             return [(asker.client, m.InForce(asker.name, version))]
         return self.named.confirm(asker, version)
 
+    def confirm(self, client: Client, name: str) -> Outgoing:
+        """Send a client `InForce` once all brokers have the present version of a subscription.
+
+        For a client whose confirmation was under way when its broker restarted.
+        """
+        version = self.named.version(client, name)
+        return self._confirm(NamedAsker(client, name), version)
+
     def _unsubscribe(self, wanted: Filter | Pattern, space: str | None, client: Client) -> Outgoing:
         if isinstance(wanted, Pattern):
             count, sent = self.patterns.unsubscribe(client, self.spaces.bound(wanted, space))
+            self.sessions.changed(client)
         else:
             count, sent = self.subscriptions.cancel(client, self.spaces.bound(wanted, space)), []
             count += self.named.cancel_covered(client, wanted, space)

@@ -41,7 +41,7 @@ from typing import Generic
 from tidegate.matching.poset.antichain import Antichain
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
-from tidegate.routing.askers import LocalAsker, NamedAsker, NeighbourAsker
+from tidegate.routing.askers import Asker, LocalAsker, NamedAsker, NeighbourAsker
 from tidegate.routing.messages import Key, Peer
 from tidegate.routing.outbox import NeighbourDelta
 from tidegate.routing.tables.node_table import NodeListener, NodeTable, T
@@ -62,6 +62,7 @@ class Forwarding(Generic[T]):
         """The nodes of each client, with the item as the client wrote it."""
         self._by_peer: dict[Peer, dict[Key, tuple[PosetNode[T], T]]] = {}
         """The node of each key of a neighbour, with the item as the neighbour sent it."""
+        self._on_change: Callable[[Asker], None] | None = None
 
     @property
     def poset(self) -> Poset[T] | Antichain[T]:
@@ -71,6 +72,14 @@ class Forwarding(Generic[T]):
     def listen(self, listener: NodeListener[T]) -> None:
         """Have a listener told of all changes of the nodes."""
         self._nodes.listener = listener
+
+    def on_change(self, note: Callable[[Asker], None]) -> None:
+        """Call a function with each asker whose items change, also when it has none any more."""
+        self._on_change = note
+
+    def _note(self, asker: Asker) -> None:
+        if self._on_change is not None:
+            self._on_change(asker)
 
     # -- clients ------------------------------------------------------------------------------
 
@@ -113,6 +122,7 @@ class Forwarding(Generic[T]):
 
     def _remember(self, client: LocalAsker, node: PosetNode[T], item: T) -> None:
         self._by_client.setdefault(client, {})[node] = item
+        self._note(client)
 
     def cancel(self, client: LocalAsker, item: T) -> int:
         """Remove all items of a client that ``item`` covers; returns their number."""
@@ -128,6 +138,7 @@ class Forwarding(Generic[T]):
         if not held:
             del self._by_client[client]
         self._nodes.remove_asker(client, node)
+        self._note(client)
 
     # -- neighbours ---------------------------------------------------------------------------
 
@@ -139,6 +150,7 @@ class Forwarding(Generic[T]):
         else:
             node = self._nodes.add_asker(NeighbourAsker(peer, key), item)
         held[key] = node, item
+        self._note(NeighbourAsker(peer, key))
 
     def remove(self, peer: Peer, keys: Iterable[Key]) -> None:
         """Remove items that a neighbour has sent, by their keys; unknown keys are ignored."""
@@ -147,6 +159,7 @@ class Forwarding(Generic[T]):
             entry = held.pop(key, None)
             if entry is not None:
                 self._nodes.remove_asker(NeighbourAsker(peer, key), entry[0])
+                self._note(NeighbourAsker(peer, key))
 
     def has_key(self, peer: Peer, key: Key) -> bool:
         """Whether a neighbour has sent an item under this key."""
@@ -159,6 +172,58 @@ class Forwarding(Generic[T]):
     def item_of_peer(self, peer: Peer, key: Key) -> T:
         """The item that a neighbour has sent under this key, as it sent it."""
         return self._by_peer[peer][key][1]
+
+    def held_from(self, peer: Peer) -> dict[Key, T]:
+        """The items that a neighbour has sent, by key."""
+        return {key: item for key, (_, item) in self._by_peer.get(peer, {}).items()}
+
+    def held(self, peer: Peer, key: Key) -> T | None:
+        """The item that a neighbour has sent under a key; None if there is none."""
+        entry = self._by_peer.get(peer, {}).get(key)
+        return None if entry is None else entry[1]
+
+    def hold(self, peer: Peer, items: Mapping[Key, T], text_of: Callable[[T], str]) -> list[T]:
+        """Hold these items of a neighbour, in place of all that it has sent before.
+
+        An item that is held already, under whatever key, keeps its node; ``text_of`` says which
+        items are equal. Returns the items that were added or removed. The table must have settled.
+        """
+        held = self._by_peer.get(peer, {})
+        known: dict[tuple[Peer | None, str], list[Key]] = {}
+        for key, (_, item) in held.items():
+            known.setdefault((key.tree, text_of(item)), []).append(key)
+        kept: dict[Key, Key] = {}
+        new: dict[Key, T] = {}
+        for key, item in items.items():
+            same = known.get((key.tree, text_of(item)))
+            if same:
+                kept[same.pop()] = key
+            else:
+                new[key] = item
+        # What is left makes room for the new keys, and is removed last: adding comes first.
+        left = {key: Key(-place, key.tree) for place, key in enumerate(held, 1) if key not in kept}
+        self._rename(peer, {**kept, **left})
+        gone = [self.item_of_peer(peer, key) for key in left.values()]
+        for key, item in new.items():
+            self.put(peer, key, item)
+        self.remove(peer, left.values())
+        return [*gone, *new.values()]
+
+    def _rename(self, peer: Peer, keys: Mapping[Key, Key]) -> None:
+        """Give all items of a neighbour other keys."""
+        held = self._by_peer.get(peer, {})
+        changed = {old: new for old, new in keys.items() if old != new}
+        self._nodes.rename_askers(
+            {
+                (NeighbourAsker(peer, old), held[old][0]): NeighbourAsker(peer, new)
+                for old, new in changed.items()
+            }
+        )
+        self._by_peer[peer] = {keys[key]: entry for key, entry in held.items()}
+        for old in changed:
+            self._note(NeighbourAsker(peer, old))
+        for new_key in changed.values():
+            self._note(NeighbourAsker(peer, new_key))
 
     def forget(self, peer: Peer) -> None:
         """Remove all items of a neighbour, and the record of what was sent to it.
@@ -182,6 +247,12 @@ class Forwarding(Generic[T]):
     def settle(self) -> dict[Peer, NeighbourDelta[T]]:
         """Apply rule (1) after some changes; returns what to send to each neighbour."""
         return self._nodes.settle()
+
+    def number_anew(
+        self, peer: Peer, ordered: Callable[[Mapping[Key, T]], Mapping[Key, T]]
+    ) -> None:
+        """Give what a neighbour was sent other keys (see `Outbox.number_anew`)."""
+        self._nodes.number_anew(peer, ordered)
 
     def sent(self, peer: Peer) -> Mapping[Key, T]:
         """The items that a neighbour holds from this broker (rule 2), by key."""

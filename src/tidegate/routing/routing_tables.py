@@ -52,6 +52,8 @@ class RoutingTables:
         because events are not matched by it."""
         self._broker = broker
         self._merging = merging
+        self.without_sync: dict[Peer, None] = {}
+        """Neighbours that get a `Sync` before any delta (see `durability.restoring`)."""
         nodes: NodeTable[WantedFilter] = (
             DeferredNodes(identity, self._covered_filters, self._has_destinations)
             if deferred
@@ -147,6 +149,7 @@ class RoutingTables:
     def forget(self, peer: Peer) -> list[Advertisement]:
         """Remove all that a neighbour has sent, and the record of what it was sent: its link is
         down. Returns its advertisements, for `advertisements_changed`."""
+        self.without_sync.pop(peer, None)
         advertised = [node.item for node in self.advertisements.nodes_of_peer(peer)]
         self.advertisements.forget(peer)
         self.subscriptions.forget(peer)
@@ -182,12 +185,13 @@ class RoutingTables:
         sent: Outgoing = []
         for peer, advertised in self.advertisements.settle().items():
             added, removed = tuple(advertised.added), tuple(advertised.removed)
-            sent.append((peer, AdvertisementDelta(added, removed)))
+            if peer not in self.without_sync:
+                sent.append((peer, AdvertisementDelta(added, removed)))
         for peer, delta in self.subscriptions.settle().items():
             cells = [(key, differing_cells(old, new)) for key, old, new in delta.updated]
             # Filters that are written differently may still have the same cells.
             updated = tuple(each for each in cells if each[1])
-            if delta.added or delta.removed or updated:
+            if (delta.added or delta.removed or updated) and peer not in self.without_sync:
                 filters = FilterDelta(tuple(delta.added), tuple(delta.removed), updated)
                 sent.append((peer, filters))
         return sent

@@ -75,6 +75,17 @@ class CoveredNodes(Generic[T]):
     def mark_all(self) -> None:
         self._marked.update(dict.fromkeys(self.poset))
 
+    def number_anew(
+        self, peer: Peer, ordered: Callable[[Mapping[Key, T]], Mapping[Key, T]]
+    ) -> None:
+        self._outbox.number_anew(peer, ordered)
+
+    def rename_askers(self, renamed: Mapping[tuple[Asker, PosetNode[T]], Asker]) -> None:
+        for asker, node in renamed:
+            node.subscribers.discard(asker)
+        for (_, node), asker in renamed.items():
+            node.subscribers.add(asker)
+
     def forget(self, peer: Peer) -> None:
         for node in [*self.poset, *self._removed]:
             for destination in [each for each in node.forwards if _destination(each).peer == peer]:

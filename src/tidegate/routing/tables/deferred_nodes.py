@@ -157,6 +157,26 @@ class DeferredNodes(Generic[T]):
     def sent(self, peer: Peer) -> Mapping[Key, T]:
         return {} if self._covered is None else self._covered.sent(peer)
 
+    def number_anew(
+        self, peer: Peer, ordered: Callable[[Mapping[Key, T]], Mapping[Key, T]]
+    ) -> None:
+        if self._covered is not None:
+            self._covered.number_anew(peer, ordered)
+
+    def rename_askers(self, renamed: Mapping[tuple[Asker, PosetNode[T]], Asker]) -> None:
+        assert not self._changed
+        for asker, node in renamed:
+            node.subscribers.discard(asker)
+        for (_, node), asker in renamed.items():
+            node.subscribers.add(asker)
+        if self._covered is not None:
+            placed = {(old, self._placed[old, node]): new for (old, node), new in renamed.items()}
+            moved = {
+                (new, node): self._placed.pop((old, node)) for (old, node), new in renamed.items()
+            }
+            self._placed.update(moved)
+            self._covered.rename_askers(placed)
+
     def forget(self, peer: Peer) -> None:
         if self._covered is not None:
             self._covered.forget(peer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from tidegate.matching.poset.antichain import Antichain
@@ -75,6 +75,19 @@ class NodeTable(Protocol[T]):
         """The items that a neighbour holds from this broker (rule 2), by key."""
         ...
 
+    def number_anew(
+        self, peer: Peer, ordered: Callable[[Mapping[Key, T]], Mapping[Key, T]]
+    ) -> None:
+        """Give what a neighbour was sent other keys (see `Outbox.number_anew`)."""
+        ...
+
     def forget(self, peer: Peer) -> None:
         """Forget what a neighbour was sent, after all its items were removed."""
+        ...
+
+    def rename_askers(self, renamed: Mapping[tuple[Asker, PosetNode[T]], Asker]) -> None:
+        """Put other askers in the place of those of some nodes; the table must have settled.
+
+        Old and new ones must have the same destinations.
+        """
         ...
