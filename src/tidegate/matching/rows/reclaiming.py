@@ -1,0 +1,68 @@
+"""Giving back what only subscriptions of the past have needed.
+
+Strings, shapes, lists of parameter names, channels, variables, programs, patterns and update plans
+are numbered, and kept by number. Here is the order in which they are given back:
+
+    a row is removed or overwritten    its strings, shape and names lose a use (store/uses.py)
+    at the end of that change          the table forgets those without uses; some shapes are kept
+    strings that are forgotten         drop the patterns with their text
+    shapes that are forgotten          drop their update plans, and release what their entries
+                                       needed (entries/channels.py), which drops channels and so on
+    columns of events at the end       go, if the index has no entry left that may look at them
+
+At the end of a change, and not when a use ends: in between the index still has entries with the
+numbers. It may have them afterwards too, marked as removed, which is why a number is never used in
+another way; channels.py says how.
+
+Nothing here takes a lock: it is part of a change, and runs while that holds the lock alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.operands import needs_of
+from tidegate.matching.rows.store.table import SubscriptionTable
+from tidegate.matching.rows.update_plans import Rewriter
+
+
+class Reclaimer:
+    """Reclaims what the changes of a table have left behind.
+
+    ``columns`` returns how many columns of events the index may look at.
+    """
+
+    def __init__(
+        self,
+        table: SubscriptionTable,
+        channels: Channels,
+        rewriter: Rewriter,
+        columns: Callable[[], int],
+    ) -> None:
+        self._table = table
+        self._channels = channels
+        self._rewriter = rewriter
+        self._columns = columns
+        self._strings = table.pool.uses
+
+    def reclaim(self) -> None:
+        """Forget what nothing uses; at the end of a change that added or removed subscriptions."""
+        shapes, texts = self._table.forget_unused()
+        if texts:
+            self._channels.forget_texts(texts)
+        if shapes:
+            self._rewriter.forget(shapes)
+            self._channels.release(shapes)
+            self._channels.trim(self._columns())
+
+    def reclaim_strings(self) -> None:
+        """As ``reclaim`` after an update, which only leaves strings behind, and quicker."""
+        if self._strings.unused:
+            self.reclaim()
+
+    def hold_shapes(self) -> None:
+        """Have the channels of a snapshot hold the shapes in it, and drop what no shape needs."""
+        for number, shape in self._table.numbered_shapes():
+            self._channels.hold(number, needs_of(shape, self._channels))
+        self._channels.drop_unheld()
