@@ -8,7 +8,7 @@ user chose, `CachedMatcher` adds the one mode of evolution that depends on which
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -52,6 +52,9 @@ from tidegate.matching.records import (
 from tidegate.matching.registry import matcher_entry
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.tuning import TreeTuning
+
+VARIABLES_NOTED_MAX = 4_096
+"""So many names of variables that filters have used are kept; beyond that any name may be used."""
 
 _SPACE_NOTE, _VARIABLES_NOTE = "space", "variables"
 
@@ -112,8 +115,8 @@ class Engine:
         self._space = space
         self._variables = Variables()
         self._changing_variables = forkable_lock(Rank.ENGINE)
-        self._variables_used: set[str] = set()
-        """The names of all variables that filters use or have used."""
+        self._variables_used: Container[str] = set()
+        """The names of all variables that filters use or have used, as `_note_variables` says."""
         self._numbers = count(1)
         """For the ids of subscriptions that are given none."""
 
@@ -182,7 +185,7 @@ class Engine:
         new = Subscription(
             "" if id is None else id, parsed, kept, begin_us, subscriber, evolve=evolve
         )
-        self._variables_used.update(parsed.variables)
+        self._note_variables(parsed.variables)
         if id is None:
             return EngineSubscription(self._add_with_new_id(new), self)
         self._matcher.add([new])
@@ -208,7 +211,7 @@ class Engine:
                 subscription = subscription_of(record, parser, self.space)
                 if subscription.since is None:
                     subscription = replace(subscription, since=self._begin_us(None))
-                self._variables_used.update(subscription.filter.variables)
+                self._note_variables(subscription.filter.variables)
                 yield subscription
 
         self._matcher.add(subscriptions())
@@ -228,6 +231,17 @@ class Engine:
                 # another thread has given this id to a subscription of its own meanwhile
             else:
                 return id
+
+    def _note_variables(self, names: Iterable[str]) -> None:
+        """Note that a filter uses variables, so that their providers are called.
+
+        Names that came and went are noted too. If they are too many, all providers are called.
+        """
+        used = self._variables_used
+        if isinstance(used, set):
+            used.update(names)
+            if len(used) > VARIABLES_NOTED_MAX:
+                self._variables_used = _AnyName()
 
     def _begin_us(self, since: datetime | str | None) -> int | None:
         """When a subscription begins, in microseconds: as given, else now; None without time."""
@@ -424,6 +438,13 @@ class Engine:
         if self.space is not None:
             self.space.check_event(taken)
         return explain(self.get(id), taken, self.moment(taken))
+
+
+class _AnyName(Container[str]):
+    """Contains every name."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
 
 
 def _restored_space(loaded: ColumnarMatcher, given: Space | None, path: str | Path) -> Space | None:

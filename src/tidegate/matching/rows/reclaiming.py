@@ -52,9 +52,15 @@ class Reclaimer:
         if texts:
             self._channels.forget_texts(texts)
         if shapes:
-            self._rewriter.forget(shapes)
-            self._channels.release(shapes)
+            self._release(shapes)
+            if self._channels.is_sparse:
+                # those that are kept though they are unused may have the last columns
+                self._release(self._table.forget_shapes())
             self._channels.trim(self._columns())
+
+    def _release(self, shapes: list[int]) -> None:
+        self._rewriter.forget(shapes)
+        self._channels.release(shapes)
 
     def reclaim_strings(self) -> None:
         """As ``reclaim`` after an update, which only leaves strings behind, and quicker."""

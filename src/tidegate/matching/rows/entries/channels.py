@@ -53,6 +53,9 @@ has an empty name."""
 SATISFIED_BYTES_MAX = 16_000_000
 """Default of the bytes of strings that are cached with the patterns that they satisfy."""
 
+SPARE_COLUMNS = 64
+"""Columns of no channel that do not matter."""
+
 CHANNEL_KIND = {
     BOOLEAN: BOOLEAN, INTEGER: NUMBER, FLOAT: NUMBER, STRING: STRING, TIME: TIME,
 }  # fmt: skip
@@ -271,6 +274,11 @@ class Channels:
         if patterns is not None:
             # an attribute of this name may come back with other numbers
             self._patterns_changed = True
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most columns of events are those of no channel."""
+        return self.columns > 2 * len(self.numbers) + SPARE_COLUMNS
 
     def trim(self, columns: int) -> None:
         """Remove columns at the end that no channel has; an index needs this many to stay."""

@@ -83,12 +83,14 @@ class ShapeNumbers:
                 self.shapes[number], self.widths[number] = shape, width
         return number
 
-    def forget(self) -> list[int]:
+    def forget(self, keep: int | None = None) -> list[int]:
         """Forget the shapes that were unused longest, if they are too many; returns their numbers.
+
+        ``keep`` is how many are not, in place of ``unused_max``.
 
         What is known of the numbers elsewhere has to be forgotten before another one is added.
         """
-        forgotten = self.uses.forget(self._unused_max)
+        forgotten = self.uses.forget(self._unused_max if keep is None else keep)
         for number in forgotten:
             del self._numbers[self.shapes[number]]
             self.shapes[number], self.widths[number] = _NO_SHAPE, 0

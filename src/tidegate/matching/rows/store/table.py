@@ -263,6 +263,10 @@ class SubscriptionTable:
             self._compact_rows()
         return Forgotten(self._shapes.forget(), self.pool.forget())
 
+    def forget_shapes(self) -> list[int]:
+        """Forget all shapes that no subscription has; returns their numbers."""
+        return self._shapes.forget(keep=0)
+
     def _compact_rows(self) -> None:
         columns = self.columns
         numbers = columns.used()
