@@ -219,6 +219,31 @@ def test_what_many_subscriptions_needed_at_once_is_given_back(
     assert matcher.match(Event.of({"x": 1}), Moment()) == ["stays"]
 
 
+@pytest.mark.parametrize("make", [small_columnar, small_tree])
+def test_an_attribute_that_survives_many_others_gets_another_column(
+    make: Callable[[], RowMatcher],
+) -> None:
+    matcher = make()
+    matcher.add([Subscription("first", parse("x = 1"))])
+    for number in range(300):
+        matcher.add([Subscription(f"{number}", parse(f"a{number} = 's{number}' and x < 2"))])
+    for id, text in (("last", "y contains 'b' and x = 1"), ("other", "y = 'abc' and z < :z")):
+        matcher.add([Subscription(id, parse(text), {"z": 2} if id == "other" else {})])
+    event = Event.of({"x": 1, "y": "abc", "z": 3})
+    assert sorted(matcher.match(event, Moment())) == ["first", "last"]
+    matcher.update("other", {"z": 4})  # makes a plan, which has a channel
+    for number in range(300):
+        matcher.remove(str(number))
+        if number % 50 == 0:
+            assert sorted(matcher.match(event, Moment())) == ["first", "last", "other"]
+    assert sorted(matcher.match(event, Moment())) == ["first", "last", "other"]
+    matcher.update("other", {"z": 3})
+    assert sorted(matcher.match(event, Moment())) == ["first", "last"]
+    assert sorted(matcher.match(Event.of({"x": 1, "y": "a"}), Moment())) == ["first"]
+    if isinstance(matcher, ColumnarMatcher):
+        assert footprint(matcher)["columns"] < 100
+
+
 def test_refused_subscriptions_leave_nothing_behind() -> None:
     matcher = small_columnar()
     matcher.add([Subscription("s", parse("x = 1"))])

@@ -65,7 +65,7 @@ class ColumnarMatcher:
         self._indexes = IndexPair(table, channels, WindowLength(), sizes)
         self._matching = EventMatching(self._lock, table, channels, self._indexes)
         self._rewriter = Rewriter(table, channels)
-        self._reclaimer = Reclaimer(table, channels, self._rewriter, lambda: self._indexes.columns)
+        self._reclaimer = Reclaimer(table, channels, self._rewriter, self._indexes)
 
     def __len__(self) -> int:
         return len(self._table)

@@ -9,6 +9,8 @@ are numbered, and kept by number. Here is the order in which they are given back
     shapes that are forgotten          drop their update plans, and release what their entries
                                        needed (entries/channels.py), which drops channels and so on
     columns of events at the end       go, if the index has no entry left that may look at them
+    the attribute with the last one    gets other channels, if most columns are those of no channel:
+                                       the entries that name it are made again
 
 At the end of a change, and not when a use ends: in between the index still has entries with the
 numbers. It may have them afterwards too, marked as removed, which is why a number is never used in
@@ -19,31 +21,49 @@ Nothing here takes a lock: it is part of a change, and runs while that holds the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
+from tidegate.matching.arrays import I32
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.entries.operands import needs_of
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.update_plans import Rewriter
 
+MOVED_MAX = 1_024
+"""An attribute that more subscriptions name keeps its channels, wherever they are."""
+
+
+class ReclaimableIndex(Protocol):
+    """The index of the entries of a table's subscriptions."""
+
+    @property
+    def columns(self) -> int:
+        """How many columns of events its entries may look at, those of removed ones included."""
+        ...
+
+    def flush(self) -> None:
+        """Move all pending entries to where they are searched."""
+        ...
+
+    def reindex(self, numbers: I32) -> None:
+        """Replace the entries of current subscriptions by new ones from their rows."""
+        ...
+
 
 class Reclaimer:
-    """Reclaims what the changes of a table have left behind.
-
-    ``columns`` returns how many columns of events the index may look at.
-    """
+    """Reclaims what the changes of a table have left behind."""
 
     def __init__(
         self,
         table: SubscriptionTable,
         channels: Channels,
         rewriter: Rewriter,
-        columns: Callable[[], int],
+        index: ReclaimableIndex,
     ) -> None:
         self._table = table
         self._channels = channels
         self._rewriter = rewriter
-        self._columns = columns
+        self._index = index
         self._strings = table.pool.uses
 
     def reclaim(self) -> None:
@@ -56,11 +76,28 @@ class Reclaimer:
             if self._channels.is_sparse:
                 # those that are kept though they are unused may have the last columns
                 self._release(self._table.forget_shapes())
-            self._channels.trim(self._columns())
+                self._channels.trim(self._index.columns)
+                if self._channels.is_sparse:
+                    self._move_last_attribute()
+            self._channels.trim(self._index.columns)
 
     def _release(self, shapes: list[int]) -> None:
         self._rewriter.forget(shapes)
         self._channels.release(shapes)
+
+    def _move_last_attribute(self) -> None:
+        """Give the attribute with the last channel lower ones; one at a time, which is no pause."""
+        attribute = self._channels.last_attribute()
+        if attribute is None:
+            return
+        shapes = self._channels.shapes_with(attribute)
+        numbers = self._table.numbers_with(shapes)
+        if numbers is None or len(numbers) > MOVED_MAX:
+            return
+        self._index.flush()  # pending entries have the channels that are given up
+        self._rewriter.forget(shapes)
+        self._channels.give_up(attribute)
+        self._index.reindex(numbers)
 
     def reclaim_strings(self) -> None:
         """As ``reclaim`` after an update, which only leaves strings behind, and quicker."""

@@ -52,9 +52,7 @@ class TreeMatcher:
         self._index = TreeIndex(self._table, self._channels, tuning)
         self._matching = EventMatching(self._lock, self._table, self._channels, self._index)
         self._rewriter = Rewriter(self._table, self._channels)
-        self._reclaimer = Reclaimer(
-            self._table, self._channels, self._rewriter, lambda: self._index.columns
-        )
+        self._reclaimer = Reclaimer(self._table, self._channels, self._rewriter, self._index)
         self._rebuilding = forkable_lock(Rank.REBUILDING)
 
     def __len__(self) -> int:

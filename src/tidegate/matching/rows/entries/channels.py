@@ -275,6 +275,19 @@ class Channels:
             # an attribute of this name may come back with other numbers
             self._patterns_changed = True
 
+    def last_attribute(self) -> str | None:
+        """The attribute with the largest channel; None if that is the one of event time."""
+        last = max(self.numbers, key=lambda key: self.numbers[key] & ~SET, default=_LIFETIME)
+        return None if last == _LIFETIME else last[0]
+
+    def shapes_with(self, attribute: str) -> list[int]:
+        """The held shapes that need an attribute."""
+        return [shape for shape, needs in self._held.items() if attribute in needs.attributes]
+
+    def give_up(self, attribute: str) -> None:
+        """Drop the channels of an attribute that is needed; its entries have to be made again."""
+        self._drop_attribute(attribute)
+
     @property
     def is_sparse(self) -> bool:
         """Whether most columns of events are those of no channel."""

@@ -267,6 +267,15 @@ class SubscriptionTable:
         """Forget all shapes that no subscription has; returns their numbers."""
         return self._shapes.forget(keep=0)
 
+    def numbers_with(self, shapes: Sequence[int]) -> Numbers | None:
+        """The current subscriptions with some shapes; None if past versions have them too."""
+        columns = self.columns
+        used = columns.used()
+        found = used[np.isin(columns.shape[used], shapes)]
+        if np.any(columns.state[found] == PAST):
+            return None
+        return found[columns.state[found] == CURRENT]
+
     def _compact_rows(self) -> None:
         columns = self.columns
         numbers = columns.used()
