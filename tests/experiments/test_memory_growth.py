@@ -18,8 +18,8 @@ def test_a_cycle_leaves_no_subscription_behind(matcher: str) -> None:
 
 
 def test_growth_is_that_of_the_second_half() -> None:
-    footings = [Footing(cycles, mb, 1.0, 1.0) for cycles, mb in ((0, 10), (100, 30), (200, 31))]
-    growth = MemoryGrowth("tree", 5, *footings, cycle_us=3.0, peak_mb=40.0)
+    first, second, third = (Footing(100 * n, 30.0 + n // 2, 1.0, 1.0) for n in range(3))
+    growth = MemoryGrowth("tree", 5, first, second, third, 3.0, 40.0)
     assert growth.growth_bytes == pytest.approx(2**20 / 100)
 
 

@@ -151,8 +151,8 @@ def _footing(engine: Engine, cycles: int) -> Footing:
     rng = np.random.default_rng(1)
     symbols = [f"S{number}" for number in rng.integers(0, 100, BATCH_EVENTS).tolist()]
     venues = [f"v{number} of all" for number in rng.integers(0, 1000, BATCH_EVENTS).tolist()]
-    prices = rng.uniform(0, 1000, BATCH_EVENTS)
-    table = pa.table({"symbol": symbols, "price": prices, "venue": venues})
+    prices = pa.array(rng.uniform(0, 1000, BATCH_EVENTS))
+    table = pa.table({"symbol": pa.array(symbols), "price": prices, "venue": pa.array(venues)})
     batch_us = _median_us(lambda: engine.match_batch(table), BATCH_EVENTS)
     events = table.slice(0, SINGLE_EVENTS).to_pylist()
 

@@ -23,8 +23,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def measure(matcher: str, cycles: int | None, subscriptions: int, _: object) -> MemoryGrowth:
         cases.append((matcher, cycles, subscriptions))
-        footings = [Footing(10 * n, 100.0 + n, 20.0, 1.5) for n in range(3)]
-        return MemoryGrowth(matcher, subscriptions, *footings, cycle_us=300.0, peak_mb=150.0)
+        first, second, third = (Footing(10 * n, 100.0 + n, 20.0, 1.5) for n in range(3))
+        return MemoryGrowth(matcher, subscriptions, first, second, third, 300.0, 150.0)
 
     monkeypatch.setattr(memory_growth, "measure_apart", measure)
     return cases

@@ -90,7 +90,7 @@ def test_channels_are_numbered_as_they_come() -> None:
     before = channels.known_lifetime
     assert (before, channels.lifetime(), channels.known_lifetime) == (None, 3, 3)
     assert channels.channel("a", PATTERNS) == 4 | SET
-    assert len(channels) == 5
+    assert channels.columns == 5
 
 
 def test_variables_and_programs_are_known_again() -> None:

@@ -142,7 +142,7 @@ def test_a_heap_grows() -> None:
     ],
 )
 def test_writing_a_cell_says_whether_its_kind_stays(before: int, after: int, same: bool) -> None:
-    heap = RowHeap(StringPool())
+    heap = RowHeap(StringPool(list("abcdefgh")))
     append(heap, (1, 2, 3))
     heap.write(1, before, 5)
     assert heap.write(1, after, 6) is same

@@ -311,6 +311,7 @@ class Channels:
         into.note("variables", [[*item] for item in self.variables.items()])
         into.note("variables.free", list(self._free_variables))
         into.note("programs", [[start, code] for code, start in self._programs.starts().items()])
+        into.note("programs.free", self._programs.free())
         for number, patterns in enumerate(self.patterns.values()):
             known = patterns.patterns()
             operators = [None if each is None else each[0].value for each in known]
@@ -332,7 +333,8 @@ class Channels:
         channels._free_variables = FreeNumbers(free)
         channels._variables_end = len(channels.variables) + len(free)
         channels._programs = ProgramCodes(
-            {tuple(code): start for start, code in source.note("programs")}
+            {tuple(code): start for start, code in source.note("programs")},
+            source.note("programs.free"),
         )
         for number, attribute in enumerate(source.note("patterns")):
             operators = source.texts(f"patterns{number}.operators").to_pylist()

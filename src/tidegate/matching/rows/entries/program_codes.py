@@ -6,7 +6,7 @@ motions of entries refer to them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -17,7 +17,8 @@ Code = tuple[int, ...]
 
 
 class ProgramCodes:
-    """Programs by their code, ``starts`` are those that exist already.
+    """Programs by their code. ``starts`` are those that exist already, ``free`` is what is free
+    between them: starts, and lengths.
 
     >>> codes = ProgramCodes()
     >>> codes.add((1, 2, 0)), codes.add((3, 0)), codes.add((1, 2, 0))
@@ -27,18 +28,17 @@ class ProgramCodes:
     (0, [4, 5, 0, 3, 0, 0])
     """
 
-    def __init__(self, starts: Mapping[Code, int] | None = None) -> None:
+    def __init__(
+        self, starts: Mapping[Code, int] | None = None, free: Iterable[tuple[int, int]] = ()
+    ) -> None:
         self._starts = dict(starts or {})
-        self._words: list[int] = []
         self._free: dict[int, list[int]] = {}  # starts of dropped programs, by length
+        for start, length in free:
+            self._free.setdefault(length, []).append(start)
+        words = {start: code for code, start in self._starts.items()}
+        words |= {start: (0,) * length for start, length in self.free()}
+        self._words = [word for start in sorted(words) for word in words[start]]
         self._array: I32 | None = None
-        end = 0
-        for code, start in sorted(self._starts.items(), key=lambda item: item[1]):
-            # what lies between two programs was dropped, and is as good as one program
-            if start > end:
-                self._free[start - end] = [*self._free.get(start - end, []), end]
-            self._words += [0] * (start - end) + list(code)
-            end = len(self._words)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -67,6 +67,10 @@ class ProgramCodes:
     def starts(self) -> Mapping[Code, int]:
         """All programs, and where they begin."""
         return self._starts
+
+    def free(self) -> list[tuple[int, int]]:
+        """Where dropped programs began, and how long they were."""
+        return [(start, length) for length, starts in self._free.items() for start in starts]
 
     @property
     def array(self) -> I32:

@@ -274,7 +274,8 @@ class SubscriptionTable:
         found = used[np.isin(columns.shape[used], shapes)]
         if np.any(columns.state[found] == PAST):
             return None
-        return found[columns.state[found] == CURRENT]
+        current: Numbers = found[columns.state[found] == CURRENT]
+        return current
 
     def _compact_rows(self) -> None:
         columns = self.columns
