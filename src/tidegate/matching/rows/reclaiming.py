@@ -65,6 +65,7 @@ class Reclaimer:
         self._rewriter = rewriter
         self._index = index
         self._strings = table.pool.uses
+        self._stuck_columns: int | None = None
 
     def reclaim(self) -> None:
         """Forget what nothing uses; at the end of a change that added or removed subscriptions."""
@@ -77,27 +78,34 @@ class Reclaimer:
                 # those that are kept though they are unused may have the last columns
                 self._release(self._table.forget_shapes())
                 self._channels.trim(self._index.columns)
-                if self._channels.is_sparse:
-                    self._move_last_attribute()
+                # if it could not be moved with as many columns, it is not tried again: at a
+                # million subscriptions already to find those that name it takes long
+                if self._channels.is_sparse and self._channels.columns != self._stuck_columns:
+                    moved = self._move_last_attribute()
+                    self._stuck_columns = None if moved else self._channels.columns
             self._channels.trim(self._index.columns)
 
     def _release(self, shapes: list[int]) -> None:
         self._rewriter.forget(shapes)
         self._channels.release(shapes)
 
-    def _move_last_attribute(self) -> None:
-        """Give the attribute with the last channel lower ones; one at a time, which is no pause."""
+    def _move_last_attribute(self) -> bool:
+        """Give the attribute with the last channel lower ones; returns whether that was possible.
+
+        One attribute at a time, which is no pause.
+        """
         attribute = self._channels.last_attribute()
         if attribute is None:
-            return
+            return False
         shapes = self._channels.shapes_with(attribute)
-        numbers = self._table.numbers_with(shapes)
-        if numbers is None or len(numbers) > MOVED_MAX:
-            return
+        numbers = self._table.numbers_with(shapes, MOVED_MAX)
+        if numbers is None:
+            return False
         self._index.flush()  # pending entries have the channels that are given up
         self._rewriter.forget(shapes)
         self._channels.give_up(attribute)
         self._index.reindex(numbers)
+        return True
 
     def reclaim_strings(self) -> None:
         """As ``reclaim`` after an update, which only leaves strings behind, and quicker."""

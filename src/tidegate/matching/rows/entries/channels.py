@@ -276,9 +276,10 @@ class Channels:
             self._patterns_changed = True
 
     def last_attribute(self) -> str | None:
-        """The attribute with the largest channel; None if that is the one of event time."""
+        """The attribute with the largest channel; None if there is no lower one for it."""
         last = max(self.numbers, key=lambda key: self.numbers[key] & ~SET, default=_LIFETIME)
-        return None if last == _LIFETIME else last[0]
+        is_far = last != _LIFETIME and self.numbers[last] & ~SET >= 2 * len(self.numbers)
+        return last[0] if is_far else None
 
     def shapes_with(self, attribute: str) -> list[int]:
         """The held shapes that need an attribute."""

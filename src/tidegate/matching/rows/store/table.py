@@ -267,15 +267,18 @@ class SubscriptionTable:
         """Forget all shapes that no subscription has; returns their numbers."""
         return self._shapes.forget(keep=0)
 
-    def numbers_with(self, shapes: Sequence[int]) -> Numbers | None:
-        """The current subscriptions with some shapes; None if past versions have them too."""
+    def numbers_with(self, shapes: Sequence[int], most: int) -> Numbers | None:
+        """The current subscriptions with some shapes.
+
+        None if there are more than ``most``, or past versions or staged ones among them.
+        """
+        counts = self._shapes.uses.counts()
+        if sum(counts[shape] for shape in shapes) > most:
+            return None
         columns = self.columns
         used = columns.used()
         found = used[np.isin(columns.shape[used], shapes)]
-        if np.any(columns.state[found] == PAST):
-            return None
-        current: Numbers = found[columns.state[found] == CURRENT]
-        return current
+        return found if np.all(columns.state[found] == CURRENT) else None
 
     def _compact_rows(self) -> None:
         columns = self.columns
