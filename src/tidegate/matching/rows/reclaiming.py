@@ -74,16 +74,21 @@ class Reclaimer:
             self._channels.forget_texts(texts)
         if shapes:
             self._release(shapes)
-            if self._channels.is_sparse:
-                # those that are kept though they are unused may have the last columns
-                self._release(self._table.forget_shapes())
-                self._channels.trim(self._index.columns)
-                # if it could not be moved with as many columns, it is not tried again: at a
-                # million subscriptions already to find those that name it takes long
-                if self._channels.is_sparse and self._channels.columns != self._stuck_columns:
-                    moved = self._move_last_attribute()
-                    self._stuck_columns = None if moved else self._channels.columns
+        if self._channels.is_sparse:
+            self._close_gaps()
+        if shapes:
             self._channels.trim(self._index.columns)
+
+    def _close_gaps(self) -> None:
+        """Remove columns of events, most of which are those of no channel."""
+        # shapes that are kept though they are unused may have the last columns
+        self._release(self._table.forget_shapes())
+        self._channels.trim(self._index.columns)
+        # If an attribute could not be moved with as many columns, it is not tried again: to find
+        # the subscriptions that name it takes long where there are a million.
+        if self._channels.is_sparse and self._channels.columns != self._stuck_columns:
+            moved = self._move_last_attribute()
+            self._stuck_columns = None if moved else self._channels.columns
 
     def _release(self, shapes: list[int]) -> None:
         self._rewriter.forget(shapes)
