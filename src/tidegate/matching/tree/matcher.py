@@ -107,11 +107,12 @@ class TreeMatcher:
             in_place[chosen] = self._rewriter.rewrite_many(
                 self._index, numbers[chosen], [slots[each] for each in chosen.tolist()]
             )
-            self._index.reindex(numbers[~in_place])
+            all_in_place = bool(in_place.all())
+            if not all_in_place:
+                self._index.reindex(numbers[~in_place])
             self._reclaimer.reclaim_strings()
-            if in_place.all():
-                return
-        self._follow_drift()
+        if not all_in_place:
+            self._follow_drift()
 
     def pin(self, ids: Sequence[str], time_us: int | None) -> None:
         """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them."""
