@@ -160,7 +160,13 @@ def test_threads_that_change_and_match_while_parts_are_built() -> None:
             if sorted(found) != sorted(lasting):
                 errors.append(f"{found}")
 
-    calls = [partial(churn, "a"), partial(churn, "b"), move, match, match]
+    calls: list[Callable[[], object]] = [
+        partial(churn, "a"),
+        partial(churn, "b"),
+        move,
+        match,
+        match,
+    ]
     with ThreadPoolExecutor(len(calls)) as pool:
         for future in [pool.submit(each) for each in calls]:
             future.result()
