@@ -218,6 +218,7 @@ def test_a_forked_child_begins_anew() -> None:
 @pytest.mark.slow  # another interpreter
 def test_the_interpreter_ends_while_a_part_is_built() -> None:
     program = """
+import threading
 from tidegate.matching.columnar.layout_thread import LayoutThread
 from tidegate.matching.rows.locks import SharedLock
 
@@ -225,6 +226,7 @@ class Endless:
     def __len__(self):
         return 0
     def steps(self, lock, pause):
+        begun.set()
         while True:
             pause()
             yield
@@ -235,10 +237,11 @@ class Index:
     def abandon_build(self):
         print("abandoned")
 
-lock, index = SharedLock(), Index()
+begun, lock, index = threading.Event(), SharedLock(), Index()
 thread = LayoutThread(lock, index)
 with lock:
     thread.start()
+begun.wait(20)
 print("end")
 """
     result = subprocess.run(
