@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -27,7 +28,7 @@ from tidegate.network.wire.handshake import Goodbye, Hello, Welcome
 from tidegate.network.wire.problems import Problem
 
 
-def publish(*attributes: dict[str, object], first: int = 1) -> Publish:
+def publish(*attributes: Mapping[str, object], first: int = 1) -> Publish:
     return Publish(first, EventBlock.of([Event.of(each) for each in attributes]))
 
 
