@@ -15,6 +15,7 @@ from tidegate.errors import TidegateError
 COMMANDS = (
     "backtest",
     "bench",
+    "broker",
     "check",
     "demo",
     "explain",
@@ -23,6 +24,9 @@ COMMANDS = (
     "simulate",
     "topology",
 )
+
+NETWORK_COMMANDS = ("broker",)
+"""Those whose modules are in the folder `network/`."""
 
 
 class CommandGroup(click.Group):
@@ -37,7 +41,8 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"tidegate.cli.{cmd_name}"), cmd_name)
+        folder = "tidegate.cli.network" if cmd_name in NETWORK_COMMANDS else "tidegate.cli"
+        command: click.Command = getattr(import_module(f"{folder}.{cmd_name}"), cmd_name)
         return command
 
 

@@ -35,8 +35,7 @@ class Admission:
             server.check_admission(hello)
         except (AccessError, OverloadedError) as error:
             server.log_refusal(connection, hello, error)
-            retry = 1_000 if isinstance(error, OverloadedError) else None
-            turn.after_commit.append(lambda: connection.end(error, retry))
+            connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)
             return
         session, is_resumed = self._session(hello, turn)
         self._attach(session, connection, hello, is_resumed=is_resumed)
@@ -108,9 +107,7 @@ class Admission:
         session.connection, connection.session = connection, session
         session.ends_at = None
         deliveries = session.deliveries
-        deliveries.events_max = (
-            DURABLE_QUEUE_MAX if session.is_durable else limits.queue_events_max
-        )
+        deliveries.events_max = DURABLE_QUEUE_MAX if session.is_durable else limits.queue_events_max
         deliveries.connected(hello)
         if session.is_durable:
             # What waited in memory is read from the store again, in order with what is there.

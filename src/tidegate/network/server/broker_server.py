@@ -244,9 +244,7 @@ class BrokerServer:
                 f"{hello.identity!r} is a durable client; connect as one, and depart to end that"
             )
 
-    def log_refusal(
-        self, connection: ServedConnection, hello: Hello, error: TidegateError
-    ) -> None:
+    def log_refusal(self, connection: ServedConnection, hello: Hello, error: TidegateError) -> None:
         self.counters.refused_connections += 1
         _log.warning("%r at %s was refused: %s", hello.identity, connection.address, error)
 

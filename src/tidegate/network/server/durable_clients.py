@@ -75,7 +75,9 @@ class DurableClients:
                 case m.Advertise(advertisement, space):
                     self._save_text(ADVERTISEMENT, client, advertisement, space, transaction)
                 case m.Unsubscribe():
-                    self._forget_covered(UNNAMED, client, message.wanted, message.space, transaction)
+                    self._forget_covered(
+                        UNNAMED, client, message.wanted, message.space, transaction
+                    )
                     self._forget_cancelled(client, transaction)
                 case m.Unadvertise():
                     offered, space = message.advertisement, message.space
@@ -125,10 +127,10 @@ class DurableClients:
         saved = self._texts.get((kind, client.identity), {})
         wide = _parsed(kind, str(item))
         for key, narrow in list(saved.items()):
-            if type(wide) is type(narrow) and _text.decode(key)[0] == space:
-                if wide.covers(narrow):  # type: ignore[arg-type]
-                    del saved[key]
-                    transaction.remove_state(kind, client.identity, key)
+            is_comparable = type(wide) is type(narrow) and _text.decode(key)[0] == space
+            if is_comparable and wide.covers(narrow):  # type: ignore[arg-type]
+                del saved[key]
+                transaction.remove_state(kind, client.identity, key)
 
     def remove(self, client: m.Client, transaction: Transaction) -> None:
         """Remove all that is kept of a client."""
@@ -177,7 +179,7 @@ class DurableClients:
             try:
                 requests += [(client, each) for each in self._restored(kind, client, key, value)]
             except (msgspec.DecodeError, TidegateError) as error:
-                _log.error("a %s of %r cannot be restored: %s", kind, owner, error)
+                _log.error("the %s of %r cannot be restored: %s", kind, owner, error)
         self._make(requests)
 
     def _restored(

@@ -56,6 +56,7 @@ class EventTurns:
     def handle(self, connections: Sequence[ServedConnection], turn: Turn) -> int:
         """Handle the events at the head of connections; returns how many there were."""
         frames: list[_Published] = []
+        duplicates: list[tuple[ClientSession, int]] = []
         count = 0
         for connection in connections:
             session = connection.session
@@ -65,23 +66,30 @@ class EventTurns:
                 publish = connection.arrived.popleft()
                 assert isinstance(publish, Publish)
                 self._server.flow.took(connection, publish)
-                fresh = self._without_duplicates(session, publish, turn)
+                fresh = self._without_duplicates(session, publish, duplicates, turn)
                 if fresh is not None:
                     frames.append(_Published(session, session.epoch, fresh, count))
                     count += len(fresh)
         if frames:
             self._route(frames, turn)
-        return count or sum(1 for _ in frames)
+        # After the others: the first copy may be among them.
+        for session, last in duplicates:
+            turn.after_commit.append(lambda s=session, n=last: _send(s, Confirmed(n)))  # type: ignore[misc]
+        return count + len(duplicates)
 
     def _without_duplicates(
-        self, session: ClientSession, publish: Publish, turn: Turn
+        self,
+        session: ClientSession,
+        publish: Publish,
+        duplicates: list[tuple[ClientSession, int]],
+        turn: Turn,
     ) -> Publish | None:
-        """The events that were not taken before; a duplicate is confirmed once more."""
+        """The events that were not taken before; those that were are confirmed once more."""
         last = publish.first_number + len(publish) - 1
         known = session.published - publish.first_number + 1
         if known >= len(publish):
             if publish.confirm:
-                turn.after_commit.append(lambda: _send(session, Confirmed(last)))
+                duplicates.append((session, last))
             return None
         if publish.confirm and (problem := self._server.cannot_confirm()) is not None:
             turn.after_commit.append(
@@ -170,9 +178,7 @@ class _Step:
         name_of = self._server.broker.named.name_of
         for session, each in durable:
             assert session.queue is not None
-            for index, (unnamed, matches) in zip(
-                each.events.tolist(), each.matches(), strict=True
-            ):
+            for index, (unnamed, matches) in zip(each.events.tolist(), each.matches(), strict=True):
                 if is_stored[index]:
                     named = [(name_of(handle - 1), version) for handle, version in matches]
                     detail = client_detail(unnamed, named)
@@ -219,9 +225,7 @@ class _Step:
             last = publish.first_number + len(publish) - 1
             if self._is_refused:
                 problem = StoreFullError("the store of the broker is full")
-                frame.session.published = min(
-                    frame.session.published, publish.first_number - 1
-                )
+                frame.session.published = min(frame.session.published, publish.first_number - 1)
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             _send(frame.session, Confirmed(last))
 

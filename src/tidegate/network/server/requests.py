@@ -143,7 +143,9 @@ class RequestTurns:
                 server.lives.departed(each.session, turn)
         server.dispatch(handled.sent, turn)
 
-    def _answering(self, session: ClientSession, answer: wire.Done | wire.Refused) -> Callable[[], None]:
+    def _answering(
+        self, session: ClientSession, answer: wire.Done | wire.Refused
+    ) -> Callable[[], None]:
         return lambda: session.answer(answer, self._server.settings.limits.requests_max)
 
     def _answer(self, asked: _Asked) -> wire.Done | wire.Refused:

@@ -67,9 +67,7 @@ def store_events(
         number = block.numbers.item(index)
         header = _encode(EventHeader(broker, begun_us, number, publisher))
         shape = shapes[events.shape_of.item(index)]
-        transaction.add_event(
-            position, shape, events.times_us.item(index), header, bytes(body)
-        )
+        transaction.add_event(position, shape, events.times_us.item(index), header, bytes(body))
 
 
 def client_detail(unnamed: bool, matches: list[tuple[str, int]]) -> bytes:
@@ -89,9 +87,7 @@ def publications_of(store: Store, rows: Sequence[EventRow]) -> PublicationBlock:
         space, names = _shape.decode(description)
         shape_of.append(shapes.setdefault(EventShape.of(names, space), len(shapes)))
         header = _header.decode(row.header)
-        origin_of.append(
-            origins.setdefault((header.broker, header.begun_us), len(origins))
-        )
+        origin_of.append(origins.setdefault((header.broker, header.begun_us), len(origins)))
         publisher_of.append(publishers.setdefault(header.publisher, len(publishers)))
         numbers.append(header.number)
     events = EventBlock(

@@ -77,19 +77,20 @@ class Turns:
         server, turn = self._server, Turn()
         self.count += 1
         connections, self._waiting = list(self._waiting), {}
-        events = 0
+        events, pause_s = 0, 0.0
         while any(each.arrived for each in connections) and events < EVENTS_MAX:
             server.requests.handle([*connections], turn)
             publishing = [each for each in connections if _publishes(each)]
             taken = server.events.handle(publishing, turn)
             if publishing and not taken:
-                break  # they must wait for something else
+                pause_s = 0.005  # their clients are still on their way here
+                break
             events += taken
         server.run_due(turn)
         await self._commit(turn)
         for each in connections:
             if each.arrived:
-                self.wake(each)
+                server.loop.call_later(pause_s, self.wake, each)
             else:
                 each.handled()
         server.output.deliver()
