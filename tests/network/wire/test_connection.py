@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.wire_messages import (
@@ -153,6 +153,7 @@ def test_input_may_come_in_any_pieces(messages: list[object], random: Random) ->
     assert all_plain(received) == [plain(each) for each in messages]
 
 
+@settings(max_examples=30)
 @given(from_clients)
 def test_a_message_that_is_cut_off_does_not_come_out(message: object) -> None:
     """The bytes that are missing are taken from the body, and the length says so."""

@@ -8,8 +8,8 @@ from support.strategies import filters
 from tidegate.errors import ProtocolError
 from tidegate.language.evolve import Periodic
 from tidegate.language.filters import Filter, parse
+from tidegate.network.wire import filter_shapes
 from tidegate.network.wire.filter_shapes import (
-    FILTER_SHAPES_MAX,
     ReceivedFilterShapes,
     SentFilterShapes,
     shape_of_text,
@@ -48,10 +48,13 @@ def test_what_is_sent_is_received() -> None:
     assert definitions == []
 
 
-def test_a_table_is_bounded_and_begins_anew_between_messages() -> None:
+def test_a_table_is_bounded_and_begins_anew_between_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(filter_shapes, "FILTER_SHAPES_MAX", 20)
     sent, received = SentFilterShapes(), ReceivedFilterShapes()
     definitions: list[bytes] = []
-    for number in range(FILTER_SHAPES_MAX):
+    for number in range(20):
         sent.number(parse(f"a{number} < 1").shape_and_row[0], definitions)
     shape = parse("b < 1").shape_and_row[0]
     assert sent.number(shape, definitions) is None

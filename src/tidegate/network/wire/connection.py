@@ -26,6 +26,7 @@ import msgspec
 from msgspec.msgpack import Decoder, Encoder
 
 from tidegate.errors import EventError, NetworkError, ProtocolError
+from tidegate.language.shapes import Shape
 from tidegate.network.wire import requests
 from tidegate.network.wire.columns import Part
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence, Publish
@@ -39,6 +40,18 @@ from tidegate.network.wire.filter_shapes import ReceivedFilterShapes, SentFilter
 from tidegate.network.wire.flow import Ack, Confirmed, Credit, Heartbeat, LinkAck, NotPublished
 from tidegate.network.wire.frames import FrameReader, FrameType, frame_header
 from tidegate.network.wire.handshake import HANDSHAKE_BYTES_MAX, VERSION, Goodbye, Hello, Welcome
+from tidegate.network.wire.links import (
+    ANOTHER_FOLLOWS,
+    GOES_ON,
+    PIECE_HEADER,
+    Linked,
+    LinkMessage,
+    Notifications,
+    PieceJoiner,
+    decode_payload,
+    encode_message,
+)
+from tidegate.network.wire.peer_conversion import PeerReader, PeerWriter
 from tidegate.network.wire.problems import Problem
 from tidegate.network.wire.values import MALFORMED
 
@@ -110,7 +123,7 @@ class Broken:
 
 Message = (
     Hello | Welcome | Goodbye | Credit | requests.Request | requests.Answer | Publish | Ack
-    | Confirmed | NotPublished | Deliver | DeliverSequence | LinkAck | Broken
+    | Confirmed | NotPublished | Deliver | DeliverSequence | Linked | LinkAck | Broken
 )  # fmt: skip
 """What comes out of a connection."""
 
@@ -129,6 +142,9 @@ class Connection:
         self.received_filters = ReceivedFilterShapes()
         """For `filter_shapes.subscribe_messages`."""
         self._sent_filters = SentFilterShapes()
+        self._peer_writer = PeerWriter(self._sent_filters)
+        self._peer_reader = PeerReader(self.received_filters)
+        self._pieces = PieceJoiner()
         self.hello: Hello | None = None
         self.is_open = False
         """Whether the handshake is through and nobody has said goodbye."""
@@ -178,6 +194,29 @@ class Connection:
         else:
             self._write(_TYPE_OF[type(message)], [_encoder.encode(message)])
 
+    def send_link(self, number: int, message: LinkMessage) -> None:
+        """Add a message to a neighbour to the output, whatever its size."""
+        self._check_open()
+        if isinstance(message, Notifications):
+            self._send_notifications(number, message, 0)
+            return
+        wire = self._peer_writer.write(message)
+        for definition in self._peer_writer.definitions:
+            self._write(FrameType.FILTER_SHAPE, [definition])
+        self._write_pieces(number, encode_message(wire, self._peer_writer.publications), 0)
+
+    def filter_shape(self, shape: Shape) -> int | None:
+        """The number of a shape for `SubscribeRows`, defined if it was not yet.
+
+        None if the text of each filter must be sent in place of rows.
+        """
+        definitions: list[bytes] = []
+        self._sent_filters.begin_message()
+        number = self._sent_filters.number(shape, definitions)
+        for definition in definitions:
+            self._write(FrameType.FILTER_SHAPE, [definition])
+        return number
+
     def take_output(self) -> list[Part]:
         """The bytes to be written, in pieces; they are gone from the connection."""
         output, self._output = self._output, []
@@ -219,9 +258,31 @@ class Connection:
             self._write(FrameType.EVENT_SHAPE, [definition])
         return numbers
 
+    def _send_notifications(self, number: int, message: Notifications, flags: int) -> None:
+        """Add notifications in one payload; in several if their shapes do not fit in one table."""
+        numbers = None if len(message) > EVENTS_MAX else self._define(message.shapes)
+        if numbers is None:
+            middle = len(message) // 2
+            self._send_notifications(number, message.part(0, middle), ANOTHER_FOLLOWS)
+            self._send_notifications(number, message.part(middle, len(message)), flags)
+        else:
+            self._write_pieces(number, message.encode(numbers), flags)
+
+    def _write_pieces(self, number: int, payload: list[Part], flags: int) -> None:
+        """Add a payload, in as many frames as the peer's limit takes."""
+        size_max = self._peer_frame_bytes_max - PIECE_HEADER.size - 1
+        if sum(map(len, payload)) > size_max:
+            joined = memoryview(b"".join(payload))
+            while len(joined) > size_max:
+                head = PIECE_HEADER.pack(number, flags | GOES_ON)
+                self._write(FrameType.LINK_MESSAGE, [head, joined[:size_max]])
+                joined = joined[size_max:]
+            payload = [joined]
+        self._write(FrameType.LINK_MESSAGE, [PIECE_HEADER.pack(number, flags), *payload])
+
     def _write(self, type: FrameType, parts: Sequence[Part]) -> None:
         size = sum(map(len, parts))
-        if size >= self._peer_frame_bytes_max:
+        if size + 1 > self._peer_frame_bytes_max:
             raise NetworkError(
                 f"{type.name} has {size} bytes; the peer takes {self._peer_frame_bytes_max}"
             )
@@ -258,6 +319,8 @@ class Connection:
             case FrameType.FILTER_SHAPE:
                 self.received_filters.define(body)
                 return None
+            case FrameType.LINK_MESSAGE:
+                return self._linked(body)
             case FrameType.PUBLISH | FrameType.DELIVER | FrameType.DELIVER_SEQUENCE:
                 return _COLUMNS[type].decode(body, self._received_events)
         try:
@@ -274,6 +337,15 @@ class Connection:
             case Goodbye():
                 self._close()
         return message  # type: ignore[no-any-return]
+
+    def _linked(self, body: memoryview) -> Linked | None:
+        """The link message that is complete with the body of a frame."""
+        payload = self._pieces.add(body)
+        if payload is None:
+            return None
+        number, data, is_last = payload
+        message = decode_payload(data, self._received_events, self._peer_reader)
+        return Linked(number, message, is_last)
 
     def _hello_came(self, hello: Hello) -> None:
         low, high = hello.versions

@@ -107,7 +107,7 @@ class Deliver:
         """The deliveries from index ``begin`` to before ``end``."""
         first, last = int(self.match_counts[:begin].sum()), int(self.match_counts[:end].sum())
         return Deliver(
-            self.publications.select(np.arange(begin, end)),
+            self.publications.part(begin, end),
             self.positions[begin:end],
             self.match_counts[begin:end],
             self.handles[first:last],
@@ -160,8 +160,7 @@ class Deliver:
                 "events have together"
             )
         handles, versions = reader.columns(_PER_MATCH, count)
-        if bytes(publications.more) != _NIL:
-            raise ProtocolError("the head of a delivery has a third part that is not nil")
+        publications.check_no_more()
         return cls(publications.block(received), positions, match_counts, handles, versions)
 
 
@@ -195,5 +194,4 @@ class DeliverSequence:
         return cls(handle, publications.block(received))
 
 
-_NIL = b"\xc0"
 _handle = Decoder(Handle)

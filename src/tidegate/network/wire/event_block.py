@@ -29,10 +29,14 @@ from tidegate.network.wire.columns import (
     encode_columns,
     encode_count,
 )
-from tidegate.network.wire.event_shapes import EventShape, ReceivedEventShapes
+from tidegate.network.wire.event_shapes import (
+    EventShape,
+    ListedEventShapes,
+    ReceivedEventShapes,
+)
 from tidegate.network.wire.values import decode_bodies, encode_body
 
-EVENTS_MAX = 65_536
+EVENTS_MAX = 1 << 18
 """The events in one frame."""
 _LAYOUT: Layout = [("shape_of", "<u4"), ("times", "<i8"), ("sizes", "<u4")]
 _FIRST_US = to_us(datetime.min.replace(tzinfo=UTC))
@@ -174,7 +178,9 @@ class EventBlock:
         return [encode_count(len(self)), *columns, self.bodies]
 
     @classmethod
-    def decode(cls, data: memoryview, received: ReceivedEventShapes) -> EventBlock:
+    def decode(
+        cls, data: memoryview, received: ReceivedEventShapes | ListedEventShapes
+    ) -> EventBlock:
         """The block that these bytes are, all of them; raises ProtocolError if they are none."""
         reader = ColumnReader(data, "a block of events")
         shape_of, times_us, sizes = reader.columns(_LAYOUT, reader.count(EVENTS_MAX))

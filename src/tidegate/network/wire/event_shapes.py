@@ -132,6 +132,18 @@ class ReceivedEventShapes:
         return self._shapes[number]
 
 
+class ListedEventShapes:
+    """The shapes of one block that lists them itself."""
+
+    def __init__(self, shapes: Sequence[EventShape]) -> None:
+        self._shapes = shapes
+
+    def __getitem__(self, number: int) -> EventShape:
+        if number >= len(self._shapes):
+            raise ProtocolError(f"event shape {number} is not listed")
+        return self._shapes[number]
+
+
 class SentEventShapes:
     """The shapes that were defined to the peer on one connection."""
 

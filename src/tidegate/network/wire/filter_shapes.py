@@ -18,7 +18,7 @@ from tidegate.language.expressions import Expression, ParameterRef, Slot
 from tidegate.language.filters import Filter
 from tidegate.language.limits import Limits
 from tidegate.language.parsing.parser import parse_filter
-from tidegate.language.shapes import Shape, split
+from tidegate.language.shapes import Row, Shape, split
 from tidegate.language.syntax import map_leaves
 from tidegate.network.wire.problems import TEXT_CHARS_MAX
 from tidegate.network.wire.requests import SubscribeRows, Text
@@ -106,6 +106,13 @@ class ReceivedFilterShapes:
             raise ProtocolError(f"filter shape {number} was not defined")
         return self._shapes[number]
 
+    def filter(self, number: int, row: Row) -> Filter:
+        """The filter of a shape and a row."""
+        shape = self[number]
+        if shape.width != len(row):
+            raise ProtocolError(f"a row of `{shape}` has {shape.width} values, not {len(row)}")
+        return Filter.of_shape(shape, row)
+
 
 class SentFilterShapes:
     """The filter shapes that were defined to the peer on one connection.
@@ -146,7 +153,6 @@ def subscribe_messages(
     request: SubscribeRows, received: ReceivedFilterShapes
 ) -> Iterable[m.Subscribe]:
     """The messages for the broker, one for each row."""
-    shape = received[request.shape]
     evolve = None if request.evolve is None else parse_evolve(request.evolve)
     parameters = request.parameters or [{}] * len(request.rows)
     if not len(request.names) == len(request.rows) == len(parameters):
@@ -154,13 +160,10 @@ def subscribe_messages(
             f"{len(request.rows)} rows, but {len(request.names)} names and {len(parameters)} "
             "sets of parameters"
         )
-    width = shape.width
     rows = zip(request.names, request.rows, parameters, strict=True)
     for index, (name, cells, values) in enumerate(rows):
-        if len(cells) != width:
-            raise ProtocolError(f"a row of `{shape}` has {width} values, not {len(cells)}")
         yield m.Subscribe(
-            Filter.of_shape(shape, row_of(cells)),
+            received.filter(request.shape, row_of(cells)),
             name,
             values_of(values),
             evolve,

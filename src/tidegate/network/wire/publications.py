@@ -30,7 +30,7 @@ from tidegate.network.wire.columns import (
     encode_head,
 )
 from tidegate.network.wire.event_block import EVENTS_MAX, EventBlock
-from tidegate.network.wire.event_shapes import ReceivedEventShapes
+from tidegate.network.wire.event_shapes import ListedEventShapes, ReceivedEventShapes
 from tidegate.network.wire.values import Int64, Name
 from tidegate.routing import messages as m
 
@@ -125,6 +125,10 @@ class PublicationBlock:
         """All publications."""
         return tuple(map(self.publication, range(len(self))))
 
+    def part(self, begin: int, end: int) -> PublicationBlock:
+        """The publications from index ``begin`` to before ``end``."""
+        return self.select(np.arange(begin, end))
+
     def select(self, indices: I64) -> PublicationBlock:
         """Some of the publications, in the order of their indices."""
         return replace(
@@ -162,7 +166,12 @@ class PublicationReader:
         self.count = self.reader.count(EVENTS_MAX)
         self._columns = self.reader.columns(_LAYOUT, self.count)
 
-    def block(self, received: ReceivedEventShapes) -> PublicationBlock:
+    def check_no_more(self) -> None:
+        """Raise unless the message has no part of its own in the head."""
+        if bytes(self.more) != _NIL:
+            raise ProtocolError(f"{self._what}: the third part of the head is not nil")
+
+    def block(self, received: ReceivedEventShapes | ListedEventShapes) -> PublicationBlock:
         """The publications, when all other columns are read."""
         events = EventBlock.decode(self.reader.rest(), received)
         if len(events) != self.count:
@@ -184,4 +193,5 @@ def check_indices(indices: I64, count: int, what: str) -> None:
         raise ProtocolError(f"{what}: index {int(indices.max())} of {count}")
 
 
+_NIL = b"\xc0"
 _decoder: Any = msgspec.msgpack.Decoder(Head)
