@@ -6,7 +6,7 @@ import pytest
 from support.command_line import Folder
 from tidegate.cli.files import hints
 
-EVENTS = [
+EVENTS: list[dict[str, object]] = [
     {"symbol": "IBM", "price": 9.5, "at": "2026-01-02T03:04:05Z", "size": 1},
     {"symbol": "SUN", "price": None, "at": "2026-01-03T00:00:00Z", "size": "L"},
 ]
@@ -60,14 +60,14 @@ def test_the_text_of_a_time_is_named(folder: Folder) -> None:
 
 
 def test_one_mistake_is_said_once(folder: Folder) -> None:
-    many = [{"filter": f"prcie > {n}"} for n in range(3)] + [{"filter": "prcie < 1 and price > 2"}]
-    (hint,) = hints_of(folder, *many)
+    filters = [*(f"prcie > {n}" for n in range(3)), "prcie < 1 and price > 2"]
+    (hint,) = hints_of(folder, *({"filter": each} for each in filters))
     assert hint.startswith("subscription 's0' and 3 others: no event has the attribute prcie")
 
 
 def test_many_mistakes_are_counted(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "SHOWN_MAX", 2)
-    found = hints_of(folder, *[{"filter": f"z{n} = 1"} for n in range(5)])
+    found = hints_of(folder, *({"filter": f"z{n} = 1"} for n in range(5)))
     assert len(found) == 3
     assert found[-1] == "3 more"
 
@@ -77,7 +77,7 @@ def test_they_can_be_switched_off(folder: Folder) -> None:
 
 
 def test_a_parameter_may_be_set_by_a_later_change(folder: Folder) -> None:
-    log = [
+    log: list[dict[str, object]] = [
         {"time": "2026-01-01T00:00:00Z", "op": "subscribe", "id": "a", "filter": "prcie < :limit"},
         {"time": "2026-01-02T00:00:00Z", "op": "update", "id": "a", "params": {"limit": 3}},
     ]
