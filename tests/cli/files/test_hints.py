@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pytest
 
@@ -12,7 +14,7 @@ EVENTS: list[dict[str, object]] = [
 ]
 
 
-def hints_of(folder: Folder, *subscriptions: dict[str, object], options: str = "") -> list[str]:
+def hints_of(folder: Folder, *subscriptions: Mapping[str, object], options: str = "") -> list[str]:
     folder.write("wanted.jsonl", [{"id": f"s{n}", **row} for n, row in enumerate(subscriptions)])
     folder.write("events.jsonl", EVENTS)
     files = ("--subscriptions", "wanted.jsonl", "--events", "events.jsonl")
