@@ -74,7 +74,9 @@ class EventTurns:
             self._route(frames, turn)
         # After the others: the first copy may be among them.
         for session, last in duplicates:
-            turn.after_commit.append(lambda s=session, n=last: _send(s, Confirmed(n)))  # type: ignore[misc]
+            turn.after_commit.append(
+                lambda s=session, n=last: _send(s, Confirmed(max(n, s.published)))  # type: ignore[misc]
+            )
         return count + len(duplicates)
 
     def _without_duplicates(
