@@ -146,7 +146,6 @@ def overload_rates(
     setting: GryphonSetting = CHART_2,
     bursts: Bursts | None = None,
     duration_s: float = 2.0,
-    warm_up_s: float = WARM_UP_S,
     progress: Progress = silent,
 ) -> Iterator[OverloadRate]:
     """Chart 2: a row for each degradation, number of subscriptions and routing."""
@@ -158,7 +157,7 @@ def overload_rates(
             for routing in routings:
                 progress(f"{routing}: {count:,} subscriptions, D = {degradation:g}")
                 world = varied.world(routing, filters)
-                is_overloaded(world, varied, warm_up_s, None, WARM_UP_RATE_PER_S)
+                is_overloaded(world, varied, WARM_UP_S, None, WARM_UP_RATE_PER_S)
                 trial = partial(is_overloaded, world, varied, duration_s, bursts)
                 rate_per_s = highest_rate(trial)
                 yield OverloadRate(
