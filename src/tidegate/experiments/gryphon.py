@@ -15,7 +15,7 @@ processor time: the paper assumes that subscriptions change rarely.
 
 Unlike in the paper, the three publishers are the only ones: nobody else's events load the brokers.
 Clients are at their brokers, so the hop of 1 ms to them is left out; neither rates nor steps depend
-on it. The steps of link matching include the further searches of one event in 32, from which the
+on it. The steps of link matching include the further searches of one event in 64, from which the
 search rule learns (`routing/links/search_rule.py`). It has learned before rates are measured.
 
 All routings match with the same search tree, so that their steps compare: with one factored
@@ -65,7 +65,7 @@ RATE_MAX_PER_S = 100_000.0
 COSTS = Costs(by_kind_us={"Publish": 700, "Notify": 700}, step_us=10.0)
 SLICE_US = 50_000
 """How often a trial looks for overloaded brokers."""
-WARM_UP_S, WARM_UP_RATE_PER_S = 8.0, 100.0
+WARM_UP_S, WARM_UP_RATE_PER_S = 16.0, 100.0
 """A trial before the first one that counts: enough events for the search rule to be applied."""
 MATCH_SAMPLES = 50
 """Events with which the share of matches is measured."""

@@ -13,8 +13,8 @@ from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.matcher import COLLECTED
 from tidegate.routing.broker import Broker
-from tidegate.routing.links.search_rule import EVENTS_PER_SAMPLE, SAMPLES, SearchRule
 from tidegate.routing.links.link_matching import LinkMatching
+from tidegate.routing.links.search_rule import EVENTS_PER_SAMPLE, SAMPLES, SearchRule
 from tidegate.routing.messages import (
     Client,
     Deliver,

@@ -19,7 +19,7 @@ def after(samples: int, *, links: int = 90, own: int = 20, spurious: int = 0) ->
     return rule
 
 
-def test_one_event_in_32_is_a_sample() -> None:
+def test_one_event_in_64_is_a_sample() -> None:
     rule = SearchRule()
     taken = [rule.takes_sample() for _ in range(4 * EVENTS_PER_SAMPLE)]
     assert taken.count(True) == 4

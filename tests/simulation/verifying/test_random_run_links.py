@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterable
 import pytest
 
 from tidegate.matching.matcher import COLLECTED, LinkMatcher
-from tidegate.routing.links.search_rule import SearchRule
 from tidegate.routing.links.link_matching import LinkMatching, OwnFilters
+from tidegate.routing.links.search_rule import SearchRule
 from tidegate.routing.links.virtual_links import LinkNumbers, VirtualLink
 from tidegate.routing.messages import Address, Message, Notify
 from tidegate.routing.overlay.broker_domains import TreeInDomain

@@ -42,8 +42,8 @@ TRANSPORT_SEARCHES = 10
 """How many searches take as long as one passage through the transport layer."""
 SPURIOUS_SEARCHES = 2 * TRANSPORT_SEARCHES + 1
 SAMPLES = 3 * SPURIOUS_SEARCHES
-EVENTS_PER_SAMPLE = 32
-"""So the other two searches of a sample add at most a sixteenth to the work."""
+EVENTS_PER_SAMPLE = 64
+"""So the other two searches of a sample add at most a 32nd to the work."""
 
 
 class Sample(NamedTuple):
