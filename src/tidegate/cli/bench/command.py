@@ -20,6 +20,7 @@ from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.hostile import bench_hostile
 from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.matchers import bench_matchers
+from tidegate.cli.bench.memory import bench_memory
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.summaries import bench_summaries
 from tidegate.cli.bench.tree import bench_tree
@@ -262,6 +263,7 @@ bench.add_command(bench_tree)
 bench.add_command(bench_links)
 bench.add_command(bench_matchers)
 bench.add_command(bench_hostile)
+bench.add_command(bench_memory)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

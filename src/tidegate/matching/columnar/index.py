@@ -50,7 +50,7 @@ from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.rows.entries.constraints import Block, entries_of
 from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
-from tidegate.matching.rows.kernels.flags import GONE, MOVING, SHARED
+from tidegate.matching.rows.kernels.flags import GONE, MOVING, SET, SHARED
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
 from tidegate.matching.rows.link_words import LINK_BITS, as_words
@@ -70,14 +70,21 @@ _NOT_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
 
 
 class IndexPart:
-    """A part, packed for the kernels and as its fields; both are views of the same memory."""
+    """A part, packed for the kernels and as its fields; both are views of the same memory.
 
-    def __init__(self, packed: PackedPart, lifetime: int | None = None) -> None:
+    ``columns`` is that of a loaded part, which need not be read to find it out.
+    """
+
+    def __init__(
+        self, packed: PackedPart, lifetime: int | None = None, columns: int | None = None
+    ) -> None:
         self.packed: PackedPart = packed
         self.part: Part = unpack(packed)
         self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
         self.has_motion = len(self.part.motion) > 0
         self.removed = 0
+        self.columns = _columns_of(self.part) if columns is None else columns
+        """How many columns of events kernels may look at in this part, or more."""
         self.link_bits: LinkBits | None = None
         # All lifetimes of the part lie in this interval. Rewriting changes no lifetime, and removed
         # entries only make it wider than needed, so it is right until the part is laid out again.
@@ -226,7 +233,7 @@ class Index:
         """Remove the entries of subscriptions; the index must be flushed."""
         touched = {self._flag_removed(number) for number in numbers}
         for number in sorted(touched, reverse=True):  # parts behind a deleted one are renumbered
-            if number > OPEN and 2 * self.parts[number].removed > len(self.parts[number]):
+            if 2 * self.parts[number].removed > len(self.parts[number]):
                 self._shrink(number)
 
     def _flag_removed(self, number: int) -> int:
@@ -248,7 +255,9 @@ class Index:
         """Lay a part out again without the removed entries; delete it if no others are left."""
         part = self.parts[number].part
         entries = take_out(part)
-        if len(entries):
+        if number == OPEN:
+            self._set_part(OPEN, flat(entries, part.program))
+        elif len(entries):
             self._set_part(number, self._laid_out(entries, part.program))
         else:
             del self.parts[number]
@@ -351,8 +360,13 @@ class Index:
                 into.array(f"{name}.part{number}.{field}", getattr(each.packed, field))
 
     @classmethod
-    def load(cls, source: SectionReader, name: str, sizes: IndexSizes = DEFAULT_SIZES) -> Index:
-        """The index of a snapshot, under a name; its arrays are those of the mapped file."""
+    def load(
+        cls, source: SectionReader, name: str, columns: int, sizes: IndexSizes = DEFAULT_SIZES
+    ) -> Index:
+        """The index of a snapshot, under a name; its arrays are those of the mapped file.
+
+        ``columns`` are as many as any part needs.
+        """
         index = cls(source.note(f"{name}.lifetime"), sizes)
         index._part_of = source.array(f"{name}.part_of")
         index._entry_of = source.array(f"{name}.entry_of")
@@ -362,6 +376,7 @@ class Index:
                     *(source.array(f"{name}.part{number}.{each}") for each in PackedPart._fields)
                 ),
                 index.lifetime,
+                columns,
             )
             for number in range(source.note(f"{name}.parts"))
         ]
@@ -371,6 +386,12 @@ class Index:
         window = source.note(f"{name}.window")
         index._set_window(None if window is None else TimeWindow.of_json(window))
         return index
+
+
+def _columns_of(part: Part) -> int:
+    """One more than the largest channel that a part refers to."""
+    used = (part.channel, part.group_channel, part.map_channel)
+    return max(int((each & ~SET).max(initial=-1)) for each in used) + 1
 
 
 def _empty_part() -> Part:

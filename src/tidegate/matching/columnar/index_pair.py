@@ -153,6 +153,11 @@ class IndexPair:
         return chunks
 
     @property
+    def columns(self) -> int:
+        """How many columns of events parts may look at, those of removed entries included."""
+        return max(each.columns for index in self._both for each in index.parts)
+
+    @property
     def is_flushed(self) -> bool:
         """Whether all entries are in parts, where matches find them."""
         return self.current.is_flushed and (self._past is None or self._past.is_flushed)
@@ -168,8 +173,7 @@ class IndexPair:
         self._channels.flush()
         if index.has_motion and index.window is None:
             self._enclose_first(index)
-        program = np.array([*self._channels.program, 0], np.int32)
-        laid_out = index.flush(program, len(self._channels.variables))
+        laid_out = index.flush(self._channels.program, self._channels.variable_columns)
         if laid_out >= RELEASE_ENTRIES_MIN:
             release_memory()
 
@@ -220,6 +224,7 @@ class IndexPair:
 
     def load(self, source: SectionReader) -> None:
         """Replace both indexes by those of a snapshot."""
-        self.current = Index.load(source, "now", self._sizes)
+        columns = self._channels.columns
+        self.current = Index.load(source, "now", columns, self._sizes)
         if source.note("has_past"):
-            self._past = Index.load(source, "past", self._sizes)
+            self._past = Index.load(source, "past", columns, self._sizes)

@@ -36,6 +36,7 @@ from tidegate.matching.rows.found_pairs import matches_of
 from tidegate.matching.rows.kernels.motion import EVERY
 from tidegate.matching.rows.link_matching import match_links
 from tidegate.matching.rows.locks import SharedLock
+from tidegate.matching.rows.reclaiming import Reclaimer
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import WindowLength
@@ -64,6 +65,7 @@ class ColumnarMatcher:
         self._indexes = IndexPair(table, channels, WindowLength(), sizes)
         self._matching = EventMatching(self._lock, table, channels, self._indexes)
         self._rewriter = Rewriter(table, channels)
+        self._reclaimer = Reclaimer(table, channels, self._rewriter, self._indexes)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -74,7 +76,12 @@ class ColumnarMatcher:
     # -- changes ------------------------------------------------------------------------------
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        add_staged(subscriptions, self._lock, self._table, self._indexes.add)
+        try:
+            add_staged(subscriptions, self._lock, self._table, self._indexes.add)
+        except BaseException:
+            with self._lock:
+                self._reclaimer.reclaim()  # what was staged and refused
+            raise
 
     def remove(self, id: str) -> None:
         with self._lock:
@@ -83,6 +90,7 @@ class ColumnarMatcher:
             self._indexes.current.remove(number)
             self._indexes.current.set_links(number, 0)
             self._table.remove(number)
+            self._reclaimer.reclaim()
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         with self._lock:
@@ -92,6 +100,7 @@ class ColumnarMatcher:
             index = self._indexes.current
             if changed is None or not self._rewriter.rewrite(index, number, changed):
                 self._indexes.reindex(np.array([number], np.int32))
+            self._reclaimer.reclaim_strings()
 
     def update_many(self, updates: Mapping[str, Mapping[str, Value | None]]) -> None:
         """As ``update`` for many subscriptions, all or none, and quicker."""
@@ -114,6 +123,7 @@ class ColumnarMatcher:
             self._indexes.current, numbers[chosen], [slots[each] for each in chosen.tolist()]
         )
         self._indexes.reindex(numbers[~in_place])
+        self._reclaimer.reclaim_strings()
 
     def pin(self, ids: Sequence[str], time_us: int | None) -> None:
         """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them."""
@@ -167,6 +177,7 @@ class ColumnarMatcher:
             self._indexes.remove_past(removed)
             for number in removed:
                 self._table.remove(number)
+            self._reclaimer.reclaim()
 
     def past(self) -> Iterator[tuple[int, str, int]]:
         """The past versions: number, id, and from when on each held."""
@@ -224,6 +235,7 @@ class ColumnarMatcher:
         matcher = cls(sizes=sizes)
         matcher._set_up(SubscriptionTable.load(source), Channels.load(source), sizes)
         matcher._indexes.load(source)
+        matcher._reclaimer.hold_shapes()
         matcher.notes = source.optional_note(_CALLER_NOTES) or {}
         return matcher
 
