@@ -105,7 +105,8 @@ def _width(tree: TreeArrays, channel: Int, low: float, high: float) -> float:
         return 1.0
     # the difference of two large numbers may be infinite, the half of a small one zero
     scale = 1.0 if np.isfinite(most - least) else 0.5
-    return (scale * high - scale * low) / (scale * most - scale * least)
+    width: float = (scale * high - scale * low) / (scale * most - scale * least)
+    return width
 
 
 @lean
