@@ -43,7 +43,9 @@ def broker(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Run a broker until it is interrupted or gets SIGTERM; it then drains.
+    """Run a broker.
+
+    It runs until it is interrupted or gets SIGTERM; then it drains.
 
     \b
     Examples:
