@@ -12,7 +12,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from support.wire_client import WireClient
-from tidegate.cli.network.broker import broker
+from tidegate.cli import cli
 from tidegate.network.store.store import Store
 from tidegate.network.wire.flow import Confirmed
 
@@ -57,19 +57,19 @@ def test_process_listens_and_drains(tmp_path: Path) -> None:
 def test_addresses() -> None:
     run = CliRunner().invoke
     for address in ("7070", "host:", "host:99999", ":1"):
-        result = run(broker, ["--name", "a", "--listen", address])
+        result = run(cli, ["broker", "--name", "a", "--listen", address])
         assert result.exit_code == 2
         assert "HOST:PORT" in result.output
-    result = run(broker, [])
+    result = run(cli, ["broker"])
     assert result.exit_code == 2
     assert "--name" in result.output
     for host in ("0.0.0.0", "192.168.1.7", "example.org", "[::]"):
-        result = run(broker, ["--name", "a", "--listen", f"{host}:7070"])
+        result = run(cli, ["broker", "--name", "a", "--listen", f"{host}:7070"])
         assert "--without-authentication" in str(result.exception)
 
 
 def test_repair_reports_what_was_saved(tmp_path: Path) -> None:
     Store(tmp_path, "a").close()
-    result = CliRunner().invoke(broker, ["repair", "--data", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["broker", "repair", "--data", str(tmp_path)])
     assert result.exit_code == 0
     assert "0 deliveries lost" in result.output
