@@ -47,11 +47,13 @@ from tidegate.matching.records import (
     checked_parameters,
     records_of,
     subscription_of,
+    text_of,
     time_of,
 )
 from tidegate.matching.registry import matcher_entry
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.tuning import TreeTuning
+from tidegate.matching.variable_uses import VariableUses
 
 _SPACE_NOTE, _VARIABLES_NOTE = "space", "variables"
 
@@ -112,8 +114,7 @@ class Engine:
         self._space = space
         self._variables = Variables()
         self._changing_variables = forkable_lock(Rank.ENGINE)
-        self._variables_used: set[str] = set()
-        """The names of all variables that filters use or have used."""
+        self._variables_used = VariableUses()
         self._numbers = count(1)
         """For the ids of subscriptions that are given none."""
 
@@ -165,6 +166,8 @@ class Engine:
         True
         """
         check_evolve(evolve)
+        names = {"id": id, "subscriber": subscriber}
+        id, subscriber = text_of(names, "id"), text_of(names, "subscriber")
         parsed = filter if isinstance(filter, Filter) else parse(filter)
         values = checked_parameters(parsed.parameters, {**(parameters or {}), **more})
         kept = {name: value for name, value in values.items() if value is not None}
@@ -182,10 +185,16 @@ class Engine:
         new = Subscription(
             "" if id is None else id, parsed, kept, begin_us, subscriber, evolve=evolve
         )
-        self._variables_used.update(parsed.variables)
-        if id is None:
-            return EngineSubscription(self._add_with_new_id(new), self)
-        self._matcher.add([new])
+        self._variables_used.note(parsed.variables)
+        try:
+            if id is None:
+                id = self._add_with_new_id(new)
+            else:
+                self._matcher.add([new])
+        except BaseException:
+            self._variables_used.drop(parsed.variables)
+            raise
+        self._variables_used.enter(id, parsed.variables)
         return EngineSubscription(id, self)
 
     def subscribe_batch(self, table: pa.Table | pa.RecordBatch) -> list[str]:
@@ -195,12 +204,15 @@ class Engine:
         values, or a JSON object as a string), `evolve` (`lazy`, `periodic 1 s` or `cached 1 s`),
         `since` and `until`.
         """
+        if not isinstance(table, (pa.Table, pa.RecordBatch)):
+            raise SubscriptionError(f"subscriptions are an Arrow table, not {type(table).__name__}")
         return self.subscribe_records(records_of(table))
 
     def subscribe_records(self, records: Iterable[SubscriptionRecord]) -> list[str]:
         """Add subscriptions, all or none; returns their ids."""
         parser = BulkParser() if self._parses_in_bulk else None
         ids: list[str] = []
+        noted: list[tuple[str, tuple[str, ...]]] = []
 
         def subscriptions() -> Iterator[Subscription]:
             for record in records:
@@ -208,10 +220,20 @@ class Engine:
                 subscription = subscription_of(record, parser, self.space)
                 if subscription.since is None:
                     subscription = replace(subscription, since=self._begin_us(None))
-                self._variables_used.update(subscription.filter.variables)
+                names = tuple(subscription.filter.variables)
+                if names:
+                    self._variables_used.note(names)
+                    noted.append((record.id, names))
                 yield subscription
 
-        self._matcher.add(subscriptions())
+        try:
+            self._matcher.add(subscriptions())
+        except BaseException:
+            for _, names in noted:
+                self._variables_used.drop(names)
+            raise
+        for id, names in noted:
+            self._variables_used.enter(id, names)
         return ids
 
     def _add_with_new_id(self, subscription: Subscription) -> str:
@@ -283,10 +305,13 @@ class Engine:
 
     def cancel(self, id: str) -> None:
         """End a subscription."""
+        names = self._variables_used.leave(id)
         try:
             self._matcher.remove(id)
         except KeyError:
+            self._variables_used.drop(names)  # of one that another thread has cancelled
             raise _unknown(id) from None
+        self._variables_used.drop(names)
 
     # -- variables ----------------------------------------------------------------------------
 
@@ -347,7 +372,7 @@ class Engine:
         engine._space = _restored_space(loaded, space, path)
         engine._matcher = CachedMatcher(loaded)
         engine._matcher.resume(loaded.cached())
-        engine._variables_used = loaded.variables()
+        engine._variables_used = VariableUses(loaded.variables())
         variables = values_from_json(loaded.notes.get(_VARIABLES_NOTE, {}))
         engine._variables.set(**variables)
         return engine
@@ -384,6 +409,8 @@ class Engine:
         if isinstance(events, (pa.Table, pa.RecordBatch)):
             batch = self._timed(EventBatch.of(events), event_time)
         else:
+            if not isinstance(events, Iterable):
+                raise EventError(f"events are a table or a list, not {type(events).__name__}")
             taken = [Event.of(each) for each in events]
             batch = self._timed(EventBatch.of_events(taken), event_time)
             if event_time is None and any(each.time is not None for each in taken):
