@@ -442,7 +442,8 @@ def entries_of(block: Block, subscriptions: I32, origin: I64, pin: I64) -> Entri
     evaluated (see programs.py).
     """
     if block.owner is not None:
-        subscriptions, origin, pin = (each[block.owner] for each in (subscriptions, origin, pin))
+        subscriptions, origin = subscriptions[block.owner], origin[block.owner]
+        pin = pin[block.owner]
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width = len(order)
     flags: U8 = np.zeros(block.length, np.uint8)
