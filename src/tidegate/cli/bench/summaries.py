@@ -86,8 +86,8 @@ def bench_summaries(
     \b
     bandwidth  bytes and messages for the new subscriptions of a period, beside the formulas
     simulated  the same, as brokers send it in a simulated network
-    events     hops of an event by its popularity, and loads by virtual degree; also on the tree of
-               the paper's example
+    events     hops of an event by its popularity, and loads by virtual degree; also on another
+               backbone and on the tree of the paper's example
     storage    bytes that all brokers hold
     matching   time of an event in the summary of all brokers and in the columnar index
     precision  bytes and events that come in vain, by the budget of rows
@@ -157,17 +157,18 @@ def _simulated_line(row: SimulatedCost) -> str:
 
 def _events(sizes: PartSizes, _drawn: list[Precision]) -> Rows:
     from tidegate.experiments import summary_runs
-    from tidegate.simulation.overlays.paper_networks import isp24, summaries13
+    from tidegate.simulation.overlays.paper_networks import cwix24, isp24, summaries13
 
-    for topology in isp24(), summaries13():
+    for topology in isp24(), cwix24(), summaries13():
         for row in summary_runs.event_hops(sizes.events, topology=topology, progress=print_status):
             yield asdict(row), _events_line(row)
 
 
 def _events_line(row: EventHops) -> str:
-    degree = "" if row.degree_max is None else f"degree {row.degree_max}"
+    ways = "" if row.degree_max is None else f"degree {row.degree_max}"
+    ways = "to hubs" if row.to_hubs else ways
     return (
-        f"{row.overlay:<13}{row.routing:<14}{degree:<10}{row.popularity:>5.0%} popular"
+        f"{row.overlay:<13}{row.routing:<14}{ways:<10}{row.popularity:>5.0%} popular"
         f"{row.hops:>7.1f} hops{row.link_hops:>7.1f} on links{row.matched:>7.1f} match it"
         f"{row.matched_busiest:>6.2f} at the busiest,{row.handled_busiest:>6.2f} messages there"
     )
