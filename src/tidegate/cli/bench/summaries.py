@@ -14,6 +14,7 @@ from tidegate.cli.status import print_status
 
 if TYPE_CHECKING:
     from tidegate.experiments.summaries import PropagationCost, StorageCost
+    from tidegate.experiments.summary_cost import SummaryCost
     from tidegate.experiments.summary_precision import MatchingTime, Precision
     from tidegate.experiments.summary_runs import EventHops, SimulatedCost
 
@@ -36,6 +37,7 @@ SIZES = {
     "storage": PartSizes(50, subsumptions=(0.1, 0.9)),
     "matching": PartSizes(100, events=100),
     "precision": PartSizes(50, events=200),
+    "changes": PartSizes(1_000, events=100),
 }
 
 
@@ -91,6 +93,7 @@ def bench_summaries(
     storage    bytes that all brokers hold
     matching   time of an event in the summary of all brokers and in the columnar index
     precision  bytes and events that come in vain, by the budget of rows
+    changes    time to change and to match the summary of one broker, by its size, in three steps
 
     \b
     Example:
@@ -223,6 +226,22 @@ def _precision_line(row: Precision) -> str:
     )
 
 
+def _changes(sizes: PartSizes, _drawn: list[Precision]) -> Rows:
+    from tidegate.experiments import summary_cost
+
+    largest = sizes.subscriptions
+    steps = sorted({max(1, largest // 100), max(1, largest // 10), largest})
+    for row in summary_cost.costs(steps, sizes.events, progress=print_status):
+        yield asdict(row), _changes_line(row)
+
+
+def _changes_line(row: SummaryCost) -> str:
+    return (
+        f"{row.operation:<12}{row.size:>9,} subscriptions held{row.median_us:>10.1f} us median"
+        f"{row.mean_us:>10.1f} mean{row.slowest_us:>12.1f} slowest"
+    )
+
+
 PARTS: dict[str, Callable[[PartSizes, list[Precision]], Rows]] = {
     "bandwidth": _bandwidth,
     "simulated": _simulated,
@@ -230,6 +249,7 @@ PARTS: dict[str, Callable[[PartSizes, list[Precision]], Rows]] = {
     "storage": _storage,
     "matching": _matching,
     "precision": _precision,
+    "changes": _changes,
 }
 
 
