@@ -39,7 +39,9 @@ CheckReport = dict[str, object]
 @click.option("--space", "space_file", metavar="FILE", help="Space that the text must fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(text: str, kind: str, space_file: str | None, as_json: bool) -> None:
-    """Check a filter and show its shape, parameters and normal form.
+    """Check a filter and show its shape.
+
+    With it come its parameters, its variables and its normal form.
 
     \b
     Examples:
