@@ -47,6 +47,7 @@ def test_what_need_not_be_said(tmp_path: Path) -> None:
     assert (found.sink.columns, found.sink.grouped, found.sink.key) == (None, False, [])
     assert (found.metrics, found.variables, found.spark) == (None, {}, {})
     assert not found.needs_kafka
+    assert not found.needs_s3
 
 
 def test_paths_are_those_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +57,12 @@ def test_paths_are_those_beside_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.checkpoint.path == str(tmp_path / "checkpoint")
     away = read(tmp_path, changed('path = "out"', 'path = "s3a://bucket/out"'))
     assert away.sink.path == "s3a://bucket/out"
+    assert not away.needs_s3  # workers write without Spark's connector
+    for location in ("s3://bucket/c", "s3a://bucket/c"):
+        there = read(tmp_path, changed('path = "checkpoint"', f'path = "{location}"'))
+        assert (there.checkpoint.path, there.needs_s3) == (location, True)
+    local = read(tmp_path, changed('path = "out"', 'path = "file:/data/out"'))
+    assert local.sink.path == "file:/data/out"
     whole = read(tmp_path, changed('path = "out"', 'path = "/data/out"'))
     assert whole.sink.path == "/data/out"
     monkeypatch.chdir(tmp_path)

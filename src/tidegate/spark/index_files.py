@@ -1,9 +1,9 @@
 """Index files: written by the driver, mapped into memory by the workers.
 
 On one machine the workers map the driver's file itself. On a cluster the driver broadcasts the
-file, and the workers of a machine share one copy (`machine_cache.py`). Unlike a file that is given
-to Spark with `addFile`, which every executor that starts later fetches, a broadcast is fetched by
-the tasks that need it, and can be withdrawn.
+file, and the workers of a machine share one copy (`storage/machine_cache.py`). Unlike a file that
+is given to Spark with `addFile`, which every executor that starts later fetches, a broadcast is
+fetched by the tasks that need it, and can be withdrawn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
 from tidegate.matching.history.as_of import AsOfMatcher
-from tidegate.spark.machine_cache import HeldFile, hold
+from tidegate.spark.storage.machine_cache import HeldFile, hold
 
 OPEN_INDEXES_MAX = 4
 """The number of indexes that stay open in a worker."""

@@ -17,6 +17,7 @@ from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.timelines import versions_of
+from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.streaming.stream_state import StreamState
 from tidegate.spark.streaming.timeline_slices import SLICES
 
@@ -74,7 +75,7 @@ def test_any_batch_may_be_tried_again(
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 4 * delta_min)
     rng = random.Random(seed)
     on_time: list[Change] = []
-    state = StreamState(tmp_path, LATENESS)
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(8):
         changes = drawn(rng, batch)
         for _ in range(rng.choice([0, 0, 1, 2])):  # attempts that are killed
@@ -83,7 +84,7 @@ def test_any_batch_may_be_tried_again(
                 apply(state, batch, changes)
                 state.index(batch).open()
             if rng.random() < 0.5:
-                state = StreamState(tmp_path, LATENESS)
+                state = StreamState(LocalFolder(tmp_path), LATENESS)
         state.begin(batch)
         late = apply(state, batch, changes)
         on_time += [each for each in changes if each not in late]
@@ -95,16 +96,16 @@ def test_any_batch_may_be_tried_again(
 
 def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="does not know of batch 4; it must be kept together"):
-        StreamState(tmp_path, LATENESS).begin(5)
+        StreamState(LocalFolder(tmp_path), LATENESS).begin(5)
 
 
 def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.spark.streaming.stream_state.DELTA_MIN", 3)
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 64)
-    state = StreamState(tmp_path, LATENESS)
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(30):
         state.begin(batch)
-        state.spool_folder(batch).mkdir(parents=True)
+        state.spools.write(f"{batch}/rows", b"")
         apply(state, batch, drawn(random.Random(batch), batch))
         state.end(batch, to_us(at(batch * 5)))
     found = Counter(path.parent.name for path in tmp_path.rglob("*") if path.is_file())
@@ -114,12 +115,11 @@ def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:
-    state = StreamState(tmp_path, LATENESS)
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(3):
         state.begin(batch)
-        state.spool_folder(batch).mkdir(parents=True)
+        state.spools.write(f"{batch}/rows", b"")
         state.apply(batch, [])
         state.end(batch, to_us(at(batch)))
     state.begin(3)
-    folders = state.spool_folders_since(3, to_us(at(1)))
-    assert sorted(path.name for path in folders) == ["1", "2"]
+    assert state.spooled_since(3, to_us(at(1))) == [1, 2]

@@ -55,6 +55,7 @@ from tidegate.spark.log.event_columns import batch_to_columns
 from tidegate.spark.log.event_log import EventLog, StagedFolder
 from tidegate.spark.log.projection import OFFSET, TIME, Projection, check_columns, infer_columns
 from tidegate.spark.log.segments import OFFSET_MAX
+from tidegate.spark.storage.locations import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +101,7 @@ class SourceOptions:
         if mismatch not in ("error", "null"):
             raise LogError(f"option 'onMismatch' is {mismatch!r:.120}; take 'error' or 'null'")
         return cls(
-            path=options["path"],
+            path=str(local_path(options["path"], "an event log")),
             starting_offset=_starting_offset(options.get("startingOffset", "earliest")),
             events_per_batch_max=_integer(options, "maxEventsPerBatch", least=1),
             mismatch_to_null=mismatch == "null",

@@ -50,8 +50,8 @@ class PendingDeliveries:
 class WorkerSink(Sink, Protocol):
     """A sink whose rows can be written by the workers that compute them, which is faster."""
 
-    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int | None:
-        """Write a batch; returns the number of deliveries, or None if workers cannot write here."""
+    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int:
+        """Write a batch; returns the number of deliveries."""
         ...
 
 

@@ -22,12 +22,10 @@ has the same input and replaces its earlier output, so the result is the same as
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
-from pathlib import Path
 from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +38,7 @@ from tidegate.matching.history.changes import Change
 from tidegate.spark.index_files import IndexFile, ship_index
 from tidegate.spark.sinks.rejected import RejectedRows, rejected_change
 from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink
+from tidegate.spark.storage.folder import Folder
 from tidegate.spark.streaming.match_counts import MatchCounts
 from tidegate.spark.streaming.spool import (
     RowClassifier,
@@ -51,6 +50,8 @@ from tidegate.spark.streaming.spool import (
 from tidegate.spark.streaming.stream_state import AppliedChanges, StreamState
 from tidegate.spark.subscription_tables import read_changes
 from tidegate.spark.worker_tasks import ASSERT, CorrectionTask, DeliveryLayout, MatchTask, Task
+
+_SPOOL = "spool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,12 @@ class BatchOutput:
         """
         chunks = spool.events_since(classifier.border_us)
         locations = chunk_locations(spark, chunks)
-        return PendingDeliveries(locations, SpooledTask(task, classifier), self.schema)
+        return PendingDeliveries(locations, SpooledTask(task, spool.root, classifier), self.schema)
 
     def write(self, pending: list[PendingDeliveries], batch: int) -> int:
         """Write the deliveries of a batch; returns their number."""
         if isinstance(self.sink, WorkerSink):
-            matches = self.sink.write_in_workers(pending, batch)
-            if matches is not None:
-                return matches
+            return self.sink.write_in_workers(pending, batch)
         # A sink that writes through Spark may compute the rows once, several times or never; so
         # they are counted where they are computed.
         counted = self.counts.with_counting(pending, batch)
@@ -142,7 +141,8 @@ class TableRunner:
 
     index: IndexFile
     subscriptions: int
-    spool_folder: Path
+    checkpoint: Folder
+    """Where the spool is."""
     output: BatchOutput
     report: Callable[[BatchReport], None] | None
     latest_us: int | None = None
@@ -150,13 +150,13 @@ class TableRunner:
     def __call__(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         spark, layout = rows.sparkSession, self.output.layout
-        shutil.rmtree(self.spool_folder, ignore_errors=True)  # left by a batch that was killed
+        self.checkpoint.remove(_SPOOL)  # left by a batch that was killed
         classifier = RowClassifier(layout.event_time, None)
-        spool = Spool.write(rows, self.spool_folder / str(batch), classifier)
+        spool = Spool.write(rows, self.checkpoint.folder(_SPOOL), batch, classifier)
         task = MatchTask(self.index, layout)
         matches = self.output.write([self.output.pending(spark, spool, classifier, task)], batch)
         self.output.write_rejected(RejectedRows(spark), spool, classifier, rows, batch)
-        shutil.rmtree(self.spool_folder)
+        self.checkpoint.remove(_SPOOL)
         known = [each for each in (self.latest_us, spool.latest_us()) if each is not None]
         self.latest_us = max(known, default=None)
         if self.report is not None:
@@ -193,7 +193,7 @@ class ChangesRunner:
         # The border of lateness follows from the batches before. The events of this batch do not
         # move it, because the rows of one batch have no order.
         classifier = self._classifier(self.state.border)
-        spool = Spool.write(rows, self.state.spool_folder(batch), classifier)
+        spool = Spool.write(rows, self.state.spools, batch, classifier)
         rejected = RejectedRows(spark)
         applied = self.state.apply(batch, self._read_changes(spool, rejected))
         # Before the events are matched, so that workers which start only now need not apply all
@@ -258,15 +258,16 @@ class ChangesRunner:
             if latest_us is not None and to_us(each.since) <= latest_us
         ]
         since = min((each.since for each in corrected), default=None)
-        folders = [] if since is None else self.state.spool_folders_since(batch, to_us(since))
-        if not folders:
+        batches = [] if since is None else self.state.spooled_since(batch, to_us(since))
+        if not batches:
             return self.output.write(pending, batch), len(corrected)
         # Two small indexes of the changed subscriptions only: all others match as they did.
         before = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.before))
         after = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.after))
         correction = CorrectionTask(before, after, layout)
+        spool_before = Spool.read(self.state.spools, batches)
         affected = self._classifier(since)  # events before the first difference are not affected
-        pending.append(self.output.pending(spark, Spool.read(folders), affected, correction))
+        pending.append(self.output.pending(spark, spool_before, affected, correction))
         # One write for both, because a sink takes a batch id once.
         matches = self.output.write(pending, batch)
         for each in (before, after):
