@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.conf import RuntimeConfig
 
-from tidegate.spark.session import LOCAL_SETTINGS, SETTINGS, local_session
+from tidegate.spark.session import LOCAL_SETTINGS, SETTINGS, is_connect, local_session, runs_here
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -78,3 +79,16 @@ def test_times_and_names_mean_in_spark_what_they_mean_in_filters(spark: SparkSes
 def test_workers_run_this_python(spark: SparkSession) -> None:
     found = spark.range(1).rdd.map(lambda _: sys.executable).collect()
     assert Path(found[0]).resolve() == Path(os.environ["PYSPARK_PYTHON"]).resolve()
+
+
+def test_where_the_tasks_of_a_session_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert runs_here(spark)
+    assert not is_connect(spark)
+    for master, here in (
+        ("local[*]", True), ("local", True), ("local-cluster[2,1,1024]", False), ("yarn", False),
+        ("spark://host:7077", False), ("k8s://https://host:443", False),
+    ):  # fmt: skip
+        monkeypatch.setattr(RuntimeConfig, "get", lambda *_, is_=master: is_)
+        assert runs_here(spark) == here, master

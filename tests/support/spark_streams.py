@@ -127,11 +127,12 @@ class Folders:
         events = reader.schema(EVENT_SCHEMA).json(str(self.root / "events"))
         changes = reader.schema(CHANGE_SCHEMA).json(str(self.root / "changes"))
         reports: list[BatchReport] = []
-        all_options = {"lateness": timedelta(seconds=20), "key": ["number"], **options}
+        defaults = {"lateness": timedelta(seconds=20), "key": ["number"], "report": reports.append}
+        all_options = {**defaults, **options}
         query = deliver(
             events, changes if table is None else table, to, event_time="time",
             checkpoint=checkpoint or self.root / "checkpoint",
-            trigger={"availableNow": True}, report=reports.append, **all_options,  # type: ignore[arg-type]
+            trigger={"availableNow": True}, **all_options,  # type: ignore[arg-type]
         )  # fmt: skip
         query.awaitTermination()
         return reports

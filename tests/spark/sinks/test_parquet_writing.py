@@ -13,7 +13,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from support.s3_server import BUCKET, S3Server
 from tidegate import ConnectorError
 from tidegate.spark.sinks.parquet_writing import (
     STAGING,
@@ -22,7 +21,6 @@ from tidegate.spark.sinks.parquet_writing import (
 )
 from tidegate.spark.sinks.sink import PendingDeliveries
 from tidegate.spark.storage.local_folder import LocalFolder
-from tidegate.spark.storage.locations import folder_at
 
 Batches = Iterator[pa.RecordBatch]
 SCHEMA = t.StructType([t.StructField("id", t.LongType())])
@@ -188,19 +186,3 @@ def test_a_batch_that_fails_leaves_what_was_there(spark: SparkSession, tmp_path:
             [PendingDeliveries(spark.range(5), failing, SCHEMA)], LocalFolder(tmp_path), target.name
         )
     assert written(target) == [0, 1]
-
-
-@pytest.mark.xdist_group("spark")
-def test_without_renames_strangers_are_removed_from_the_final_folder(
-    spark: SparkSession, s3: S3Server, tmp_path: Path
-) -> None:
-    root = folder_at(f"s3://{BUCKET}/{tmp_path.name}", s3.credentials)
-    root.write("batch=3/part-left-over.parquet", b"half a file")
-    found = PendingDeliveries(spark.range(0, 2, 1, 1), same, SCHEMA)
-    for _ in range(2):
-        assert write_batch([found], root, "batch=3") == 2
-        [name] = root.folder("batch=3").names()
-        with root.open_input(f"batch=3/{name}") as source:
-            assert pq.read_table(source).column("id").to_pylist() == [0, 1]
-    assert write_batch([PendingDeliveries(spark.range(3), nothing, SCHEMA)], root, "batch=3") == 0
-    assert root.names() == []

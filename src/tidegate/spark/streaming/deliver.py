@@ -32,14 +32,15 @@ from tidegate.spark.columns import (
     quoted_column,
     result_schema,
 )
-from tidegate.spark.index_files import runs_here, ship_index
+from tidegate.spark.index_files import ship_index
+from tidegate.spark.session import runs_here
 from tidegate.spark.sinks.parquet import ParquetSink
 from tidegate.spark.sinks.rejected import REJECTED_SCHEMA, rejected_event
 from tidegate.spark.sinks.sink import Sink
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.storage.locations import credentials_of, folder_at
-from tidegate.spark.streaming.match_counts import MatchCounts
 from tidegate.spark.streaming.micro_batch import (
+    SPARK_FOLDER,
     BatchOutput,
     BatchReport,
     ChangesRunner,
@@ -107,7 +108,7 @@ def deliver(
     folder = folder_at(checkpoint, credentials_of(events.sparkSession))
     rejected_location = folder.folder("rejected").spark_path
     rejected_sink = ParquetSink(rejected_location) if rejected is None else rejected
-    output = BatchOutput(layout, schema, to, rejected_sink, MatchCounts(events.sparkSession))
+    output = BatchOutput(folder, layout, schema, to, rejected_sink)
     if isinstance(subscriptions, DataFrame) and is_stream:
         _check_changes(subscriptions, event_time, lateness)
         rows = _joined_stream(events, subscriptions)
@@ -122,9 +123,9 @@ def deliver(
         versions = read_versions(table, timeless=timeless, skip_bad=False, space=space)
         index = ship_index(events.sparkSession, build_matcher(versions, skip_bad=False))
         rows = _event_rows(events)
-        runner = TableRunner(index, len(versions), folder, output, report)
+        runner = TableRunner(index, len(versions), output, report)
     writer = rows.writeStream.foreachBatch(runner)
-    writer = writer.option("checkpointLocation", folder.folder("spark").spark_path)
+    writer = writer.option("checkpointLocation", folder.folder(SPARK_FOLDER).spark_path)
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:

@@ -23,6 +23,7 @@ has the same input and replaces its earlier output, so the result is the same as
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -35,11 +36,12 @@ from tidegate.language.spaces import Space
 from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change
-from tidegate.spark.index_files import IndexFile, ship_index
+from tidegate.spark.index_files import IndexFile, stored_index
+from tidegate.spark.session import runs_here
 from tidegate.spark.sinks.rejected import RejectedRows, rejected_change
-from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink
-from tidegate.spark.storage.folder import Folder
-from tidegate.spark.streaming.match_counts import MatchCounts
+from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink, running_query
+from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.streaming.match_counts import total_count, with_counting
 from tidegate.spark.streaming.spool import (
     RowClassifier,
     RowKind,
@@ -47,11 +49,16 @@ from tidegate.spark.streaming.spool import (
     SpooledTask,
     chunk_locations,
 )
+from tidegate.spark.streaming.state_files import read_json
 from tidegate.spark.streaming.stream_state import AppliedChanges, StreamState
 from tidegate.spark.subscription_tables import read_changes
 from tidegate.spark.worker_tasks import ASSERT, CorrectionTask, DeliveryLayout, MatchTask, Task
 
+SPARK_FOLDER = "spark"
+"""The folder of the checkpoint that has Spark's own files."""
 _SPOOL = "spool"
+_COUNTS, _CORRECTION = "counts", "correction"
+"""Folders beside the rows of a batch: its counts, and the indexes of corrected subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +89,18 @@ class BatchReport:
 class BatchOutput:
     """Writes the deliveries and the rejected rows of micro-batches."""
 
+    checkpoint: Folder
     layout: DeliveryLayout
     schema: t.StructType
     sink: Sink
     rejected_sink: Sink
-    counts: MatchCounts
+    _query: str | None = None
+
+    def as_query(self) -> AbstractContextManager[None]:
+        """Say to the sinks that are called meanwhile that this query calls them."""
+        if self._query is None:
+            self._query = str(read_json(self.checkpoint, f"{SPARK_FOLDER}/metadata")["id"])
+        return running_query(self._query)
 
     def pending(
         self, spark: SparkSession, spool: Spool, classifier: RowClassifier, task: Task
@@ -99,16 +113,17 @@ class BatchOutput:
         locations = chunk_locations(spark, chunks)
         return PendingDeliveries(locations, SpooledTask(task, spool.root, classifier), self.schema)
 
-    def write(self, pending: list[PendingDeliveries], batch: int) -> int:
+    def write(self, pending: list[PendingDeliveries], spools: Folder, batch: int) -> int:
         """Write the deliveries of a batch; returns their number."""
         if isinstance(self.sink, WorkerSink):
             return self.sink.write_in_workers(pending, batch)
         # A sink that writes through Spark may compute the rows once, several times or never; so
         # they are counted where they are computed.
-        counted = self.counts.with_counting(pending, batch)
-        deliveries = (each.deliveries() for each in counted)
+        counts = spools.folder(f"{batch}/{_COUNTS}")
+        deliveries = (each.deliveries() for each in with_counting(pending, counts))
         self.sink.write(reduce(DataFrame.unionByName, deliveries), batch)
-        return self.counts.total(batch)
+        with as_state_error(counts, ""):
+            return total_count(counts)
 
     def write_rejected(
         self,
@@ -141,22 +156,26 @@ class TableRunner:
 
     index: IndexFile
     subscriptions: int
-    checkpoint: Folder
-    """Where the spool is."""
     output: BatchOutput
     report: Callable[[BatchReport], None] | None
     latest_us: int | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        with self.output.as_query():
+            self._run(rows, batch)
+
+    def _run(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         spark, layout = rows.sparkSession, self.output.layout
-        self.checkpoint.remove(_SPOOL)  # left by a batch that was killed
+        checkpoint = self.output.checkpoint
+        checkpoint.remove(_SPOOL)  # left by a batch that was killed
         classifier = RowClassifier(layout.event_time, None)
-        spool = Spool.write(rows, self.checkpoint.folder(_SPOOL), batch, classifier)
+        spool = Spool.write(rows, checkpoint.folder(_SPOOL), batch, classifier)
         task = MatchTask(self.index, layout)
-        matches = self.output.write([self.output.pending(spark, spool, classifier, task)], batch)
+        pending = [self.output.pending(spark, spool, classifier, task)]
+        matches = self.output.write(pending, spool.root, batch)
         self.output.write_rejected(RejectedRows(spark), spool, classifier, rows, batch)
-        self.checkpoint.remove(_SPOOL)
+        checkpoint.remove(_SPOOL)
         known = [each for each in (self.latest_us, spool.latest_us()) if each is not None]
         self.latest_us = max(known, default=None)
         if self.report is not None:
@@ -187,6 +206,10 @@ class ChangesRunner:
     """The space that filters must fit when they come in."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        with self.output.as_query():
+            self._run(rows, batch)
+
+    def _run(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         spark = rows.sparkSession
         self.state.begin(batch)
@@ -260,16 +283,23 @@ class ChangesRunner:
         since = min((each.since for each in corrected), default=None)
         batches = [] if since is None else self.state.spooled_since(batch, to_us(since))
         if not batches:
-            return self.output.write(pending, batch), len(corrected)
+            return self.output.write(pending, spool.root, batch), len(corrected)
         # Two small indexes of the changed subscriptions only: all others match as they did.
-        before = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.before))
-        after = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.after))
+        # They are beside the rows of the batch, because what Spark ships may stay for ever.
+        place = self.state.spools.folder(f"{batch}/{_CORRECTION}")
+        before, after = (
+            stored_index(place, AsOfMatcher(versions), copied=not runs_here(spark))
+            for versions in (
+                (version for each in corrected for version in each.before),
+                (version for each in corrected for version in each.after),
+            )
+        )
         correction = CorrectionTask(before, after, layout)
         spool_before = Spool.read(self.state.spools, batches)
         affected = self._classifier(since)  # events before the first difference are not affected
         pending.append(self.output.pending(spark, spool_before, affected, correction))
         # One write for both, because a sink takes a batch id once.
-        matches = self.output.write(pending, batch)
+        matches = self.output.write(pending, spool.root, batch)
         for each in (before, after):
             each.discard()
         return matches, len(corrected)

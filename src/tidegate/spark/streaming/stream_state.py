@@ -72,7 +72,8 @@ class StreamState:
         self._folder = folder
         self._copied = copied
         self._lateness = lateness
-        self._token = self._read_token()
+        self._token = ""
+        """The token of the state, which ``begin`` reads."""
         self._batch: int | None = None
         """The batch after which the attributes below are; None if they are not that of any."""
         self._slices = TimelineSlices(folder)
@@ -116,6 +117,7 @@ class StreamState:
 
     def begin(self, batch: int) -> None:
         """Go to the state before a batch, whether it is the next one or is run again."""
+        self._token = self._token or self._read_token()
         if self._batch != batch - 1:
             self._recover(batch - 1)
         self._remove_outdated()
