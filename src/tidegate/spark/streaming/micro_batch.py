@@ -50,6 +50,7 @@ from tidegate.spark.streaming.spool import (
     chunk_locations,
 )
 from tidegate.spark.streaming.state_files import read_json
+from tidegate.spark.streaming.state_identity import StreamIdentity
 from tidegate.spark.streaming.stream_state import AppliedChanges, StreamState
 from tidegate.spark.subscription_tables import read_changes
 from tidegate.spark.worker_tasks import ASSERT, CorrectionTask, DeliveryLayout, MatchTask, Task
@@ -98,9 +99,14 @@ class BatchOutput:
 
     def as_query(self) -> AbstractContextManager[None]:
         """Say to the sinks that are called meanwhile that this query calls them."""
+        return running_query(self.query)
+
+    @property
+    def query(self) -> str:
+        """The id of the query, which Spark keeps in the checkpoint."""
         if self._query is None:
             self._query = str(read_json(self.checkpoint, f"{SPARK_FOLDER}/metadata")["id"])
-        return running_query(self._query)
+        return self._query
 
     def pending(
         self, spark: SparkSession, spool: Spool, classifier: RowClassifier, task: Task
@@ -212,7 +218,7 @@ class ChangesRunner:
     def _run(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         spark = rows.sparkSession
-        self.state.begin(batch)
+        self.state.begin(batch, self._identity(rows))
         # The border of lateness follows from the batches before. The events of this batch do not
         # move it, because the rows of one batch have no order.
         classifier = self._classifier(self.state.border)
@@ -246,6 +252,16 @@ class ChangesRunner:
                     latest=None if latest_us is None else from_us(latest_us),
                 )
             )
+
+    def _identity(self, rows: DataFrame) -> StreamIdentity:
+        layout = self.output.layout
+        return StreamIdentity(
+            self.output.query,
+            layout.event_time,
+            columns=rows.schema["event"].dataType.simpleString(),
+            kept=", ".join(layout.kept),
+            grouped=layout.grouped,
+        )
 
     def _read_changes(self, spool: Spool, rejected: RejectedRows) -> list[Change]:
         table = spool.changes()

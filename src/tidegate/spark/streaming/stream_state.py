@@ -16,14 +16,14 @@ The files:
 - `delta/`, `snapshot/`: the subscriptions for the workers (`worker_index.py`). A snapshot is
   written when the deltas since the last one are twice as long as the table.
 - `done/N.json`: the time of the latest event up to batch N and of the latest in batch N, the number
-  of the last snapshot, and the length of the deltas since then.
+  of the last snapshot, the length of the deltas since then, and the border of batch N.
 - `spool/N/`: the rows of batch N, as long as changes of their times may come.
-- `id.json`: the token of the state.
+- `id.json`: what the state belongs to (`state_identity.py`).
+- `lease.json`: who uses it (`lease.py`).
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,7 +34,9 @@ from tidegate.matching.history.changes import Change
 from tidegate.matching.history.timelines import Refusal
 from tidegate.matching.history.versions import VersionDelta, VersionDifference
 from tidegate.spark.storage.folder import Folder
+from tidegate.spark.streaming.lease import Lease
 from tidegate.spark.streaming.state_files import numbers_in, read_json, write_json
+from tidegate.spark.streaming.state_identity import StreamIdentity, token_of
 from tidegate.spark.streaming.timeline_slices import TimelineSlices
 from tidegate.spark.streaming.worker_index import (
     NO_SNAPSHOT,
@@ -72,8 +74,11 @@ class StreamState:
         self._folder = folder
         self._copied = copied
         self._lateness = lateness
+        self._lease = Lease(folder)
         self._token = ""
         """The token of the state, which ``begin`` reads."""
+        self._final_us: int | None = None
+        """The border of the last batch that is done, in microseconds."""
         self._batch: int | None = None
         """The batch after which the attributes below are; None if they are not that of any."""
         self._slices = TimelineSlices(folder)
@@ -98,26 +103,26 @@ class StreamState:
 
     @property
     def border(self) -> datetime | None:
-        """Events and changes of an earlier time are late; None if none are."""
+        """Events and changes of an earlier time are late; None if none are.
+
+        The border never goes back. A query that is restarted with more lateness than before keeps
+        the border until its events have come that much further: what is needed to correct earlier
+        ones is gone.
+        """
         if self._latest_us is None:
             return None
-        return from_us(self._latest_us - self._lateness // timedelta(microseconds=1))
-
-    def _read_token(self) -> str:
-        """The token of this state, created on first use.
-
-        It tells this state from one that was in the same folder before it was deleted: a worker
-        may still keep the index of that one.
-        """
-        if not self._folder.exists(_TOKEN_FILE):
-            write_json(self._folder, _TOKEN_FILE, uuid.uuid4().hex)
-        return str(read_json(self._folder, _TOKEN_FILE))
+        border_us = self._latest_us - self._lateness // timedelta(microseconds=1)
+        return from_us(border_us if self._final_us is None else max(border_us, self._final_us))
 
     # -- a batch ------------------------------------------------------------------------------
 
-    def begin(self, batch: int) -> None:
-        """Go to the state before a batch, whether it is the next one or is run again."""
-        self._token = self._token or self._read_token()
+    def begin(self, batch: int, identity: StreamIdentity) -> None:
+        """Go to the state before a batch, whether it is the next one or is run again.
+
+        Raises StateError if the state does not belong to this query, or another driver uses it.
+        """
+        self._lease.take()
+        self._token = self._token or token_of(self._folder, identity, first=batch == 0)
         if self._batch != batch - 1:
             self._recover(batch - 1)
         self._remove_outdated()
@@ -173,6 +178,9 @@ class StreamState:
 
     def end(self, batch: int, latest_us_in_batch: int | None) -> None:
         """Note that a batch is done, and the time of its latest event."""
+        self._lease.check()
+        border = self.border
+        self._final_us = None if border is None else to_us(border)
         known = [each for each in (self._latest_us, latest_us_in_batch) if each is not None]
         self._latest_us = max(known, default=None)
         document = {
@@ -180,6 +188,7 @@ class StreamState:
             "latest_in_batch": latest_us_in_batch,
             "snapshot": self._snapshot,
             "delta_length": self._delta_length,
+            "border": self._final_us,
         }
         write_json(self._folder, _done_file(batch), document)
         self._batch = batch
@@ -190,7 +199,7 @@ class StreamState:
         """Go to the state after a batch, from its files; -1 is the state before the first."""
         self._slices = TimelineSlices(self._folder)
         self._snapshot, self._delta_length = NO_SNAPSHOT, 0
-        self._latest_us, self._batch = None, batch
+        self._latest_us, self._final_us, self._batch = None, None, batch
         if batch < 0:
             return
         if not self._folder.exists(_done_file(batch)):
@@ -199,7 +208,7 @@ class StreamState:
                 "with Spark's own files in the checkpoint"
             )
         done = read_json(self._folder, _done_file(batch))
-        self._latest_us = done["latest"]
+        self._latest_us, self._final_us = done["latest"], done["border"]
         self._snapshot, self._delta_length = done["snapshot"], done["delta_length"]
         self._slices = TimelineSlices.recover(self._folder, batch)
 
@@ -225,9 +234,6 @@ class StreamState:
         for number in numbers_in(self._folder, "done"):
             if number < (self._batch or 0) and number not in spooled:
                 self._folder.remove(_done_file(number))
-
-
-_TOKEN_FILE = "id.json"
 
 
 def _done_file(batch: int) -> str:

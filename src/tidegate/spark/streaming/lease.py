@@ -1,0 +1,102 @@
+"""The lease of a stream's state: two drivers with one checkpoint would spoil each other's files.
+
+The holder writes down who it is and when it was last seen. Another driver takes the lease over if
+the holder's process is dead, which on one machine is known at once, or if the holder was not seen
+for some time. A holder that was slow and lost the lease notices before it notes a batch as done.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from pathlib import Path
+
+from tidegate.errors import StateError
+from tidegate.spark.storage.folder import Folder
+from tidegate.spark.streaming.state_files import Json, read_json, write_json
+
+LEASE_S = 60
+"""A holder on another machine that was not seen for so long has lost the lease."""
+_POLL_S = 1.0
+_FILE = "lease.json"
+
+
+class Lease:
+    """The lease of the state in a folder, for one query at a time."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._owner = uuid.uuid4().hex
+        self._renewed_s: float | None = None
+        """When this query was last noted as seen; None before it had the lease."""
+
+    def take(self) -> None:
+        """Take the lease, or renew it. Raises StateError if another query has it.
+
+        If that is on another machine, this waits until it is seen again, or for ``LEASE_S``.
+        """
+        if self._renewed_s is not None:
+            self.check()
+            if time.time() - self._renewed_s < LEASE_S / 4:
+                return
+        elif self._folder.exists(_FILE):
+            self._wait_for(read_json(self._folder, _FILE))
+        self._renewed_s = time.time()
+        document = {**_this_process(), "owner": self._owner, "renewed": self._renewed_s}
+        write_json(self._folder, _FILE, document)
+
+    def check(self) -> None:
+        """Raise StateError unless this query still has the lease."""
+        holder = read_json(self._folder, _FILE)
+        if holder["owner"] != self._owner:
+            raise StateError(f"{self._described(holder)} has taken it over; this query must stop")
+
+    def _wait_for(self, holder: Json) -> None:
+        """Wait until the holder has lost the lease."""
+        if _is_on_this_machine(holder):
+            if _is_alive(holder) and holder["pid"] != os.getpid():
+                raise StateError(
+                    f"{self._described(holder)}; stop that, or take another checkpoint"
+                )
+            return
+        seen = holder["renewed"]
+        while holder["renewed"] == seen and time.time() - seen < LEASE_S:
+            time.sleep(_POLL_S)
+            holder = read_json(self._folder, _FILE)
+        if holder["renewed"] != seen:
+            raise StateError(f"{self._described(holder)}; stop that, or take another checkpoint")
+
+    def _described(self, holder: Json) -> str:
+        machine = str(holder["machine"]).partition(" ")[0]
+        return f"{self._folder.location} is in use: process {holder['pid']} on {machine}"
+
+
+def _this_process() -> dict[str, object]:
+    pid = os.getpid()
+    return {"machine": _machine(), "pid": pid, "started": _started(pid)}
+
+
+def _machine() -> str:
+    """This machine, or the container, in which a process is known by its number."""
+    return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+
+
+def _started(pid: int) -> str | None:
+    """When a process began, in the system's own count; None if there is no such process."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The second field, the name in parentheses, may have spaces; the 22nd is the time.
+    return status.rpartition(")")[2].split()[19]
+
+
+def _is_on_this_machine(holder: Json) -> bool:
+    return bool(holder["machine"] == _machine())
+
+
+def _is_alive(holder: Json) -> bool:
+    # A number is given again to other processes, but not with the same time.
+    return bool(_started(int(holder["pid"])) == holder["started"])
