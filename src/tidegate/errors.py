@@ -15,8 +15,17 @@ TidegateError
 ├── ConnectorError          a source or sink of a pipeline is incomplete or misconfigured
 ├── LogError                an event log is missing or damaged, or does not support the request
 ├── StateError              the state of a stream is unreadable, or belongs to another stream
+├── StoreError              the store of a broker cannot be used
+│   ├── StoreLockedError    ... because another broker uses it
+│   ├── StoreFullError      ... because the disk, or the room it may take, is full
+│   └── StoreDamagedError   ... because its files are damaged
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
+├── NetworkError            a broker cannot be reached, or does not do what was asked
+│   ├── ProtocolError       the bytes of a peer break the wire protocol
+│   ├── ConnectionLostError there is no connection to the broker, or it broke
+│   ├── AccessError         the broker does not admit this identity, or forbids the request
+│   └── OverloadedError     a limit of the broker or of this client is reached
 ├── SimulationError         a simulation, or a trace of one, cannot be run
 └── LateEventsError         a sequence matcher has more pending events than its limit
 
@@ -113,12 +122,48 @@ class StateError(TidegateError):
     """State files of a stream that are missing, damaged, or belong to another stream."""
 
 
+class StoreError(TidegateError):
+    """The store of a broker that cannot be opened, read or written."""
+
+
+class StoreLockedError(StoreError):
+    """A store that another process uses."""
+
+
+class StoreFullError(StoreError):
+    """A transaction that was refused, all of it: there is no room for it."""
+
+
+class StoreDamagedError(StoreError):
+    """A store whose files are damaged, or have lost transactions."""
+
+
 class TopologyError(TidegateError):
     """An overlay that breaks a rule, or that lacks the named broker, link or domain."""
 
 
 class RoutingError(TidegateError):
     """A request of a client, or a message of a neighbour, that a broker cannot accept."""
+
+
+class NetworkError(TidegateError):
+    """A broker cannot be reached, or does not do what it was asked to do."""
+
+
+class ProtocolError(NetworkError):
+    """The bytes of a peer break the wire protocol; the connection is closed."""
+
+
+class ConnectionLostError(NetworkError):
+    """There is no connection to the broker, or it broke before the answer came."""
+
+
+class AccessError(NetworkError):
+    """The broker does not admit this identity, or does not allow it what it asked for."""
+
+
+class OverloadedError(NetworkError):
+    """A limit of the broker, or of this client, is reached."""
 
 
 class SimulationError(TidegateError):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from weakref import finalize
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import I32, I64
 from tidegate.matching.batches import EventBatch, Matches, VersionMatches
 from tidegate.matching.columnar.index_pair import IndexPair
+from tidegate.matching.columnar.layout_thread import LayoutThread
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.forking import Rank, survive_forks
 from tidegate.matching.matcher import LinkMatches
@@ -49,10 +51,12 @@ _CALLER_NOTES = "caller"
 class ColumnarMatcher:
     """Holds subscriptions in columns and matches events with compiled kernels.
 
-    ``sizes`` are those at which the index changes its form; tests make them small.
+    ``sizes`` are those at which the index changes its form; tests make them small. Parts are laid
+    out beside the index on a thread; if not ``threaded``, by calling ``build``.
     """
 
-    def __init__(self, *, sizes: IndexSizes = DEFAULT_SIZES) -> None:
+    def __init__(self, *, sizes: IndexSizes = DEFAULT_SIZES, threaded: bool = True) -> None:
+        self._threaded = threaded
         self._set_up(SubscriptionTable(), Channels(), sizes)
         self.notes: Mapping[str, object] = {}
         """What was written beside the subscriptions into the file that ``load`` has opened."""
@@ -63,6 +67,10 @@ class ColumnarMatcher:
         self._table = table
         self._channels = channels
         self._indexes = IndexPair(table, channels, WindowLength(), sizes)
+        self._layout_thread = LayoutThread(self._lock, self._indexes)
+        finalize(self, self._layout_thread.stop).atexit = False  # there all are stopped at once
+        if self._threaded:
+            self._indexes.wants_build = self._layout_thread.start
         self._matching = EventMatching(self._lock, table, channels, self._indexes)
         self._rewriter = Rewriter(table, channels)
         self._reclaimer = Reclaimer(table, channels, self._rewriter, self._indexes)
@@ -86,18 +94,19 @@ class ColumnarMatcher:
     def remove(self, id: str) -> None:
         with self._lock:
             number = self._table.number(id)
-            self._indexes.flush()
+            self._indexes.flush_if_pending(np.array([number], np.int32))
             self._indexes.current.remove(number)
             self._indexes.current.set_links(number, 0)
             self._table.remove(number)
             self._reclaimer.reclaim()
+            self._indexes.look_for_builds()
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         with self._lock:
             number = self._table.number(id)
             changed = self._table.update(number, parameters)
-            self._indexes.flush()  # a pending entry can neither be rewritten nor removed
             index = self._indexes.current
+            # a pending entry cannot be rewritten; then it is replaced
             if changed is None or not self._rewriter.rewrite(index, number, changed):
                 self._indexes.reindex(np.array([number], np.int32))
             self._reclaimer.reclaim_strings()
@@ -117,7 +126,6 @@ class ColumnarMatcher:
     ) -> None:
         """Write parameters into their slots, and the resulting bounds into the index."""
         in_place = self._table.write(numbers, slots, parameters)
-        self._indexes.flush()  # as in ``update``
         chosen = np.flatnonzero(in_place)
         in_place[chosen] = self._rewriter.rewrite_many(
             self._indexes.current, numbers[chosen], [slots[each] for each in chosen.tolist()]
@@ -129,9 +137,23 @@ class ColumnarMatcher:
         """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them."""
         with self._lock:
             numbers = self._table.numbers(ids)
-            self._indexes.flush()
+            self._indexes.flush_if_pending(numbers)
             self._table.columns.set_pinned(numbers, time_us)
             self._indexes.current.pin(numbers, EVERY if time_us is None else time_us)
+
+    # -- parts that are built beside ------------------------------------------------------------
+
+    def build(self) -> Iterator[None]:
+        """Build the parts that the index wants, and stop between the steps; no lock is held then.
+
+        For matchers that are not threaded.
+        """
+        while True:
+            with self._lock:
+                build = self._indexes.begin_build()
+            if build is None:
+                return
+            yield from build.steps(self._lock, lambda: None)
 
     # -- past versions ------------------------------------------------------------------------
 

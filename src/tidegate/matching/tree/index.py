@@ -186,6 +186,13 @@ class TreeIndex:
         self.tree.enclose(self.tree.records.moving(), self._enclosed_for, self._program())
         self._window_length.has_enclosed(perf_counter() - start)
 
+    def is_behind(self, _times: EventTimes) -> bool:
+        """Whether work for a coming window is due: never, all is enclosed when a window comes."""
+        return False
+
+    def keep_up(self, _needed: TimeWindow) -> None:
+        """Do the work for a coming window that is due: none."""
+
     # -- matching ---------------------------------------------------------------------------------
 
     def find(

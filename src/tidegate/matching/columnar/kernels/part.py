@@ -224,9 +224,9 @@ def bound_words(low: F64, high: F64, channel: I32) -> F64:
 #   type are joined to one array, and a kernel is given the seven arrays one by one. With tuples of
 #   arrays as arguments a call of `rewrite_entry` took 1.0 µs in place of 0.6, and looking up the
 #   type of a named tuple takes 0.7 µs more.
-# - Inside of ``lean`` kernels a PackedPart is free if what takes it is inlined: `enclose_part` took
-#   30 % less time than with calls that are given arrays one by one. As an argument of a call that
-#   is not inlined all seven arrays are copied to the stack, which made it 6 % slower.
+# - Inside of ``lean`` kernels a PackedPart is free if what takes it is inlined: `enclose_entries`
+#   took 30 % less time than with calls that are given arrays one by one. As an argument of a call
+#   that is not inlined all seven arrays are copied to the stack, which made it 6 % slower.
 # - Kernels that count references hand on arrays one by one: with tuples of a part, of events and of
 #   results as arguments, matching a cluster took 2 to 5 % longer, inlined or not.
 
