@@ -66,13 +66,22 @@ def local_session(
         **(settings or {}),
     }
     if SparkSession.getActiveSession() is None:
-        # Workers must run the Python that has Tidegate installed.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        choose_worker_python()
         chosen = _with_defaults(chosen)
     builder = SparkSession.builder.appName(name)
     for option, value in chosen.items():
         builder = builder.config(option, value)
     return builder.getOrCreate()
+
+
+def choose_worker_python() -> None:
+    """Let workers run the Python that runs here and has Tidegate installed, if none was chosen.
+
+    Without a choice they would run the first `python3` of the path, and fail to import Tidegate.
+    `spark-submit` chooses for itself.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def is_connect(spark: SparkSession) -> bool:

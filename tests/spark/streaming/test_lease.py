@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from tidegate import StateError
 from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.streaming import lease
-from tidegate.spark.streaming.lease import LEASE_S, Lease
+from tidegate.spark.streaming.lease import LEASE_S, STOPPING_S, Lease
 from tidegate.spark.streaming.state_files import Json, read_json, write_json
 
 
@@ -40,28 +40,52 @@ def held_by(folder: LocalFolder, **changed: object) -> None:
     write_json(folder, "lease.json", {**document, **changed})
 
 
+class Clock:
+    """A clock that goes on when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.on_sleep()
+
+
 def test_it_is_kept_and_renewed(folder: LocalFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Lease(folder)
     mine.take()
     mine.take()
     mine.check()
     first = read_json(folder, "lease.json")
-    now = time.time() + LEASE_S / 2
-    monkeypatch.setattr(lease.time, "time", lambda: now)  # type: ignore[attr-defined]
+    clock = Clock()
+    clock.now = time.time() + LEASE_S / 2
+    monkeypatch.setattr(lease, "time", clock)
     mine.take()
-    assert read_json(folder, "lease.json") == {**first, "renewed": now}
+    assert read_json(folder, "lease.json") == {**first, "renewed": clock.now}
 
 
 def test_a_living_process_of_this_machine_keeps_it(
-    folder: LocalFolder, process: subprocess.Popen[bytes]
+    folder: LocalFolder, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = Path(f"/proc/{process.pid}/stat").read_text().split()[21]
     held_by(folder, pid=process.pid, started=started, renewed=0)
+    clock = Clock()
+    monkeypatch.setattr(lease, "time", clock)
     with pytest.raises(StateError, match=rf"is in use: process {process.pid} on .*; stop that, or"):
         Lease(folder).take()
-    process.kill()
-    process.wait()
+    assert clock.now == 1_000 + STOPPING_S
+
+    def stop() -> None:
+        process.kill()
+        process.wait()
+
+    clock.on_sleep = stop  # while another one waits for it
     Lease(folder).take()
+    assert clock.now < 1_000 + 2 * STOPPING_S
 
 
 def test_a_number_that_was_given_to_another_process(
@@ -81,32 +105,21 @@ def test_an_earlier_query_of_this_process_is_taken_over_and_notices(folder: Loca
     second.check()
 
 
-class Clock:
-    """A clock that goes on when somebody sleeps."""
-
-    def __init__(self, folder: LocalFolder, *, seen_again: bool) -> None:
-        self.now = 1_000.0
-        self._folder = folder
-        self._seen_again = seen_again
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        if self._seen_again and self.now > 1_030:
-            document = read_json(self._folder, "lease.json")
-            write_json(self._folder, "lease.json", {**document, "renewed": self.now})
-
-
 @pytest.mark.parametrize("seen_again", [False, True])
 def test_a_driver_on_another_machine_loses_it_if_it_is_not_seen(
     folder: LocalFolder, monkeypatch: pytest.MonkeyPatch, seen_again: bool
 ) -> None:
     held_by(folder, machine="other pid:[1]", renewed=990.0)
-    clock = Clock(folder, seen_again=seen_again)
+    clock = Clock()
     monkeypatch.setattr(lease, "time", clock)
+
+    def renew() -> None:
+        if clock.now > 1_030:
+            document = read_json(folder, "lease.json")
+            write_json(folder, "lease.json", {**document, "renewed": clock.now})
+
     if seen_again:
+        clock.on_sleep = renew
         with pytest.raises(StateError, match=r"is in use: process \d+ on other; stop that"):
             Lease(folder).take()
     else:

@@ -1,8 +1,8 @@
 """The lease of a stream's state: two drivers with one checkpoint would spoil each other's files.
 
-The holder writes down who it is and when it was last seen. Another driver takes the lease over if
-the holder's process is dead, which on one machine is known at once, or if the holder was not seen
-for some time. A holder that was slow and lost the lease notices before it notes a batch as done.
+The holder writes down who it is and when it last began a batch. Another driver takes the lease over
+if the holder's process is dead, which is known on one machine, or if the holder was not seen for
+some time. A holder that was slow and lost the lease notices before it notes a batch as done.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from tidegate.spark.streaming.state_files import Json, read_json, write_json
 
 LEASE_S = 60
 """A holder on another machine that was not seen for so long has lost the lease."""
-_POLL_S = 1.0
+STOPPING_S = 10
+"""A holder on this machine may take so long to stop, as the processes of Spark Connect do."""
+_POLL_S = 0.5
 _FILE = "lease.json"
 
 
@@ -35,7 +37,8 @@ class Lease:
     def take(self) -> None:
         """Take the lease, or renew it. Raises StateError if another query has it.
 
-        If that is on another machine, this waits until it is seen again, or for ``LEASE_S``.
+        If that is on this machine, this waits for its end for ``STOPPING_S``; if it is on another
+        one, until it is seen again, or for ``LEASE_S``.
         """
         if self._renewed_s is not None:
             self.check()
@@ -55,18 +58,23 @@ class Lease:
 
     def _wait_for(self, holder: Json) -> None:
         """Wait until the holder has lost the lease."""
-        if _is_on_this_machine(holder):
-            if _is_alive(holder) and holder["pid"] != os.getpid():
+        is_here = holder["machine"] == _machine()
+        if is_here and holder["pid"] == os.getpid():
+            return  # a query of this process, which Spark has stopped
+        seen_s, begun_s = holder["renewed"], time.time()
+        while True:
+            if is_here:
+                has_ended, has_stayed = not _is_alive(holder), time.time() - begun_s >= STOPPING_S
+            else:
+                has_ended, has_stayed = time.time() - seen_s >= LEASE_S, holder["renewed"] != seen_s
+            if has_stayed and not (is_here and has_ended):
                 raise StateError(
                     f"{self._described(holder)}; stop that, or take another checkpoint"
                 )
-            return
-        seen = holder["renewed"]
-        while holder["renewed"] == seen and time.time() - seen < LEASE_S:
+            if has_ended:
+                return
             time.sleep(_POLL_S)
             holder = read_json(self._folder, _FILE)
-        if holder["renewed"] != seen:
-            raise StateError(f"{self._described(holder)}; stop that, or take another checkpoint")
 
     def _described(self, holder: Json) -> str:
         machine = str(holder["machine"]).partition(" ")[0]
@@ -91,10 +99,6 @@ def _started(pid: int) -> str | None:
         return None
     # The second field, the name in parentheses, may have spaces; the 22nd is the time.
     return status.rpartition(")")[2].split()[19]
-
-
-def _is_on_this_machine(holder: Json) -> bool:
-    return bool(holder["machine"] == _machine())
 
 
 def _is_alive(holder: Json) -> bool:
