@@ -92,13 +92,18 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in the system's own count; None if there is no such process."""
+    """When a process began, in the system's own count; None if there is no such process.
+
+    A process that has ended and that its parent has not asked for yet does not count.
+    """
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The second field, the name in parentheses, may have spaces; the 22nd is the time.
-    return status.rpartition(")")[2].split()[19]
+    # The second field, the name in parentheses, may have spaces; the third is the state, the 22nd
+    # the time.
+    fields = status.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def _is_alive(holder: Json) -> bool:
