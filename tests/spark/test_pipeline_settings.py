@@ -73,6 +73,7 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
     text = changed('changes = "changes"', 'topic = "changes"\nservers = "s:1"\nlateness = "2 min"')
     text = text.replace('format = "json"', 'format = "json"\noptions = {multiLine = true}')
     text += 'rejected = "rejected"\n[trigger]\nevery = "500 ms"\n[metrics]\nport = 0\n'
+    text = text.replace('event_time = "time"', 'event_time = "time"\nahead = "1 d"')
     text += '[variables]\nload = 0.5\n[spark]\n"spark.master" = "local[2]"\n'
     found = read(tmp_path, text)
     assert found.needs_kafka
@@ -80,6 +81,7 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
     assert found.source.options == {"multiLine": True}
     assert found.checkpoint.rejected == str(tmp_path / "rejected")
     assert found.trigger.every == timedelta(milliseconds=500)
+    assert found.source.ahead == timedelta(days=1)
     assert found.metrics is not None
     assert (found.metrics.port, found.metrics.address) == (0, "127.0.0.1")
     assert (found.variables, found.spark) == ({"load": 0.5}, {"spark.master": "local[2]"})

@@ -167,6 +167,7 @@ def start(
         report=report,
         name="tidegate",
         space=space_of(settings),
+        ahead=settings.source.ahead,
     )
 
 

@@ -28,6 +28,8 @@ class SourceSettings:
     servers: str | None = None
     topic: str | None = None
     event_time: str | None = None
+    ahead: timedelta | None = None
+    """By how much the time of an event may be ahead of the clock."""
     key: str | None = None
     headers: list[str] = field(default_factory=list)
     starting: str = "earliest"

@@ -78,6 +78,7 @@ def deliver(
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
     space: Space | None = None,
+    ahead: timedelta | None = None,
 ) -> StreamingQuery:
     """Start to match a stream of events with subscriptions; returns the running query.
 
@@ -92,6 +93,9 @@ def deliver(
     Parquet files in the folder `rejected` of the checkpoint. ``checkpoint`` is a path or URI of a
     folder that the driver and all workers reach. ``trigger`` is as for Spark's `DataStreamWriter`.
     ``report`` is called after each micro-batch.
+
+    With ``ahead`` an event of a stream with changes whose time is by more than that ahead of the
+    clock is rejected; otherwise a single one dated 2099 makes all others late.
 
     With a ``space`` a subscription of a table that does not fit it is an error, and a change whose
     filter does not fit is rejected. Events, and updates without a filter, are not checked.
@@ -111,11 +115,13 @@ def deliver(
     output = BatchOutput(folder, layout, schema, to, rejected_sink)
     if isinstance(subscriptions, DataFrame) and is_stream:
         _check_changes(subscriptions, event_time, lateness)
+        if ahead is not None and not timedelta(0) <= ahead <= LATENESS_MAX:
+            raise EventError(f"`ahead` is {ahead}; it must be from 0 to {LATENESS_MAX}")
         rows = _joined_stream(events, subscriptions)
         state = StreamState(
             folder.folder("tidegate"), lateness, copied=not runs_here(events.sparkSession)
         )
-        runner: _Runner = ChangesRunner(state, output, report, space)
+        runner: _Runner = ChangesRunner(state, output, report, space, ahead)
     else:
         check_columns(column_names(subscriptions), event_time)
         table = collect_table(subscriptions)

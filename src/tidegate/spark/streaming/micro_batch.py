@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from time import perf_counter
 
@@ -41,6 +41,7 @@ from tidegate.spark.session import runs_here
 from tidegate.spark.sinks.rejected import RejectedRows, rejected_change
 from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink, running_query
 from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.streaming.future_events import TimeLimit
 from tidegate.spark.streaming.match_counts import total_count, with_counting
 from tidegate.spark.streaming.spool import (
     RowClassifier,
@@ -210,6 +211,8 @@ class ChangesRunner:
     report: Callable[[BatchReport], None] | None
     space: Space | None = None
     """The space that filters must fit when they come in."""
+    ahead: timedelta | None = None
+    """By how much the time of an event may be ahead of the clock."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         with self.output.as_query():
@@ -222,7 +225,7 @@ class ChangesRunner:
         # The border of lateness follows from the batches before. The events of this batch do not
         # move it, because the rows of one batch have no order.
         classifier = self._classifier(self.state.border)
-        spool = Spool.write(rows, self.state.spools, batch, classifier)
+        spool = Spool.write(rows, self.state.spools, batch, classifier, self._limit())
         rejected = RejectedRows(spark)
         applied = self.state.apply(batch, self._read_changes(spool, rejected))
         # Before the events are matched, so that workers which start only now need not apply all
@@ -252,6 +255,12 @@ class ChangesRunner:
                     latest=None if latest_us is None else from_us(latest_us),
                 )
             )
+
+    def _limit(self) -> TimeLimit | None:
+        event_time = self.output.layout.event_time
+        if self.ahead is None or event_time is None:
+            return None
+        return TimeLimit(event_time, to_us(datetime.now(UTC) + self.ahead), self.ahead)
 
     def _identity(self, rows: DataFrame) -> StreamIdentity:
         layout = self.output.layout

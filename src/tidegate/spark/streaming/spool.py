@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.streaming.future_events import TimeLimit
 from tidegate.spark.streaming.state_files import read_json, write_json
 from tidegate.spark.worker_tasks import Task
 
@@ -132,11 +133,21 @@ class Spool:
     chunks: list[SpooledChunk]
 
     @classmethod
-    def write(cls, rows: DataFrame, root: Folder, batch: int, classifier: RowClassifier) -> Spool:
-        """Write the rows of a DataFrame to the folder of a batch, which is emptied before."""
+    def write(
+        cls,
+        rows: DataFrame,
+        root: Folder,
+        batch: int,
+        classifier: RowClassifier,
+        limit: TimeLimit | None = None,
+    ) -> Spool:
+        """Write the rows of a DataFrame to the folder of a batch, which is emptied before.
+
+        Events beyond the ``limit`` become bad records.
+        """
         with as_state_error(root, str(batch)):
             root.remove(str(batch))
-        task = partial(_write_chunks, root, batch, classifier)
+        task = partial(_write_chunks, root, batch, classifier, limit)
         written = rows.mapInArrow(task, _CHUNK_SCHEMA).collect()
         chunks = [
             SpooledChunk(file, index, tuple(counts), latest_us)
@@ -219,7 +230,11 @@ class SpooledTask:
 
 
 def _write_chunks(
-    root: Folder, batch: int, classifier: RowClassifier, batches: Iterator[pa.RecordBatch]
+    root: Folder,
+    batch: int,
+    classifier: RowClassifier,
+    limit: TimeLimit | None,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows of a partition to a file; yields a row for each chunk."""
     # A retried task writes another file; only the chunks that the successful one yields are listed.
@@ -228,9 +243,10 @@ def _write_chunks(
     writer: pa.ipc.RecordBatchFileWriter | None = None
     sink: pa.NativeFile | None = None
     try:
-        for rows in batches:
-            if rows.num_rows == 0:
+        for received in batches:
+            if received.num_rows == 0:
                 continue
+            rows = received if limit is None else limit.apply(received)
             if writer is None:
                 with as_state_error(root, file):
                     sink = root.open_output(file)
