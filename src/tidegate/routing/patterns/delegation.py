@@ -172,6 +172,15 @@ class PatternMonitors:
                 sent += self._remove([monitor], delegator)
         return sent
 
+    def on_restart(self, peer: Peer) -> Outgoing:
+        """Remove the delegations of a neighbour that has restarted, and delegate to it anew."""
+        sent = self.on_link_lost(peer)
+        for monitor in self._monitors.values():
+            for part in monitor.delegated_parts():
+                if part.provider == peer:
+                    sent.append((peer, _delegate(monitor, part)))
+        return sent
+
     def _monitor(self, pattern: Pattern, levels: int) -> tuple[Monitor, Outgoing]:
         """The monitor of a pattern, which may be new, and what to send if it is."""
         text = str(pattern), levels
@@ -256,12 +265,7 @@ class PatternMonitors:
                 sent.append((peer, Undelegate(_part_number(monitor, part))))
         for part in parts:
             if part.provider is not None and part not in before:
-                delegated = Pattern(
-                    monitor.pattern.steps[part.first_step : part.next_step],
-                    monitor.pattern.within_s,
-                )
-                number = _part_number(monitor, part)
-                sent.append((part.provider, Delegate(number, delegated, monitor.levels - 1)))
+                sent.append((part.provider, _delegate(monitor, part)))
         self._ask_for_own_steps(monitor)
         return sent
 
@@ -360,6 +364,12 @@ class PatternMonitors:
 def _wait_us(monitor: Monitor) -> int:
     """How long fragments of a monitor wait: rule (4)."""
     return LATENESS_US * (monitor.levels + 1)
+
+
+def _delegate(monitor: Monitor, part: PatternPart) -> Delegate:
+    steps = monitor.pattern.steps[part.first_step : part.next_step]
+    delegated = Pattern(steps, monitor.pattern.within_s)
+    return Delegate(_part_number(monitor, part), delegated, monitor.levels - 1)
 
 
 def _part_number(monitor: Monitor, part: PatternPart) -> int:

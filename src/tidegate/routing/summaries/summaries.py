@@ -119,6 +119,12 @@ class Summaries:
         """Forget a neighbour whose link is down."""
         return [sent for each in self.exchanges.values() for sent in each.forget(peer)]
 
+    def on_restart(self, peer: Peer) -> Outgoing:
+        """Begin anew with a neighbour that has restarted and has no summaries any more."""
+        # What waits for events that were on their way through the neighbour has to begin anew, too.
+        self._broker.domains.domain_of[peer].revision += 1
+        return self.forget(peer)
+
     def settle(self) -> Outgoing:
         """Follow the links of the domains, and send what is to be sent by now."""
         sent: Outgoing = []
