@@ -65,6 +65,14 @@ class PeerWriter:
                     list(removed),
                     [(key, [(i, wire_value(v)) for i, v in cells]) for key, cells in updated],
                 )
+            case m.Sync(digest, filters, advertisements):
+                return w.Sync(
+                    digest,
+                    None if filters is None else [(key, self._wanted(f)) for key, f in filters],
+                    None
+                    if advertisements is None
+                    else [(key, str(each)) for key, each in advertisements],
+                )
             case m.AdvertisementDelta(offered, removed):
                 return w.AdvertisementDelta([(k, str(each)) for k, each in offered], list(removed))
             case m.Notify(publication, tree, targets, examination):
@@ -190,6 +198,15 @@ class PeerReader:
                         for key, cells in updated
                     ),
                 )
+            case w.Sync(digest, filters, advertisements):
+                held = advertised = None
+                if filters is not None:
+                    held = tuple((m.Key(*key), self._wanted(each)) for key, each in filters)
+                if advertisements is not None:
+                    advertised = tuple(
+                        (m.Key(*key), _advertisement(text)) for key, text in advertisements
+                    )
+                return m.Sync(digest, held, advertised)
             case w.AdvertisementDelta(offered, removed):
                 return m.AdvertisementDelta(
                     tuple((m.Key(*key), _advertisement(text)) for key, text in offered),

@@ -244,8 +244,16 @@ class Drained(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     stops: list[Name]
 
 
+class Sync(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=23):
+    """What a broker that has restarted says that its neighbour must hold from it."""
+
+    digest: bytes
+    filters: list[tuple[WireKey, WireFilter]] | None
+    advertisements: list[tuple[WireKey, str]] | None
+
+
 Plain = (
-    FilterDelta | AdvertisementDelta | Notify | Delegate | Undelegate | NotifyChain | Connect
+    Sync | FilterDelta | AdvertisementDelta | Notify | Delegate | Undelegate | NotifyChain | Connect
     | Accept | Disconnect | Announce | Probe | Echo | Seek | SeekReply | Release | HandOver
     | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
 )  # fmt: skip
