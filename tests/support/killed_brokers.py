@@ -121,3 +121,15 @@ class Subscriber:
                 await client.close()
             except (ConnectionError, OSError):
                 continue
+
+
+async def until_linked(first: int, last: int) -> None:
+    """Wait until a subscription at the last broker has come to the first one."""
+    subscriber, _ = await connected(last, "prober")
+    await subscriber.request(wire.Subscribe, "probe = 1")
+    publisher, _ = await connected(first, "probed")
+    while not any(isinstance(each, Deliver) for each in subscriber.received):
+        publisher.publish({"probe": 1})
+        await asyncio.sleep(0.05)
+    await subscriber.close()
+    await publisher.close()

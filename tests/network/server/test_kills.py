@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from support.killed_brokers import KilledBroker, Publisher, Subscriber, free_ports
+from support.killed_brokers import (
+    KilledBroker,
+    Publisher,
+    Subscriber,
+    free_ports,
+    until_linked,
+)
 
 EVENTS = 600
 
@@ -25,7 +31,7 @@ async def run(folder: Path, names: str, kills: int, seed: int) -> Subscriber:
         for broker in brokers:
             broker.start()
         await subscriber.subscribe()
-        await asyncio.sleep(1)  # links may still be made; the filter follows them
+        await until_linked(ports[0], ports[-1])
         publishing = asyncio.create_task(publisher.publish(EVENTS, batch=7))
         receiving = asyncio.create_task(subscriber.receive(EVENTS))
         for kill in range(1, kills + 1):
