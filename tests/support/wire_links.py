@@ -68,6 +68,7 @@ def seek_replies(draw: st.DrawFn) -> m.SeekReply:
     )
 
 
+digests = st.binary(min_size=32, max_size=32)
 plain_messages = st.one_of(
     st.builds(
         m.FilterDelta,
@@ -82,6 +83,13 @@ plain_messages = st.one_of(
         m.AdvertisementDelta,
         st.lists(st.tuples(keys, offers), max_size=2).map(tuple),
         st.lists(keys, max_size=2).map(tuple),
+    ),
+    st.builds(m.Sync, digests),
+    st.builds(
+        m.Sync,
+        digests,
+        st.lists(st.tuples(keys, wanted), max_size=3).map(tuple),
+        st.lists(st.tuples(keys, offers), max_size=2).map(tuple),
     ),
     notifies,
     st.builds(m.Delegate, numbers, patterns.map(parse_pattern), numbers),

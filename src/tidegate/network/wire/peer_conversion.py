@@ -65,16 +65,16 @@ class PeerWriter:
                     list(removed),
                     [(key, [(i, wire_value(v)) for i, v in cells]) for key, cells in updated],
                 )
+            case m.AdvertisementDelta(offered, removed):
+                return w.AdvertisementDelta([(k, str(each)) for k, each in offered], list(removed))
+            case m.Sync(digest, None, _) | m.Sync(digest, _, None):
+                return w.Sync(digest, None, None)
             case m.Sync(digest, filters, advertisements):
                 return w.Sync(
                     digest,
-                    None if filters is None else [(key, self._wanted(f)) for key, f in filters],
-                    None
-                    if advertisements is None
-                    else [(key, str(each)) for key, each in advertisements],
+                    [(key, self._wanted(each)) for key, each in filters or ()],
+                    [(key, str(each)) for key, each in advertisements or ()],
                 )
-            case m.AdvertisementDelta(offered, removed):
-                return w.AdvertisementDelta([(k, str(each)) for k, each in offered], list(removed))
             case m.Notify(publication, tree, targets, examination):
                 self.publications.append(publication)
                 ordered = None if targets is None else sorted(targets)
@@ -198,20 +198,21 @@ class PeerReader:
                         for key, cells in updated
                     ),
                 )
-            case w.Sync(digest, filters, advertisements):
-                held = advertised = None
-                if filters is not None:
-                    held = tuple((m.Key(*key), self._wanted(each)) for key, each in filters)
-                if advertisements is not None:
-                    advertised = tuple(
-                        (m.Key(*key), _advertisement(text)) for key, text in advertisements
-                    )
-                return m.Sync(digest, held, advertised)
             case w.AdvertisementDelta(offered, removed):
                 return m.AdvertisementDelta(
                     tuple((m.Key(*key), _advertisement(text)) for key, text in offered),
                     tuple(m.Key(*key) for key in removed),
                 )
+            case w.Sync(digest, None, None):
+                return m.Sync(digest)
+            case w.Sync(digest, list(filters), list(advertisements)):
+                return m.Sync(
+                    digest,
+                    tuple((m.Key(*key), self._wanted(each)) for key, each in filters),
+                    tuple((m.Key(*key), _advertisement(text)) for key, text in advertisements),
+                )
+            case w.Sync():
+                raise ProtocolError("a Sync has both filters and advertisements, or neither")
             case w.Notify(tree, targets, examination):
                 [publication] = _taken(publications, 1)
                 wanted = None if targets is None else frozenset(targets)

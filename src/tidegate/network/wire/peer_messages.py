@@ -245,15 +245,16 @@ class Drained(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 
 
 class Sync(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=23):
-    """What a broker that has restarted says that its neighbour must hold from it."""
+    """All filters and advertisements of a sender that has restarted; nil for those that are held,
+    of which the digest is."""
 
-    digest: bytes
+    digest: Annotated[bytes, Meta(min_length=32, max_length=32)]
     filters: list[tuple[WireKey, WireFilter]] | None
     advertisements: list[tuple[WireKey, str]] | None
 
 
 Plain = (
-    Sync | FilterDelta | AdvertisementDelta | Notify | Delegate | Undelegate | NotifyChain | Connect
+    FilterDelta | AdvertisementDelta | Sync | Notify | Delegate | Undelegate | NotifyChain | Connect
     | Accept | Disconnect | Announce | Probe | Echo | Seek | SeekReply | Release | HandOver
     | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
 )  # fmt: skip

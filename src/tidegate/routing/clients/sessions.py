@@ -170,8 +170,11 @@ class Sessions:
         session = self._sessions.get(client)
         if session is None:
             return [(client, delivery)]
-        if session.seen_elsewhere and session.was_seen_elsewhere(delivery):
-            return []
+        if session.seen_elsewhere:
+            was_seen = session.was_seen_elsewhere(delivery)
+            self.changed(client)
+            if was_seen:
+                return []
         if not (session.is_suspended or session.is_arriving):
             return [(client, delivery)]
         session.kept.append(delivery)
