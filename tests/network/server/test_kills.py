@@ -49,7 +49,7 @@ async def run(folder: Path, names: str, kills: int, seed: int) -> Subscriber:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("names", "kills"), [("a", 4), ("abc", 4)])
+@pytest.mark.parametrize(("names", "kills"), [("a", 2), ("abc", 3)])
 def test_confirmed_events_come_once_and_in_order(tmp_path: Path, names: str, kills: int) -> None:
     subscriber = asyncio.run(run(tmp_path, names, kills, seed=5))
     assert [each["n"] for each in subscriber.received] == list(range(1, EVENTS + 1))
