@@ -40,6 +40,7 @@ from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
 from tidegate.matching.columnar.kernels.link_bits import LinkBits, link_bits, write_links
 from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
+    enclose_moved,
     enclose_part,
     pin_entries,
     rewrite_entries,
@@ -49,10 +50,9 @@ from tidegate.matching.columnar.links import SubscriptionLinks
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.rows.entries.constraints import Block, entries_of
 from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
-from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import GONE, MOVING, SHARED
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
-from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
+from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NOT_IN_PLACE
 from tidegate.matching.rows.link_words import LINK_BITS, as_words
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow
@@ -77,6 +77,7 @@ class IndexPart:
         self.part: Part = unpack(packed)
         self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
         self.has_motion = len(self.part.motion) > 0
+        self.is_flat = self.part.is_flat
         self.removed = 0
         self.link_bits: LinkBits | None = None
         # All lifetimes of the part lie in this interval. Rewriting changes no lifetime, and removed
@@ -294,16 +295,17 @@ class Index:
         if entry == NO_ENTRY or number in self._entries_of:
             return NOT_IN_PLACE
         packed = self.parts[self._part_of.item(number)].packed
-        times, variables = self._enclosed_for
         outcome: int = rewrite_entry(
-            plan, kinds, cells, row, *packed, entry, times, variables, self._scratch
+            plan, kinds, cells, row, *packed, entry, self._enclosed_for[1], self._scratch
         )
+        if outcome == MOVED:
+            self._enclose_moved(packed, np.array([entry], np.int32))
+            return DONE
         return outcome
 
     def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""
         outcomes: U8 = np.full(len(numbers), NOT_IN_PLACE, np.uint8)
-        window = WindowArrays(*self._enclosed_for)
         entries, parts = self._entry_of[numbers], self._part_of[numbers]
         alone = entries != NO_ENTRY
         if self._entries_of:
@@ -313,10 +315,21 @@ class Index:
             outcome: U8 = np.zeros(len(mine), np.uint8)
             rewrite_entries(
                 planned._replace(plan_of=planned.plan_of[mine], rows=planned.rows[mine]), cells,
-                self.parts[part].packed, entries[mine], window, self._scratch, outcome,
+                self.parts[part].packed, entries[mine], self._enclosed_for[1], self._scratch,
+                outcome,
             )  # fmt: skip
+            moved = outcome == MOVED
+            if moved.any():
+                self._enclose_moved(self.parts[part].packed, entries[mine[moved]])
+                outcome[moved] = DONE
             outcomes[mine] = outcome
         return outcomes
+
+    def _enclose_moved(self, packed: PackedPart, entries: I32) -> None:
+        """Write the envelopes of entries whose motions have changed, if there is a window."""
+        times, variables = self._enclosed_for
+        if len(times):
+            enclose_moved(*packed, entries, times, variables, self._scratch)
 
     def pin(self, numbers: I32, pin: int) -> None:
         """Evaluate the functions of subscriptions for another time; the index must be flushed."""

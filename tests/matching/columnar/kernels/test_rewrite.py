@@ -21,7 +21,6 @@ from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
 from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
-from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
@@ -29,7 +28,6 @@ from tidegate.matching.rows.update_plans import plan_rewrite
 from tidegate.matching.subscription import Moment, Subscription
 
 COUNT = DEFAULT_SIZES.bitmap_entries_min + 40
-NO_TIMES = np.zeros(0, np.int64)
 NO_VARIABLES = np.zeros((2, 1))
 
 
@@ -57,7 +55,7 @@ def rewritten(part: PackedPart, entry: int, kind: int, value: float, text: str =
     cell = np.array([value]).view(np.int64) if kind == FLOAT else np.array([int(value)])
     kinds, cells = np.full(len(row), kind, np.uint8), np.repeat(cell, len(row))
     done = rewrite_entry(
-        plan, kinds, cells, 0, *part, entry, NO_TIMES, NO_VARIABLES, np.empty(SCRATCH_FLOATS)
+        plan, kinds, cells, 0, *part, entry, NO_VARIABLES, np.empty(SCRATCH_FLOATS)
     )
     return int(done)
 
@@ -114,7 +112,7 @@ def test_many_bounds_are_written_each_by_its_plan() -> None:
         CellArrays(kinds, cells),
         part,
         np.array(places, np.int32),
-        WindowArrays(NO_TIMES, NO_VARIABLES),
+        NO_VARIABLES,
         np.empty(SCRATCH_FLOATS),
         done,
     )

@@ -33,7 +33,7 @@ from tidegate.matching.columnar.kernels.part import (
     entry_words,
 )
 from tidegate.matching.rows.kernels.constraints import as_probe
-from tidegate.matching.rows.kernels.entry_lists import Entries, offsets, permuted
+from tidegate.matching.rows.kernels.entry_lists import Entries, no_entries, offsets, permuted
 from tidegate.matching.rows.kernels.flags import GONE, SET
 from tidegate.matching.rows.kernels.jit import kernel
 
@@ -258,6 +258,8 @@ def take_out(part: Part) -> Entries:
     """
     # the key of an entry is that of its cluster, the channels of which are those of its group
     kept = np.flatnonzero((part.flags & GONE) == 0)
+    if not len(kept):
+        return no_entries()
     cluster = np.searchsorted(part.cluster_first, kept, side="right") - 1
     group = part.cluster_group[cluster]
     keys = np.diff(part.group_first)[group]
@@ -289,14 +291,15 @@ def _put_back_keys(
 ) -> None:  # fmt: skip
     """Write each kept entry's constraints and those of its key, by ascending channel."""
     for index in range(len(kept)):
-        at = first[index]
+        begin = np.int64(first[index])
+        at = begin
         for step in range(keys[index]):
             value = key_value[key_at[index] + step]
-            at = _insert(first[index], at, channel, low, high,
-                         group_channel[group_at[index] + step], value, value)  # fmt: skip
+            key_channel = np.int64(group_channel[group_at[index] + step])
+            at = _insert(begin, at, channel, low, high, key_channel, value, value)
         for constraint in range(part_first[kept[index]], part_first[kept[index] + 1]):
             place = BOUND_WORDS * constraint
-            at = _insert(first[index], at, channel, low, high,
+            at = _insert(begin, at, channel, low, high,
                          bound_bits[place + B_CHANNEL] & CHANNEL_MASK,
                          bound[place + B_LOW], bound[place + B_HIGH])  # fmt: skip
 

@@ -47,7 +47,7 @@ from tidegate.matching.rows.kernels.plan_values import (
     new_bounds,
     write_words,
 )
-from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
+from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NOT_IN_PLACE, OTHER_KINDS
 
 
 @lean
@@ -64,7 +64,6 @@ def rewrite_entry(
     u64: U64,
     u8: U8,
     entry: Int,
-    times: I64,
     variables: F64,
     scratch: F64,
 ) -> Int:
@@ -72,11 +71,11 @@ def rewrite_entry(
 
     ``row`` is where the cells of its subscription begin, which have their new values already.
     Returns OTHER_KINDS, before anything is written, if the plan was made for cells of other kinds.
-    After NOT_IN_PLACE some bounds may have been written; the caller replaces the entry then.
+    After NOT_IN_PLACE some bounds may have been written; the caller replaces the entry then. After
+    MOVED the caller encloses it, with a kernel that is not compiled where nothing moves.
     """
     part = PackedPart(at, i32, i64, f32, f64, u64, u8)
-    window = WindowArrays(times, variables)
-    return _rewrite(plan, CellArrays(kinds, cells), row, part, entry, window, scratch)
+    return _rewrite(plan, CellArrays(kinds, cells), row, part, entry, variables, scratch)
 
 
 @lean
@@ -85,7 +84,7 @@ def rewrite_entries(
     cells: CellArrays,
     part: PackedPart,
     entries: I32,
-    window: WindowArrays,
+    variables: F64,
     scratch: F64,
     outcomes: U8,
 ) -> None:
@@ -97,7 +96,7 @@ def rewrite_entries(
         which = planned.plan_of[index]
         plan = planned.plans[planned.first[which] : planned.first[which + 1]]
         outcomes[index] = _rewrite(
-            plan, cells, planned.rows[index], part, entries[index], window, scratch
+            plan, cells, planned.rows[index], part, np.int64(entries[index]), variables, scratch
         )
 
 
@@ -108,7 +107,7 @@ def _rewrite(
     row: Int,
     part: PackedPart,
     entry: Int,
-    window: WindowArrays,
+    variables: F64,
     scratch: F64,
 ) -> Int:
     """See ``rewrite_entry``."""
@@ -120,22 +119,40 @@ def _rewrite(
     changes, place = first_change(plan)
     for _ in range(changes):
         channel, low, high, is_exact, place = new_bounds(
-            plan, place, cells, row, window.variables, scratch
+            plan, place, cells, row, variables, scratch
         )
         if not is_exact:
             return NOT_IN_PLACE
         constraint = constraint_on(part, entry, channel)
         if constraint < 0:
             return NOT_IN_PLACE  # it is in the key of the cluster, or there are two
-        write_bounds(part, entry, cluster, constraint, channel, low, high)
+        write_bounds(part, entry, cluster, constraint, np.int64(channel), low, high)
     motion = part.at[BEGIN.motion] + part.i32[entry_word(part, entry, E_MOTION)]
-    words = write_words(plan, place, cells, row, part.f64, motion)
-    if words and len(window.times):
-        _enclose(part, entry, cluster, window, scratch)
-    return DONE
+    return MOVED if write_words(plan, place, cells, row, part.f64, motion) else DONE
 
 
 # -- envelopes ------------------------------------------------------------------------------------
+
+
+@lean
+def enclose_moved(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    u8: U8,
+    entries: I32,
+    times: I64,
+    variables: F64,
+    scratch: F64,
+) -> None:
+    """Write the envelopes of some entries, whose motions have new constants."""
+    part = PackedPart(at, i32, i64, f32, f64, u64, u8)
+    window = WindowArrays(times, variables)
+    for entry in entries:
+        _enclose(part, np.int64(entry), cluster_of(part, entry), window, scratch)
 
 
 @lean
@@ -164,7 +181,7 @@ def enclose_part(
         for entry in range(begin, part.i32[part.at[BEGIN.cluster_first] + cluster + 1]):
             # those that are gone are never matched, so their envelopes may be out of date
             if part.i32[entry_word(part, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
-                _enclose(part, entry, cluster, window, scratch)
+                _enclose(part, np.int64(entry), np.int64(cluster), window, scratch)
 
 
 @lean
