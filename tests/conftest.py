@@ -43,5 +43,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that start Spark: those that share a session, and those in a group of its."""
     for item in items:
         groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
-        if groups & {"spark", "connectors"}:
+        if groups & {"spark", "connectors", "cluster"}:
             item.add_marker("spark")

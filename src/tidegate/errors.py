@@ -15,6 +15,10 @@ TidegateError
 ├── ConnectorError          a source or sink of a pipeline is incomplete or misconfigured
 ├── LogError                an event log is missing or damaged, or does not support the request
 ├── StateError              the state of a stream is unreadable, or belongs to another stream
+├── StoreError              the store of a broker cannot be used
+│   ├── StoreLockedError    ... because another broker uses it
+│   ├── StoreFullError      ... because the disk, or the room it may take, is full
+│   └── StoreDamagedError   ... because its files are damaged
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
 ├── SimulationError         a simulation, or a trace of one, cannot be run
@@ -111,6 +115,22 @@ class LogError(TidegateError):
 
 class StateError(TidegateError):
     """State files of a stream that are missing, damaged, or belong to another stream."""
+
+
+class StoreError(TidegateError):
+    """The store of a broker that cannot be opened, read or written."""
+
+
+class StoreLockedError(StoreError):
+    """A store that another process uses."""
+
+
+class StoreFullError(StoreError):
+    """A transaction that was refused, all of it: there is no room for it."""
+
+
+class StoreDamagedError(StoreError):
+    """A store whose files are damaged, or have lost transactions."""
 
 
 class TopologyError(TidegateError):

@@ -582,3 +582,23 @@ def test_what_a_space_refuses_leaves_the_engine_unchanged(data: Any, trees: list
         fitting.append(event)
     assert engine.match_batch(fitting).to_pylist() == expected.match_batch(fitting).to_pylist()
     assert engine.get("open").parameters == expected.get("open").parameters
+
+
+def test_names_of_variables_go_with_their_filters() -> None:
+    engine = Engine(matcher="naive")
+    engine.provide("late", lambda _: 7)
+    for number in range(20):
+        engine.subscribe(f"x < @v{number} + @late", id="s")
+        with pytest.raises(SubscriptionError):
+            engine.subscribe(f"x < @w{number}", id="s")
+        with pytest.raises(SubscriptionError):
+            engine.subscribe_records([SubscriptionRecord("s", f"x < @w{number}")])
+        engine.cancel("s")
+    assert len(engine._variables_used) == 0
+    engine.subscribe_records(
+        [SubscriptionRecord("s", "x < @late"), SubscriptionRecord("t", "x < 6")]
+    )
+    assert engine.match({"x": 6}) == ["s"]
+    engine.cancel("t")
+    assert engine.match({"x": 6}) == ["s"]
+    assert len(engine._variables_used) == 1

@@ -110,7 +110,7 @@ def test_a_pattern_keeps_its_number() -> None:
         0,
     ]
     assert patterns.satisfied("ab").tolist() == [0, 1]
-    again = numbered(patterns.patterns())
+    again = StringPatterns(patterns.patterns())
     assert again.patterns() == patterns.patterns() == [(LIKE, "a%"), (STARTS, "a")]
 
 
@@ -246,7 +246,65 @@ def test_flushing_after_each_literal_puts_few_of_them_into_new_automata() -> Non
             assert all(large > MERGE_RATIO * small for large, small in pairwise(sizes))
     assert 1 < builds <= count / RECENT_MAX
     assert copied < 20 * count
-    assert literals.within("<1><70><4999>") == {1, 70, 4999}
+    assert sorted(literals.within("<1><70><4999>")) == [1, 70, 4999]
+
+
+@given(
+    steps=st.lists(any_pattern | any_text | st.none(), max_size=40),
+    anchor_chars_max=st.integers(1, 3) | st.just(ANCHOR_CHARS_MAX),
+    recent_max=st.integers(0, 3),
+)
+@example([(CONTAINS, "a"), None, (CONTAINS, "a"), (CONTAINS, "b"), "a", (CONTAINS, "a"), "a"], 1, 0)
+def test_agrees_with_the_meaning_while_patterns_come_and_go(
+    steps: list[Pattern | str | None], anchor_chars_max: int, recent_max: int
+) -> None:
+    """A pattern that is there is removed; the numbers of removed ones are given out again."""
+    patterns = StringPatterns(anchor_chars_max=anchor_chars_max, recent_max=recent_max)
+    there: dict[Pattern, int] = {}
+    most = 0
+    texts = [near for step in steps if isinstance(step, tuple) for near in (step[1], step[1] + "a")]
+    for step in steps:
+        if step is None:
+            patterns.flush()
+        elif isinstance(step, tuple) and step in there:
+            patterns.remove(*step)
+            del there[step]
+        elif isinstance(step, tuple):
+            there[step] = patterns.number(*step)
+            most = max(most, len(there))
+        for text in [step] if isinstance(step, str) else texts:
+            assert patterns.satisfied(text).tolist() == sorted(
+                number for each, number in there.items() if satisfies(text, each[0], [each[1]])
+            )
+    assert len(patterns) == len(there) == len(set(there.values()))
+    assert len(patterns.patterns()) == most
+    again = StringPatterns(patterns.patterns())
+    assert {each: again.number(*each) for each in there} == there
+    for text in texts:
+        assert again.satisfied(text).tolist() == patterns.satisfied(text).tolist()
+
+
+def test_removed_patterns_leave_nothing_behind() -> None:
+    patterns = StringPatterns()
+    for number in range(2_000):
+        for operator in (STARTS, ENDS, CONTAINS, LIKE):
+            patterns.number(operator, f"<{number}>" + "%" * (operator is LIKE))
+        patterns.flush()
+        if number >= 100:
+            for operator in (STARTS, ENDS, CONTAINS, LIKE):
+                patterns.remove(operator, f"<{number - 100}>" + "%" * (operator is LIKE))
+    assert len(patterns) == 400
+    assert len(patterns.patterns()) == 404
+    substrings = patterns._substrings
+    assert sum(len(part.literals) for part in substrings.parts) <= 400
+    assert patterns._literals[AnchorPlace.START]._length_counts == {6: 100}  # type: ignore[attr-defined]
+
+
+def test_a_pattern_that_is_not_there_cannot_be_removed() -> None:
+    patterns = numbered([(STARTS, "a")])
+    with pytest.raises(KeyError):
+        patterns.remove(ENDS, "a")
+    assert patterns.satisfied("a").tolist() == [0]
 
 
 def test_flushing_does_nothing_for_a_few_literals() -> None:

@@ -1,28 +1,67 @@
-"""The same answers on a cluster, where executors are processes with files of their own."""
+"""The same answers on a standalone cluster, whatever of it is killed."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
 
-from support import on_a_cluster
+from support import cluster_program
+from support.replayed_engine import embedded, without_versions
+from support.spark_cluster import Cluster, running_cluster
+from support.spark_streams import net
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+PROGRAM = Path(cluster_program.__file__)
 
 
-@pytest.mark.soak
-def test_a_table_and_a_stream_on_two_executors(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, on_a_cluster.__file__, str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-2000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["table"] == sorted(
-        [number, "a" if number % 100 < 10 else "b"]
-        for number in range(200)
-        if number % 100 < 10 or number % 100 >= 95
-    )
-    assert found["stream"] == [n for n in range(30) if n % 10 * 10 < (50 if n < 15 else 5)]
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def test_tables_while_an_executor_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
+    settings = {"spark.sql.shuffle.partitions": "3", "spark.log.level": "WARN"}
+    run = cluster.submit(PROGRAM, "tables", str(tmp_path), settings=settings)
+    assert run.returncode == 0, run.stderr[-5000:]
+    told: dict[str, Any] = json.loads((tmp_path / "tables.json").read_text())
+    assert (tmp_path / "killed-tables").exists()
+    wanted = embedded(*cluster_program.drawn(1))
+    for found in told["found"]:
+        assert Counter((number, id) for number, id, _ in found) == wanted
+        assert found == told["found"][0]
+    assert told["others"] == 100
+    assert told["files"] == []  # what is listed there would be fetched by every new executor
+    chosen = {name: told["settings"][name] for name in ("spark.master", *settings)}
+    assert chosen == {"spark.master": cluster.address, **settings}
+    assert cluster.local_files() == []
+
+
+def test_a_stream_while_executor_worker_and_driver_are_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    events, changes = cluster_program.write_stream(tmp_path)
+    arguments = ["stream", str(tmp_path), "1:executor", "3:worker", "4:driver"]
+    settings = {"spark.sql.shuffle.partitions": "2"}
+    killed = cluster.submit(PROGRAM, *arguments, settings=settings)
+    points = [(tmp_path / f"killed-{batch}").exists() for batch in (1, 3, 4)]
+    assert points == [True, True, True], killed.stderr[-5000:]
+    assert not (tmp_path / "stream.json").exists()
+    cluster.start_worker()
+    settings = {"spark.sql.shuffle.partitions": "5", "spark.default.parallelism": "3"}
+    run = cluster.submit(PROGRAM, *arguments, settings=settings)
+    assert run.returncode == 0, run.stderr[-5000:]
+    told = json.loads((tmp_path / "stream.json").read_text())
+    assert told["corrected"] > 0
+    assert (told["late"], told["others"], told["files"]) == (0, 100, [])
+    assert list((tmp_path / "checkpoint/tidegate/snapshot").glob("*.arrow"))
+    files = ds.dataset(tmp_path / "out", ignore_prefixes=["_", "."])
+    found = net(files.to_table().to_pylist())
+    assert without_versions(found) == embedded(events, changes)

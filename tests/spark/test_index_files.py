@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark import SparkFiles
 from pyspark.sql import SparkSession
+from pyspark.sql.conf import RuntimeConfig
 
 from tidegate import SnapshotError
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.index_files import OPEN_INDEXES_MAX, IndexFile, ship_index
+from tidegate.spark import index_files
+from tidegate.spark.index_files import (
+    OPEN_INDEXES_MAX,
+    BroadcastFile,
+    DriverFile,
+    IndexFile,
+    runs_here,
+    ship_index,
+)
 
 
 def saved(folder: Path, name: str, filter: str = "a < 2") -> IndexFile:
     path = folder / name
     AsOfMatcher([SubscriptionRecord(name, filter)]).save(path)
-    return IndexFile(str(path), str(path))
+    return IndexFile(str(path), DriverFile(str(path)))
+
+
+def driver_path(file: IndexFile) -> Path:
+    assert isinstance(file.source, DriverFile)
+    return Path(file.source.path)
 
 
 def matched(matcher: AsOfMatcher, values: list[int]) -> list[int]:
@@ -31,7 +46,7 @@ def test_an_index_stays_open(tmp_path: Path) -> None:
     file = saved(tmp_path, "s")
     opened = file.open()
     assert matched(opened, [1, 2]) == [0]
-    Path(str(file.path)).unlink()
+    driver_path(file).unlink()
     assert file.open() is opened
     assert matched(file.open(), [3, 0]) == [1]
 
@@ -48,7 +63,7 @@ def test_the_one_that_was_not_used_for_longest_is_closed(tmp_path: Path) -> None
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     path = str(tmp_path / "none.arrow")
     with pytest.raises(SnapshotError, match=r"none\.arrow"):
-        IndexFile(path, path).open()
+        IndexFile(path, DriverFile(path)).open()
 
 
 @pytest.mark.xdist_group("spark")
@@ -56,17 +71,60 @@ def test_each_index_has_a_file_of_its_own(spark: SparkSession) -> None:
     few, none = AsOfMatcher([SubscriptionRecord("s", "a < 2")]), AsOfMatcher()
     files = [ship_index(spark, few), ship_index(spark, none)]
     assert files[0].name != files[1].name
-    assert all(each.path is not None and Path(each.path).is_file() for each in files)
+    assert all(driver_path(each).is_file() for each in files)
     assert [matched(each.open(), [1, 2]) for each in files] == [[0], []]
     files[0].discard()
     files[0].discard()  # there may be nothing to remove
-    assert [Path(str(each.path)).exists() for each in files] == [False, True]
+    assert [driver_path(each).exists() for each in files] == [False, True]
     assert matched(files[0].open(), [1, 2]) == [0]  # who has it open keeps it
 
 
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder for copies, with a driver that takes its workers for those of a cluster."""
+    monkeypatch.setattr(index_files, "runs_here", lambda _: False)
+    monkeypatch.setattr(index_files, "PART_BYTES", 1_000)
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", str(tmp_path))
+    return tmp_path / "tidegate"
+
+
 @pytest.mark.xdist_group("spark")
-@pytest.mark.usefixtures("spark")
-def test_without_a_path_it_is_among_the_files_that_spark_copied() -> None:
-    copied = Path(SparkFiles.getRootDirectory()) / "copied.arrow"
-    AsOfMatcher([SubscriptionRecord("s", "a < 2")]).save(copied)
-    assert matched(IndexFile(copied.name, None).open(), [1, 2]) == [0]
+def test_on_a_cluster_a_file_is_broadcast_in_parts(spark: SparkSession, elsewhere: Path) -> None:
+    file = ship_index(spark, AsOfMatcher([SubscriptionRecord("s", "a < 2")]))
+    assert isinstance(file.source, BroadcastFile)
+    assert len(file.source.parts) > 1
+    assert matched(file.open(), [1, 2]) == [0]
+    assert [each.name for each in elsewhere.glob("*.arrow")] == [file.name]
+    file.discard()
+    with pytest.raises(Exception, match="destroy"):
+        file.source.parts[0].unpersist()
+
+
+@pytest.mark.xdist_group("spark")
+def test_tasks_find_what_was_broadcast_and_share_one_copy(
+    spark: SparkSession, elsewhere: Path
+) -> None:
+    file = ship_index(spark, AsOfMatcher([SubscriptionRecord("s", "x < 2")]))
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.environ["SPARK_EXECUTOR_DIRS"] = str(elsewhere.parent)
+        for batch in batches:
+            numbers = file.open().match(EventBatch.of(batch)).events
+            yield pa.record_batch({"x": batch.column("x").take(numbers)})
+
+    found = spark.range(0, 40, 1, 4).selectExpr("id % 10 as x").mapInArrow(task, "x long")
+    assert sorted(row.x for row in found.collect()) == [0] * 4 + [1] * 4
+    assert [each.name for each in elsewhere.glob("*.arrow")] == [file.name]
+
+
+@pytest.mark.xdist_group("spark")
+def test_where_the_tasks_of_a_session_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert runs_here(spark)
+    for master, here in (
+        ("local[*]", True), ("local", True), ("local-cluster[2,1,1024]", False), ("yarn", False),
+        ("spark://host:7077", False), ("k8s://https://host:443", False),
+    ):  # fmt: skip
+        monkeypatch.setattr(RuntimeConfig, "get", lambda *_, is_=master: is_)
+        assert runs_here(spark) == here, master

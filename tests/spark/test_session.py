@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tidegate.spark.session import SETTINGS, local_session
+from tidegate.spark.session import LOCAL_SETTINGS, SETTINGS, local_session
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_one_that_is_there_is_taken(spark: SparkSession) -> None:
-    few = {"spark.sql.shuffle.partitions": "2"}  # as all tests have it
-    assert local_session("other", master="local[1]", settings=few) is spark
+    assert local_session("other", master="local[1]") is spark
     assert spark.sparkContext.appName == "tidegate-tests"
     assert spark.sparkContext.master == "local[2]"
 
@@ -24,8 +25,47 @@ def test_one_that_is_there_is_taken(spark: SparkSession) -> None:
 def test_what_is_said_wins(spark: SparkSession) -> None:
     """The session of the tests was created with one setting of its own."""
     begun = dict(spark.sparkContext.getConf().getAll())
-    differing = {name for name, value in SETTINGS.items() if begun.get(name) != value}
+    defaults = {**SETTINGS, **LOCAL_SETTINGS}
+    differing = {name for name, value in defaults.items() if begun.get(name) != value}
     assert differing == {"spark.sql.shuffle.partitions"}
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"  # another call did not change it
+
+
+def settings_of(script: str, folder: Path, **environment: str) -> dict[str, str]:
+    """The settings of a session that a program of its own starts."""
+    code = f"""
+import json
+from tidegate.spark.session import local_session
+spark = local_session({script})
+print(json.dumps(dict(spark.sparkContext.getConf().getAll())))
+spark.stop()
+"""
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "JDK_JAVA_OPTIONS": quick, **environment},
+    )  # fmt: skip
+    found: dict[str, str] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def test_what_is_set_from_outside_stays(tmp_path: Path) -> None:
+    """Of `spark-defaults.conf`, the arguments of `spark-submit`, and what the program says."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.master local[1]\nspark.sql.shuffle.partitions 13\nspark.driver.memory 700m\n"
+        "spark.sql.session.timeZone Europe/Berlin\n"
+    )
+    found = settings_of(
+        "settings={'spark.driver.memory': '600m'}", tmp_path, SPARK_CONF_DIR=str(tmp_path),
+        PYSPARK_SUBMIT_ARGS="--conf spark.sql.caseSensitive=false pyspark-shell",
+    )  # fmt: skip
+    assert {**SETTINGS, **LOCAL_SETTINGS, **found} == found | {
+        "spark.master": "local[1]",
+        "spark.sql.shuffle.partitions": "13",
+        "spark.sql.session.timeZone": "Europe/Berlin",
+        "spark.sql.caseSensitive": "false",
+        "spark.driver.memory": "600m",
+    }
 
 
 def test_times_and_names_mean_in_spark_what_they_mean_in_filters(spark: SparkSession) -> None:

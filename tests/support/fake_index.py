@@ -63,7 +63,8 @@ class WatchedVariables(dict[str, Value]):
 class FakeIndex:
     """Finds the pairs that ``finds`` returns for the times of events, and records its calls.
 
-    ``enclosed`` has what the next calls of ``is_enclosed`` return; later ones return True.
+    ``enclosed`` has what the next calls of ``is_enclosed`` return; later ones return True. So has
+    ``behind`` for ``is_behind``, later ones return False.
     """
 
     def __init__(self, log: list[str], finds: Callable[[I64], Iterable[Pair]]) -> None:
@@ -71,6 +72,7 @@ class FakeIndex:
         self._finds = finds
         self.is_flushed = True
         self.enclosed: list[bool] = []
+        self.behind: list[bool] = []
         self.windows: list[tuple[TimeWindow, bool]] = []
 
     def flush(self) -> None:
@@ -84,6 +86,14 @@ class FakeIndex:
     def enclose(self, needed: TimeWindow, *, contended: bool = False) -> None:
         self._log.append("enclose")
         self.windows.append((needed, contended))
+
+    def is_behind(self, times: EventTimes) -> bool:
+        del times
+        return self.behind.pop(0) if self.behind else False
+
+    def keep_up(self, needed: TimeWindow) -> None:
+        self._log.append("keep up")
+        self.windows.append((needed, False))
 
     def find(
         self, encoded: Encoded, times_us: I64, times: EventTimes, variables: F64

@@ -101,7 +101,7 @@ class Folders:
 
     def __post_init__(self) -> None:
         for name in ("events", "changes"):
-            (self.root / name).mkdir()
+            (self.root / name).mkdir(exist_ok=True)
 
     def add(self, kind: str, number: int, rows: list[Row]) -> None:
         path = self.root / kind / f"{number}.json"

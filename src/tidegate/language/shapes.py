@@ -142,10 +142,22 @@ def split(node: Node) -> tuple[Shape, list[Constant | ParameterRef]]:
 
     def slotted(predicate: Predicate) -> Predicate:
         operands = tuple(rebuild(operand, slot) for operand in predicate.operands)
-        return _shared(predicate.attribute, predicate.operator, operands)
+        return _predicate(predicate.attribute, predicate.operator, operands)
 
     shape = Shape(tuple(tuple(slotted(each) for _, each in conjunction) for conjunction in keyed))
     return shape, filled
+
+
+SHARED_NAME_CHARS_MAX, SHARED_OPERANDS_MAX = 256, 4
+"""Predicates with longer names or more operands are not shared: few of them are equal, and those
+that are kept to be shared must not take much memory."""
+
+
+def _predicate(attribute: str, operator: Operator, operands: tuple[Expression, ...]) -> Predicate:
+    """A predicate; one object for equal ones, unless they are large."""
+    if len(operands) > SHARED_OPERANDS_MAX or len(attribute) > SHARED_NAME_CHARS_MAX:
+        return Predicate(attribute, operator, operands)
+    return _shared(attribute, operator, operands)
 
 
 @lru_cache(maxsize=16_384)
@@ -161,7 +173,7 @@ def shift_slots(predicate: Predicate, by: int) -> Predicate:
         return Slot(leaf.index + by) if isinstance(leaf, Slot) else leaf
 
     operands = tuple(rebuild(operand, shifted) for operand in predicate.operands)
-    return _shared(predicate.attribute, predicate.operator, operands)
+    return _predicate(predicate.attribute, predicate.operator, operands)
 
 
 def row_of(filled: list[Constant | ParameterRef]) -> Row:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from tidegate.errors import EventError
 from tidegate.language.events import Event
 from tidegate.language.spaces import Space
-from tidegate.language.values import Value, to_us, to_value
+from tidegate.language.values import Value, from_us, to_us, to_value
 from tidegate.language.variables import VariableState
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.subscription import Moment
@@ -195,6 +195,11 @@ class EventBatch:
             if value is not None:
                 attributes[name] = value
         return Event(attributes)
+
+    def timed_event(self, index: int) -> Event:
+        """One event of the batch, published at the time at which it is judged."""
+        time_us = self.time(index)
+        return Event(self.event(index).attributes, None if time_us is None else from_us(time_us))
 
 
 def misfits(batch: EventBatch, space: Space) -> Iterator[tuple[int, str]]:

@@ -52,6 +52,7 @@ from tidegate.matching.records import (
 from tidegate.matching.registry import matcher_entry
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.tuning import TreeTuning
+from tidegate.matching.variable_uses import VariableUses
 
 _SPACE_NOTE, _VARIABLES_NOTE = "space", "variables"
 
@@ -112,8 +113,7 @@ class Engine:
         self._space = space
         self._variables = Variables()
         self._changing_variables = forkable_lock(Rank.ENGINE)
-        self._variables_used: set[str] = set()
-        """The names of all variables that filters use or have used."""
+        self._variables_used = VariableUses()
         self._numbers = count(1)
         """For the ids of subscriptions that are given none."""
 
@@ -182,10 +182,16 @@ class Engine:
         new = Subscription(
             "" if id is None else id, parsed, kept, begin_us, subscriber, evolve=evolve
         )
-        self._variables_used.update(parsed.variables)
-        if id is None:
-            return EngineSubscription(self._add_with_new_id(new), self)
-        self._matcher.add([new])
+        self._variables_used.note(parsed.variables)
+        try:
+            if id is None:
+                id = self._add_with_new_id(new)
+            else:
+                self._matcher.add([new])
+        except BaseException:
+            self._variables_used.drop(parsed.variables)
+            raise
+        self._variables_used.enter(id, parsed.variables)
         return EngineSubscription(id, self)
 
     def subscribe_batch(self, table: pa.Table | pa.RecordBatch) -> list[str]:
@@ -201,6 +207,7 @@ class Engine:
         """Add subscriptions, all or none; returns their ids."""
         parser = BulkParser() if self._parses_in_bulk else None
         ids: list[str] = []
+        noted: list[tuple[str, tuple[str, ...]]] = []
 
         def subscriptions() -> Iterator[Subscription]:
             for record in records:
@@ -208,10 +215,20 @@ class Engine:
                 subscription = subscription_of(record, parser, self.space)
                 if subscription.since is None:
                     subscription = replace(subscription, since=self._begin_us(None))
-                self._variables_used.update(subscription.filter.variables)
+                names = tuple(subscription.filter.variables)
+                if names:
+                    self._variables_used.note(names)
+                    noted.append((record.id, names))
                 yield subscription
 
-        self._matcher.add(subscriptions())
+        try:
+            self._matcher.add(subscriptions())
+        except BaseException:
+            for _, names in noted:
+                self._variables_used.drop(names)
+            raise
+        for id, names in noted:
+            self._variables_used.enter(id, names)
         return ids
 
     def _add_with_new_id(self, subscription: Subscription) -> str:
@@ -283,10 +300,13 @@ class Engine:
 
     def cancel(self, id: str) -> None:
         """End a subscription."""
+        names = self._variables_used.leave(id)
         try:
             self._matcher.remove(id)
         except KeyError:
+            self._variables_used.drop(names)  # of one that another thread has cancelled
             raise _unknown(id) from None
+        self._variables_used.drop(names)
 
     # -- variables ----------------------------------------------------------------------------
 
@@ -347,7 +367,7 @@ class Engine:
         engine._space = _restored_space(loaded, space, path)
         engine._matcher = CachedMatcher(loaded)
         engine._matcher.resume(loaded.cached())
-        engine._variables_used = loaded.variables()
+        engine._variables_used = VariableUses(loaded.variables())
         variables = values_from_json(loaded.notes.get(_VARIABLES_NOTE, {}))
         engine._variables.set(**variables)
         return engine

@@ -11,13 +11,14 @@ Anchors at the start and at the end are looked up by each length that some ancho
 anywhere are found all at once by automata (Aho and Corasick, "Efficient string matching", CACM
 18(6), 1975). An automaton cannot be extended without being built again, so there are several of
 roughly geometric sizes, as the parts of the columnar index are, and a few recent literals in none
-of them that are searched one by one.
+of them that are searched one by one. A removed literal stays in its automaton, where it leads to
+nothing, until most literals of that automaton are removed.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Protocol
@@ -43,7 +44,7 @@ MERGE_RATIO = 4
 many literals."""
 
 LAST = -1
-"""In place of the next pattern of an anchor: there is none."""
+"""In place of the next pattern of an anchor, or of the one before: there is none."""
 
 
 class AnchorPlace(Enum):
@@ -133,10 +134,18 @@ def _runs(tokens: str) -> tuple[str, ...]:
     return tuple(tokens.replace(ANY_CHAR, ANY_RUN).split(ANY_RUN))
 
 
+Pattern = tuple[Operator, str]
+"""A pattern: `like`, `starts with`, `ends with` or `contains`, and its text."""
+
+
 class StringPatterns:
     """The string patterns of the filters on one attribute, by number.
 
-    Any number of threads may call ``satisfied`` at once while none adds patterns or flushes.
+    The number of a removed pattern is given to another one. ``patterns`` are added with the numbers
+    of their places; where there is None, the number is free.
+
+    Any number of threads may call ``satisfied`` at once while none adds or removes patterns or
+    flushes.
 
     >>> patterns = StringPatterns()
     >>> patterns.number(Operator.STARTS_WITH, "tide"), patterns.number(Operator.LIKE, "%g_te%")
@@ -147,6 +156,7 @@ class StringPatterns:
 
     def __init__(
         self,
+        patterns: Sequence[Pattern | None] = (),
         *,
         anchor_chars_max: int = ANCHOR_CHARS_MAX,
         recent_max: int = RECENT_MAX,
@@ -160,16 +170,24 @@ class StringPatterns:
             AnchorPlace.ANYWHERE: self._substrings,
             AnchorPlace.WHOLE: _Wholes(),
         }
-        self._numbers: dict[tuple[Operator, str], int] = {}
-        self._patterns: list[tuple[Operator, str]] = []
+        self._numbers: dict[Pattern, int] = {}
+        self._patterns: list[Pattern | None] = []
+        self._free: list[int] = []
         self._outlines: dict[int, Outline] = {}  # of patterns whose anchor is not exact
-        # The patterns of an anchor are a linked list: its literal has the number of the first, and
-        # this list for each pattern the next one. So an automaton needs one number for a literal,
-        # which stays the same when patterns are added.
+        # The patterns of an anchor are a list, linked both ways: its literal has the number of the
+        # first, and these lists have for each pattern the next one and the one before.
         self._next: list[int] = []
+        self._previous: list[int] = []
+        for number, pattern in enumerate(patterns):
+            self._extend()
+            if pattern is None:
+                self._free.append(number)
+            else:
+                self._add(pattern, number)
 
     def __len__(self) -> int:
-        return len(self._patterns)
+        """How many patterns there are."""
+        return len(self._numbers)
 
     def number(self, operator: Operator, text: str) -> int:
         """The number of a pattern (`like`, `starts with` and so on), which is added if it is new.
@@ -180,25 +198,60 @@ class StringPatterns:
         pattern = (operator, text)
         number = self._numbers.get(pattern)
         if number is None:
-            outline = Outline.of(operator, text)
-            anchor = outline.anchor(self._anchor_chars_max)
-            number = self._numbers[pattern] = len(self._patterns)
-            self._patterns.append(pattern)
-            self._chain(anchor, number)
-            if not anchor.exact:
-                self._outlines[number] = outline
+            outline = Outline.of(operator, text)  # raises before anything is changed
+            if not self._free:
+                self._free.append(self._extend())
+            number = self._free.pop()
+            self._add(pattern, number, outline)
         return number
 
-    def _chain(self, anchor: Anchor, number: int) -> None:
-        """Insert a pattern after the first one of its anchor, or make it the first one."""
+    def _extend(self) -> int:
+        """Make room for another number, which is returned."""
+        self._patterns.append(None)
+        self._next.append(LAST)
+        self._previous.append(LAST)
+        return len(self._patterns) - 1
+
+    def _add(self, pattern: Pattern, number: int, outline: Outline | None = None) -> None:
+        """Give a number to a new pattern."""
+        if outline is None:
+            outline = Outline.of(*pattern)
+        self._numbers[pattern] = number
+        self._patterns[number] = pattern
+        anchor = outline.anchor(self._anchor_chars_max)
+        if not anchor.exact:
+            self._outlines[number] = outline
+        # It becomes the second one of its anchor, or the first if there is none.
         literals = self._literals[anchor.place]
         first = literals.get(anchor.literal)
+        self._previous[number] = LAST if first is None else first
+        self._next[number] = LAST if first is None else self._next[first]
         if first is None:
             literals.add(anchor.literal, number)
-            self._next.append(LAST)
+            return
+        if self._next[first] != LAST:
+            self._previous[self._next[first]] = number
+        self._next[first] = number
+
+    def remove(self, operator: Operator, text: str) -> None:
+        """Remove a pattern; raises KeyError if there is none. Its number is free."""
+        pattern = (operator, text)
+        number = self._numbers.pop(pattern)
+        self._patterns[number] = None
+        self._outlines.pop(number, None)
+        self._free.append(number)
+        before, after = self._previous[number], self._next[number]
+        if after != LAST:
+            self._previous[after] = before
+        if before != LAST:
+            self._next[before] = after
+            return
+        anchor = Outline.of(operator, text).anchor(self._anchor_chars_max)
+        literals = self._literals[anchor.place]
+        if after == LAST:
+            literals.remove(anchor.literal)
         else:
-            self._next.append(self._next[first])
-            self._next[first] = number
+            literals.replace(anchor.literal, after)
 
     def flush(self) -> None:
         """Make searches fast again after patterns were added; without it they are right but slow.
@@ -223,10 +276,12 @@ class StringPatterns:
 
     def _holds(self, number: int, text: str) -> bool:
         """Whether a text that the outline of a pattern fits satisfies it."""
-        return self._outlines[number].complete or compares(text, *self._patterns[number])
+        pattern = self._patterns[number]
+        assert pattern is not None
+        return self._outlines[number].complete or compares(text, *pattern)
 
-    def patterns(self) -> list[tuple[Operator, str]]:
-        """All patterns, in the order of their numbers."""
+    def patterns(self) -> list[Pattern | None]:
+        """All patterns, in the order of their numbers; None for a number that is free."""
         return list(self._patterns)
 
 
@@ -235,7 +290,15 @@ class _Literals(Protocol):
 
     def get(self, literal: str) -> int | None: ...
 
-    def add(self, literal: str, number: int) -> None: ...
+    def add(self, literal: str, number: int) -> None:
+        """Add a literal that is new."""
+        ...
+
+    def replace(self, literal: str, number: int) -> None:
+        """Give a literal another number."""
+        ...
+
+    def remove(self, literal: str) -> None: ...
 
     def within(self, text: str) -> Iterable[int]:
         """The numbers of the literals that a text has in this place, each once."""
@@ -254,6 +317,11 @@ class _Wholes:
     def add(self, literal: str, number: int) -> None:
         self._numbers[literal] = number
 
+    replace = add
+
+    def remove(self, literal: str) -> None:
+        del self._numbers[literal]
+
     def within(self, text: str) -> Iterable[int]:
         number = self._numbers.get(text)
         return () if number is None else (number,)
@@ -266,15 +334,29 @@ class _Affixes:
         self._at_end = at_end
         self._numbers: dict[str, int] = {}
         self._lengths: list[int] = []  # ascending
+        self._length_counts: dict[int, int] = {}
 
     def get(self, literal: str) -> int | None:
         return self._numbers.get(literal)
 
     def add(self, literal: str, number: int) -> None:
         self._numbers[literal] = number
-        place = bisect_left(self._lengths, len(literal))
-        if self._lengths[place : place + 1] != [len(literal)]:
-            self._lengths.insert(place, len(literal))
+        length = len(literal)
+        count = self._length_counts.get(length, 0)
+        self._length_counts[length] = count + 1
+        if not count:
+            insort(self._lengths, length)
+
+    def replace(self, literal: str, number: int) -> None:
+        self._numbers[literal] = number
+
+    def remove(self, literal: str) -> None:
+        del self._numbers[literal]
+        length = len(literal)
+        self._length_counts[length] -= 1
+        if not self._length_counts[length]:
+            del self._length_counts[length]
+            self._lengths.remove(length)
 
     def within(self, text: str) -> Iterator[int]:
         for length in self._lengths:
@@ -286,25 +368,27 @@ class _Affixes:
                 yield number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SubstringPart:
-    """An automaton and the literals that it finds."""
+    """An automaton, the literals that it finds by their places, and how many of them are gone."""
 
     literals: list[str]
     automaton: Any
+    removed: int = 0
 
 
 class Substrings:
     """Literals anywhere in a text, in automata that are merged as they grow.
 
-    A literal is put into another automaton only when the number of literals has grown by a factor.
+    A literal is put into another automaton only when the number of literals has grown by a factor,
+    or when most literals of its automaton were removed.
     """
 
     def __init__(self, *, recent_max: int = RECENT_MAX, merge_ratio: int = MERGE_RATIO) -> None:
         self._recent_max = recent_max
         self._merge_ratio = merge_ratio
         self.parts: list[SubstringPart] = []  # the largest first
-        self._recent: list[str] = []
+        self._recent: dict[str, None] = {}
         self._numbers: dict[str, int] = {}
 
     def get(self, literal: str) -> int | None:
@@ -313,24 +397,52 @@ class Substrings:
     def add(self, literal: str, number: int) -> None:
         """Add a literal that is not empty; an automaton would ignore an empty one."""
         self._numbers[literal] = number
-        self._recent.append(literal)
+        part = self._part_of(literal)
+        if part is None:
+            self._recent[literal] = None
+        else:
+            part.removed -= 1  # it is back where it was
+
+    def replace(self, literal: str, number: int) -> None:
+        self._numbers[literal] = number
+
+    def remove(self, literal: str) -> None:
+        del self._numbers[literal]
+        if literal in self._recent:
+            del self._recent[literal]
+            return
+        part = self._part_of(literal)
+        assert part is not None
+        part.removed += 1
+
+    def _part_of(self, literal: str) -> SubstringPart | None:
+        """The part whose automaton has a literal, perhaps a removed one."""
+        return next((part for part in self.parts if literal in part.automaton), None)
 
     def flush(self) -> None:
         """Build an automaton of the recent literals if they are many."""
+        for part in [part for part in self.parts if 2 * part.removed > len(part.literals)]:
+            self.parts.remove(part)
+            self._recent.update(dict.fromkeys(self._present(part)))
         if len(self._recent) <= self._recent_max:
             return
-        literals, self._recent = self._recent, []
+        literals, self._recent = list(self._recent), {}
         while self.parts and len(literals) * self._merge_ratio >= len(self.parts[-1].literals):
-            literals += self.parts.pop().literals
+            literals += self._present(self.parts.pop())
         automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
-        for literal in literals:
-            automaton.add_word(literal, self._numbers[literal])
+        for place, literal in enumerate(literals):
+            automaton.add_word(literal, place)
         automaton.make_automaton()
         self.parts.append(SubstringPart(literals, automaton))
 
-    def within(self, text: str) -> set[int]:
+    def _present(self, part: SubstringPart) -> list[str]:
+        """The literals of a part that were not removed."""
+        return [literal for literal in part.literals if literal in self._numbers]
+
+    def within(self, text: str) -> list[int]:
         # The state of a search is in its iterator, so threads can share an automaton.
-        found = {self._numbers[literal] for literal in self._recent if literal in text}
+        found = {literal for literal in self._recent if literal in text}
         for part in self.parts:
-            found.update([number for _, number in part.automaton.iter(text)])
-        return found
+            found.update([part.literals[place] for _, place in part.automaton.iter(text)])
+        numbers = self._numbers
+        return [numbers[literal] for literal in found if literal in numbers]

@@ -28,8 +28,8 @@ follows the change on every link. Where to look:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.algebra.advertisements import Advertisement
@@ -41,6 +41,10 @@ from tidegate.language.variables import Variables
 from tidegate.matching.poset.poset import Poset
 from tidegate.routing import messages as m
 from tidegate.routing.askers import NamedAsker
+from tidegate.routing.batching.event_batches import EventBatches
+from tidegate.routing.batching.incoming import IncomingEvents
+from tidegate.routing.batching.requests import HandledRequests
+from tidegate.routing.batching.routed import RoutedEvents
 from tidegate.routing.clients.moves import Moves
 from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
@@ -138,6 +142,7 @@ class Broker:
         self.waves = Waves(name, self.domains, begun_us)
         self.moves = Moves(self, begun_us)
         self.patterns = PatternMonitors(self)
+        self._event_batches = EventBatches(self)
 
     def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:
         """What finds who gets an event; the table tells it of all changes of its nodes."""
@@ -173,6 +178,50 @@ class Broker:
         except TidegateError as error:
             return [(sender, m.Refused(message, str(error)))]
         return sent + self.tables.settle()
+
+    def handle_events(self, incoming: IncomingEvents, now_us: int) -> RoutedEvents:
+        """Handle many events of clients and neighbours; returns who gets which of them, as arrays.
+
+        They lead to what `handle` would have led to one by one, but are matched in one step.
+
+        >>> from tidegate.language.events import Event
+        >>> from tidegate.matching.batches import EventBatch
+        >>> from tidegate.routing.batching.incoming import PublishedFrame
+        >>> from tidegate.routing.strategies import strategy
+        >>> broker = Broker("b", strategy("subscription"), substrate="columnar")
+        >>> ann, bob = Client("ann"), Client("bob")
+        >>> request = m.Subscribe("price < :limit", "cheap", {"limit": 10}, version=1)
+        >>> broker.handle(request, ann, now_us=0)
+        []
+        >>> events = EventBatch.of_events([Event({"price": 9.5}), Event({"price": 30.0})])
+        >>> frames = [PublishedFrame(bob, length=2)]
+        >>> found = broker.handle_events(IncomingEvents(events, frames), now_us=1).deliveries
+        >>> found.clients, found.events.tolist(), found.versions.tolist()
+        ([Client(identity='ann')], [0], [1])
+        """
+        self.now_us = now_us
+        routed = self._event_batches.route(incoming)
+        return replace(routed, sent=self.tables.settle())
+
+    def handle_requests(
+        self, requests: Sequence[tuple[Client, m.Message]], now_us: int
+    ) -> HandledRequests:
+        """Handle many requests of clients in their order, and settle once after all of them.
+
+        Matching changes with each request; the neighbours learn of all of them in one message, in
+        which changes of one subscription are joined. Confirmations follow that message.
+        """
+        self.now_us = now_us
+        errors: dict[int, TidegateError] = {}
+        sent: Outgoing = []
+        self.named.hold_confirmations()
+        for number, (client, request) in enumerate(requests):
+            try:
+                sent += self._from_client(request, client)
+            except TidegateError as error:
+                errors[number] = error
+        sent += self.tables.settle()
+        return HandledRequests(errors, sent + self.named.release_confirmations())
 
     def _dispatch(self, message: Message, sender: Address) -> Outgoing:
         if isinstance(sender, Client):

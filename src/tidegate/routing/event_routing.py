@@ -22,13 +22,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.values import from_us
+from tidegate.matching.arrays import I64
 from tidegate.routing.askers import MonitorAsker, NamedAsker
+from tidegate.routing.batching.columns import Coded, StampColumns
 from tidegate.routing.messages import (
     Client,
     Deliver,
+    Examination,
     MatchedVersion,
     Notify,
     Outgoing,
@@ -36,8 +41,8 @@ from tidegate.routing.messages import (
     Publication,
     Stamp,
 )
-from tidegate.routing.spaces import DEFAULT, routed_event
-from tidegate.routing.strategies import IncomingEvent
+from tidegate.routing.spaces import DEFAULT, in_space
+from tidegate.routing.strategies import Hops, IncomingEvent
 from tidegate.routing.substrates import FilterNode
 from tidegate.routing.summaries.examination import check_notify
 from tidegate.routing.validation import check_publication_times
@@ -59,37 +64,48 @@ class EventRouter:
     def publish(self, event: Event, client: Client, space: str | None = None) -> Outgoing:
         """Route an event that a client of this broker publishes in a space."""
         broker = self._broker
-        broker.spaces.check_event(event, space)
+        name = (space or DEFAULT) if broker.spaces else None
+        self.check_published(event, client, space, name)
         if event.time is None:
             event = Event(event.attributes, from_us(broker.now_us))
-        stamp = Stamp(broker.name, self._begun_us, self._published + 1)
-        name = (space or DEFAULT) if broker.spaces else None
-        publication = Publication(event, stamp, client.identity, name)
-        routed = routed_event(publication)
-        if broker.only_advertised and not any(
-            each.allows(routed) for each in broker.advertisements.items_of(client)
-        ):
-            raise RoutingError(
-                f"{client.identity!r} has not advertised such an event; advertise it first"
-            )
         self._published += 1
+        stamp = Stamp(broker.name, self._begun_us, self._published)
+        publication = Publication(event, stamp, client.identity, name)
         return self._route(IncomingEvent(publication, None, None, None))
+
+    def check_published(
+        self, event: Event, client: Client, space: str | None, name: str | None
+    ) -> None:
+        """Raise unless a client may publish an event in a space, which brokers call ``name``."""
+        broker = self._broker
+        broker.spaces.check_event(event, space)
+        if broker.only_advertised:
+            routed = in_space(event, name)
+            if not any(each.allows(routed) for each in broker.advertisements.items_of(client)):
+                raise RoutingError(
+                    f"{client.identity!r} has not advertised such an event; advertise it first"
+                )
+
+    def take_stamps(self, places: I64) -> StampColumns:
+        """Stamps for events that clients publish here, each given by its place among them from 1
+        on, or by 0 for an event that gets none."""
+        numbers = np.where(places > 0, places + self._published, 0)
+        self._published += int(places.max(initial=0))
+        length = len(places)
+        return StampColumns(
+            Coded.constant(self._broker.name, length), np.full(length, self._begun_us), numbers
+        )
 
     def on_notify(self, message: Notify, peer: Peer) -> Outgoing:
         """Route an event that a neighbour passes on, unless it is a second copy."""
-        broker, summaries = self._broker, self._broker.summaries
         check_publication_times([message.publication])
-        if summaries is not None:
-            check_notify(message)
-            if not summaries.is_for(message, peer) or not self._is_new(message.publication.stamp):
-                return [*summaries.relayed(message, peer)]
+        if self._broker.summaries is not None:
+            relayed = self.relayed(message, peer)
+            if relayed is not None:
+                return [*relayed]
         else:
-            broker.domains.check_tree(message.tree, peer)
-            targets = message.targets is not None and not broker.strategy.sends_targets
-            if targets or message.examination is not None:
-                what = "a list of targets" if targets else "an examiner"
-                raise RoutingError(f"an event has {what}, which this routing does not use")
-            if not self._is_new(message.publication.stamp):
+            self.check_way(peer, message.tree, message.targets, message.examination)
+            if not self.is_new(message.publication.stamp):
                 return []
         return self._route(
             IncomingEvent(
@@ -97,7 +113,31 @@ class EventRouter:
             )
         )
 
-    def _is_new(self, stamp: Stamp) -> bool:
+    def check_way(
+        self,
+        peer: Peer,
+        tree: Peer | None,
+        targets: frozenset[Peer] | None,
+        examination: Examination | None,
+    ) -> None:
+        """Raise unless an event can have come from a neighbour this way, without summaries."""
+        self._broker.domains.check_tree(tree, peer)
+        has_targets = targets is not None and not self._broker.strategy.sends_targets
+        if has_targets or examination is not None:
+            what = "a list of targets" if has_targets else "an examiner"
+            raise RoutingError(f"an event has {what}, which this routing does not use")
+
+    def relayed(self, message: Notify, peer: Peer) -> Hops | None:
+        """The copies of an event that is for other brokers only, with summaries; None if it has to
+        be routed here."""
+        summaries = self._broker.summaries
+        assert summaries is not None
+        check_notify(message)
+        if summaries.is_for(message, peer) and self.is_new(message.publication.stamp):
+            return None
+        return summaries.relayed(message, peer)
+
+    def is_new(self, stamp: Stamp) -> bool:
         """Whether an event is no second copy (rule 3), which it is from now on."""
         origin, begun_us, number = stamp
         if self._last_seen.get(origin, (0, 0)) >= (begun_us, number) or origin == self._broker.name:

@@ -181,7 +181,9 @@ def _mapped(item: Item, change: Callable[[Node], Node]) -> Item:
 
 def routed_event(publication: Publication) -> Event:
     """The event of a publication as brokers match it, with the name of its space."""
-    event = publication.event
-    if publication.space is None:
-        return event
-    return Event({**event.attributes, SPACE: publication.space}, event.time)
+    return in_space(publication.event, publication.space)
+
+
+def in_space(event: Event, name: str | None) -> Event:
+    """An event as brokers match it in the space of a name; None in a network without spaces."""
+    return event if name is None else Event({**event.attributes, SPACE: name}, event.time)

@@ -27,14 +27,16 @@ with tree ``s`` concerns an event on tree ``p`` exactly at the brokers on the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.errors import RoutingError
 from tidegate.language.algebra.advertisements import Advertisement
+from tidegate.matching.batches import EventBatch
 from tidegate.matching.poset.wanted_filter import WantedFilter, over_estimate_ever
 from tidegate.routing.askers import NeighbourAsker
+from tidegate.routing.batching.asker_codes import AskerCodes, AskerPairs
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.messages import Examination, Notify, Peer, Publication
 from tidegate.routing.outbox import Destination
@@ -158,23 +160,28 @@ class FilterMatching:
 
     def route(self, incoming: IncomingEvent) -> tuple[list[FilterNode], Hops]:
         """The nodes that an event matches, and the next hops."""
-        # With a list of targets, a broker that is not among them has no subscriber for the event.
-        only_passes = incoming.targets is not None and self._me not in incoming.targets
         matched: list[FilterNode] = []
-        if not only_passes:
+        if not self.only_passes(incoming.targets):
             matched = self._substrate.matching(routed_event(incoming.publication))
-        asking = neighbours_asking(matched, self._domains)
-        return matched, self._next_hops(incoming, asking, self._domains)
+        asking = (asker for node in matched for asker in node.subscribers)
+        return matched, self.hops(incoming, asking)
 
+    def only_passes(self, targets: frozenset[Peer] | None) -> bool:
+        """Whether this broker is not among the targets of an event, so it has no subscriber."""
+        return targets is not None and self._me not in targets
 
-def neighbours_asking(matched: Iterable[FilterNode], domains: BrokerDomains) -> AskersByDomain:
-    """The neighbours among the askers of the nodes that an event matches, by domain."""
-    askers: dict[str, list[NeighbourAsker]] = {}
-    for node in matched:
-        for asker in node.subscribers:
+    def hops(self, incoming: IncomingEvent, asking: Iterable[Hashable]) -> Hops:
+        """The next hops of an event, given the askers of the nodes that it matches."""
+        askers: dict[str, list[NeighbourAsker]] = {}
+        for asker in asking:
             if isinstance(asker, NeighbourAsker):
-                askers.setdefault(domains.domain_of[asker.peer].name, []).append(asker)
-    return askers
+                domain = self._domains.domain_of[asker.peer]
+                askers.setdefault(domain.name, []).append(asker)
+        return self._next_hops(incoming, askers, self._domains)
+
+    def asker_pairs(self, batch: EventBatch, codes: AskerCodes) -> AskerPairs:
+        """The pairs of an event of a batch and an asker whose filter it matches, by event."""
+        return self._substrate.asker_pairs(batch, codes)
 
 
 def _flood(incoming: IncomingEvent, _asking: AskersByDomain, domains: BrokerDomains) -> Hops:

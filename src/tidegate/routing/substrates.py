@@ -16,12 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import numpy as np
+
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.expressions import Call, Constant, Elapsed, Expression, ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
+from tidegate.matching.batches import EventBatch
 from tidegate.matching.matcher import LinkMatcher, Matcher, StepCountingMatcher
 from tidegate.matching.poset.evolving_index import EvolvingIndex
 from tidegate.matching.poset.nodes import PosetNode, by_number
@@ -34,6 +37,7 @@ from tidegate.matching.poset.wanted_filter import (
 )
 from tidegate.matching.registry import MATCHERS
 from tidegate.matching.subscription import Moment, Subscription
+from tidegate.routing.batching.asker_codes import AskerCodes, AskerPairs
 from tidegate.routing.cell_updates import differing_cells, structure
 
 FilterNode = PosetNode[WantedFilter]
@@ -71,6 +75,13 @@ class Substrate(Protocol):
         """
         ...
 
+    def asker_pairs(self, batch: EventBatch, codes: AskerCodes) -> AskerPairs:
+        """The pairs of an event of a batch and an asker of a node that it matches, by event.
+
+        A pair is there once for each such node of the asker.
+        """
+        ...
+
 
 class PosetSubstrate:
     """The poset for static filters, and an index of estimates for evolving ones."""
@@ -98,6 +109,9 @@ class PosetSubstrate:
     def matching(self, event: Event) -> list[FilterNode]:
         static = self._poset.matching(event, include_evolving=False)
         return static + self._evolving.matching(event) if len(self._evolving) else static
+
+    def asker_pairs(self, batch: EventBatch, codes: AskerCodes) -> AskerPairs:
+        return _asker_pairs_of_each(self.matching, batch, codes)
 
 
 class MatcherSubstrate:
@@ -145,9 +159,26 @@ class MatcherSubstrate:
     def matching(self, event: Event) -> list[FilterNode]:
         return self.nodes(self._matcher.match(event, Moment(event_us(event))))
 
+    def asker_pairs(self, batch: EventBatch, codes: AskerCodes) -> AskerPairs:
+        return _asker_pairs_of_each(self.matching, batch, codes)
+
     def nodes(self, ids: Iterable[str]) -> list[FilterNode]:
         """The nodes of subscriptions, in the order of their numbers."""
         return by_number(self._nodes[id][0] for id in ids)
+
+
+def _asker_pairs_of_each(
+    matching: Callable[[Event], list[FilterNode]], batch: EventBatch, codes: AskerCodes
+) -> AskerPairs:
+    """The pairs of an event and an asker, by a search for each event."""
+    events: list[int] = []
+    found: list[int] = []
+    for index in range(batch.length):
+        nodes = matching(batch.timed_event(index))
+        askers = [codes.code(asker) for node in nodes for asker in node.subscribers]
+        events += [index] * len(askers)
+        found += askers
+    return np.array(events, np.int32), np.array(found, np.int64)
 
 
 def id_of(node: FilterNode) -> str:

@@ -171,9 +171,9 @@ def is_time_us(time_us: object) -> bool:
 
 
 def check_version(version: object) -> None:
-    """Raise unless something is a version: an integer, so that versions have an order."""
-    if not isinstance(version, int):
-        raise RoutingError(f"{version!r} is no version; versions are integers")
+    """Raise unless something is a version: an integer of 64 bits; so versions have an order."""
+    if not isinstance(version, int) or not -(2**63) <= version < 2**63:
+        raise RoutingError(f"{version!r} is no version; versions are integers of 64 bits")
 
 
 def checked_filter(wanted: object, limits: Limits) -> Filter:

@@ -42,8 +42,7 @@ def session_for(settings: PipelineSettings) -> SparkSession:
     """A Spark session for a pipeline, or the existing one of this process."""
     jars = kafka_jars() if settings.needs_kafka else []
     spark_settings = {name: str(value) for name, value in settings.spark.items()}
-    master = spark_settings.pop("spark.master", "local[*]")
-    spark = local_session("tidegate-pipeline", master=master, jars=jars, settings=spark_settings)
+    spark = local_session("tidegate-pipeline", jars=jars, settings=spark_settings)
     datasource.register(spark)
     return spark
 

@@ -178,7 +178,7 @@ def test_an_index_comes_back_from_a_snapshot_as_it_was(tmp_path: Path) -> None:
     into = SectionWriter()
     made.save(into, "past")
     into.write(tmp_path / "index")
-    loaded = Index.load(SectionReader(tmp_path / "index"), "past", small_sizes(5))
+    loaded = Index.load(SectionReader(tmp_path / "index"), "past", 1000, small_sizes(5))
     for each in (made, loaded):
         assert each.lifetime == LIFETIME
         assert lengths(each) == [2, 5, 5]

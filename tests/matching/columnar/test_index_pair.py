@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from support.small_parts import small_sizes
 from tidegate.language.filters import parse
@@ -145,6 +146,72 @@ def test_both_indexes_are_enclosed_for_one_window() -> None:
     assert not pair.is_enclosed(50 * SECOND, 60 * SECOND)
 
 
+def keep_up(pair: Pair, seconds: float) -> list[int]:
+    """Do what an event of a time makes due; returns how many entries of each part are enclosed."""
+    at = EventTimes.at(round(seconds * SECOND))
+    assert pair.is_enclosed(at.begin, at.end)
+    if pair.indexes.is_behind(at):
+        pair.indexes.keep_up(pair.window(at.begin, at.end))
+    assert not pair.indexes.is_behind(at)
+    return [part.enclosed for part in pair.indexes.parts]
+
+
+def test_the_coming_window_is_enclosed_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair()
+    monkeypatch.setattr(pair.length, "has_enclosed", lambda _: None)
+    pair.sizes = pair.sizes._replace(piece_entries=3)
+    pair.indexes = IndexPair(pair.table, pair.channels, pair.length, pair.sizes)
+    pair.add(*(version(each, 0, 99 * SECOND, f"x > {each} * t") for each in range(16)))
+    pair.indexes.flush()
+    pair.indexes.enclose(pair.window(0, 0))  # and a second ahead, an eighth of that back
+    window = pair.indexes.current.window
+    assert window is not None
+    assert (window.begin, window.end) == (-SECOND // 8, SECOND)
+    assert keep_up(pair, 0.5) == [0, 16]
+    assert pair.indexes.current.coming is None
+    assert [keep_up(pair, seconds)[1] for seconds in (0.76, 0.80, 0.84, 0.88, 0.92)] == [
+        *(0, 4, 7, 10, 13)
+    ]
+    assert not pair.is_enclosed(0, 0)  # right for the times that both windows have
+    keep_up(pair, 0.98)
+    assert pair.indexes.current.coming is None
+    after = pair.indexes.current.window
+    assert after is not None
+    assert 0 < after.begin < SECOND < after.end
+
+
+def test_what_is_left_of_the_coming_window_is_enclosed_when_time_jumps_into_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair = Pair()
+    monkeypatch.setattr(pair.length, "has_enclosed", lambda _: None)
+    pair.add(*(version(each, 0, 99 * SECOND, f"x > {each} * t") for each in range(16)))
+    pair.indexes.flush()
+    pair.indexes.enclose(pair.window(0, 0))
+    keep_up(pair, 0.9)
+    coming = pair.indexes.current.coming
+    assert coming is not None
+    now = pair.window(SECOND + 1, SECOND + 1)
+    assert coming.includes(now)
+    pair.indexes.enclose(now)
+    assert pair.indexes.current.window is coming
+    assert pair.indexes.current.coming is None
+
+
+def test_the_coming_window_reaches_back_to_the_events_of_a_thread_that_is_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair = Pair()
+    monkeypatch.setattr(pair.length, "has_enclosed", lambda _: None)
+    pair.add(version(0, 0, 99 * SECOND, "x > t"))
+    pair.indexes.flush()
+    pair.indexes.enclose(pair.window(50 * SECOND, 50 * SECOND))
+    pair.indexes.enclose(pair.window(40 * SECOND, 40 * SECOND), contended=True)
+    for seconds in (50.2, 50.8, 50.99, 51.2):
+        keep_up(pair, seconds)
+        assert pair.is_enclosed(round((seconds - 10) * SECOND), round(seconds * SECOND))
+
+
 def test_contended_windows_are_joined() -> None:
     pair = Pair()
     pair.add(version(0, 0, 99 * SECOND, "x > t"))
@@ -166,6 +233,27 @@ def test_a_variable_that_comes_later_needs_another_window() -> None:
 
 
 # -- snapshots --------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_right_for_what_two_windows_have_in_common(tmp_path: Path) -> None:
+    pair = Pair()
+    pair.add(*(version(each, 0, 99 * SECOND, f"x > {each} * t") for each in range(16)))
+    pair.indexes.flush()
+    window = pair.indexes.current.window
+    assert window is not None
+    for share in (0.8, 0.9):
+        keep_up(pair, share * window.end / SECOND)
+    coming = pair.indexes.current.coming
+    assert coming is not None
+    into = SectionWriter()
+    pair.indexes.save(into)
+    into.write(tmp_path / "indexes")
+    loaded = IndexPair(pair.table, pair.channels, WindowLength(), pair.sizes)
+    loaded.load(SectionReader(tmp_path / "indexes"))
+    row = encode_variables({}, pair.channels)
+    for time_us in (window.begin, coming.begin - 1, coming.begin, window.end, window.end + 1):
+        expected = coming.begin <= time_us <= window.end
+        assert loaded.is_enclosed(EventTimes.at(time_us), row) == expected
 
 
 def test_both_indexes_come_back_from_a_snapshot(tmp_path: Path) -> None:

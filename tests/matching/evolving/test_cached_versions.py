@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tidegate.matching.evolving.cached_versions import NEVER, CachedVersions, CacheGroup
+from tidegate.matching.evolving.cached_versions import (
+    NEVER,
+    STALE_MIN,
+    CachedVersions,
+    CacheGroup,
+)
 
 X, Y = frozenset([frozenset("x")]), frozenset([frozenset("y")])
 XY = frozenset([frozenset("xy")])
@@ -114,3 +119,28 @@ def test_versions_are_resumed() -> None:
     versions.resume(["a", "b"], 20)
     assert versions.renew("x", 25) == ["c"]
     assert sorted(versions.renew("x", 31)) == ["a", "b"]
+
+
+def test_filters_that_are_gone_leave_no_heap_behind() -> None:
+    versions = CachedVersions()
+    versions.add("first", X, 10, 5)  # waits for an event that does not come
+    for number in range(1_000):
+        versions.add(f"{number}", X, 10, 6 + number)
+        versions.remove(f"{number}")
+    group = only(versions)
+    assert len(group._waiting_heap) <= STALE_MIN + 3
+    assert versions.renew("x", 4) == []
+    assert versions.renew("x", 5) == ["first"]
+
+
+def test_versions_that_are_dropped_leave_no_cohorts_behind() -> None:
+    versions = CachedVersions()
+    versions.add("long", X, 10_000, 0)
+    versions.add("often", X, 10_000, 0)
+    versions.renew("x", 0)
+    for time in range(1, 1_000):
+        versions.drop("often")
+        assert versions.renew("x", time) == ["often"]
+    assert len(only(versions)._cohorts) <= STALE_MIN + 5
+    assert versions.renew("x", 10_000) == []
+    assert versions.renew("x", 10_001) == ["long"]

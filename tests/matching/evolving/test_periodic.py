@@ -29,7 +29,7 @@ from tidegate.language.expressions import Elapsed, Now
 from tidegate.language.filters import parse
 from tidegate.language.syntax import expression_leaves
 from tidegate.language.values import Value, from_us
-from tidegate.matching.evolving.periodic import PeriodicMatcher
+from tidegate.matching.evolving.periodic import STALE_MIN, PeriodicMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -266,3 +266,15 @@ def test_pins_go_to_the_inner_matcher() -> None:
     matcher.pin(["c"], SECOND)
     assert inner.get("c").pinned_at_us == SECOND
     assert matcher.match(Event.of({"x": 1.5}), Moment(3 * SECOND)) == ["s"]
+
+
+def test_removed_subscriptions_leave_no_queue_behind() -> None:
+    matcher = PeriodicMatcher(NaiveMatcher())
+    matcher.add([Subscription("stays", parse("x < t"), since=0, evolve=Periodic(10.0))])
+    for number in range(1_000):
+        new = Subscription(f"{number}", parse("x < t"), since=0, evolve=Periodic(1e6))
+        matcher.add([new])
+        matcher.remove(f"{number}")
+    assert len(matcher._queue) <= STALE_MIN + 3
+    assert matcher.match(Event.of({"x": 5}), Moment(9_000_000)) == []
+    assert matcher.match(Event.of({"x": 5}), Moment(10_000_000)) == ["stays"]

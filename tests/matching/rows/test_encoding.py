@@ -107,8 +107,8 @@ def test_minus_zero_becomes_zero_in_a_batch() -> None:
 def test_attributes_that_nobody_asks_for_are_left_out() -> None:
     one = encode_event({"y": 3}, X, POOL).matrix
     many = encode_columns([("y", pa.array([3, 4]))], 0, 2, X, POOL).matrix
-    assert one.shape == (1, len(X))
-    assert many.shape == (2, len(X))
+    assert one.shape == (1, X.columns)
+    assert many.shape == (2, X.columns)
     assert np.isnan(one).all()
     assert np.isnan(many).all()
 
@@ -328,8 +328,8 @@ def test_without_lifetimes_nobody_is_told_the_times() -> None:
 
 def test_the_channel_of_lifetimes_is_one_and_made_when_it_is_asked_for() -> None:
     channels = all_channels("x")
-    count = len(channels)
+    count = channels.columns
     before = channels.known_lifetime
     made = channels.lifetime()
     assert (before, made, channels.lifetime(), channels.known_lifetime) == (None, *[count] * 3)
-    assert len(channels) == count + 1
+    assert channels.columns == count + 1

@@ -5,6 +5,7 @@ The index is a fake that finds what a test says, so that only the steps are test
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +22,7 @@ from tidegate.language.filters import Filter, parse
 from tidegate.matching.arrays import I32, I64, NO_TIME
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows import event_matching
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.event_matching import (
     CHUNK_EVENTS,
@@ -92,6 +94,15 @@ def test_a_match_that_lost_its_window_to_another_thread_is_contended() -> None:
     steps.index.enclosed = [False, False, False, False]
     steps.match(moment=Moment(7))
     assert [contended for _, contended in steps.index.windows] == [False, True]
+
+
+def test_work_for_a_coming_window_is_done_before_the_event_is_matched() -> None:
+    steps = Steps(subscription("a"))
+    steps.index.behind = [True, True]
+    assert steps.match(moment=Moment(7)) == ["a"]
+    assert steps.log == ["share", "unshare", "alone", "keep up", "flush", "release", *MATCH]
+    ((window, _),) = steps.index.windows
+    assert (window.begin, window.end) == (7, 7)
 
 
 def test_a_window_that_another_thread_enclosed_meanwhile_is_kept() -> None:
@@ -236,6 +247,27 @@ def test_a_batch_is_matched_in_chunks_each_under_one_hold_of_the_lock() -> None:
     assert steps.log == [*MATCH, *MATCH]
     assert [each.events.tolist() for each in chunks] == [[0, 2], [CHUNK_EVENTS, CHUNK_EVENTS + 2]]
     assert [each.ids.to_pylist() for each in chunks] == [["a"]] * 2
+
+
+def test_chunks_are_small_after_a_writer_has_waited_and_grow_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = Steps(subscription("a"))
+    seconds = itertools.count()
+    monkeypatch.setattr(event_matching, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(steps.lock, "let_writers_pass", lambda: steps.log.append("pass"))
+    lengths: list[int] = []
+
+    def finds(times_us: I64) -> list[Pair]:
+        steps.lock.waits += not lengths
+        lengths.append(len(times_us))
+        return []
+
+    monkeypatch.setattr(steps.index, "_finds", finds)
+    count = CHUNK_EVENTS + 100
+    steps.matching.match_chunks(EventBatch(count, [("x", pa.array([1] * count))], None))
+    assert lengths == [CHUNK_EVENTS, 32, 37, 31]
+    assert steps.log == [*MATCH, "pass", *MATCH * 3]
 
 
 def test_each_event_of_a_batch_is_judged_by_itself_at_its_own_time() -> None:

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from tidegate.matching.rows import locks
 from tidegate.matching.rows.locks import SharedLock
 
 TIMEOUT_S = 20
@@ -162,6 +163,49 @@ def test_all_writers_that_wait_get_in(lock: SharedLock, waits: WatchedCondition)
     lock.unshare()
     done(*writers, reader)
     assert order == ["writer", "writer", "writer", "reader"]
+
+
+def test_a_patient_reader_lets_writers_pass(
+    lock: SharedLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[int] = []
+
+    def another_writes(_: float) -> None:
+        if len(writes) < 3:
+            with lock:
+                writes.append(len(writes))
+
+    monkeypatch.setattr("tidegate.matching.rows.locks.time.sleep", another_writes)
+    lock.let_writers_pass()
+    assert writes == [0, 1, 2]
+
+
+def test_a_reader_does_not_let_writers_pass_for_ever(
+    lock: SharedLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[int] = []
+
+    def another_writes(_: float) -> None:
+        with lock:
+            writes.append(len(writes))
+
+    monkeypatch.setattr("tidegate.matching.rows.locks.time.sleep", another_writes)
+    lock.let_writers_pass()
+    assert len(writes) == locks.PASSING_MAX
+
+
+def test_writers_that_had_to_wait_are_counted(lock: SharedLock, waits: WatchedCondition) -> None:
+    def write() -> None:
+        with lock:
+            pass
+
+    write()
+    with lock.shared():
+        assert lock.waits == 0
+        writer = start(write)
+        waits.next()
+    done(writer)
+    assert lock.waits == 1
 
 
 def test_a_writer_is_alone(lock: SharedLock) -> None:

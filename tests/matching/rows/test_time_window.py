@@ -246,6 +246,32 @@ def test_a_joined_window_includes_both(a: TimeWindow, b: TimeWindow) -> None:
     assert joined.includes(b)
 
 
+@given(windows(), windows())
+@example(TIMELESS, window(3, 5))
+@example(window(3, 5), TIMELESS)
+@example(TIMELESS, TIMELESS)
+def test_the_hull_of_two_windows_includes_both(a: TimeWindow, b: TimeWindow) -> None:
+    assert a.hull(b).includes(a)
+    assert a.hull(b).includes(b)
+    assert same(a.hull(a), a)
+
+
+@given(windows(), windows(), windows())
+@example(window(0, 3), window(7, 9), TIMELESS)
+@example(window(0, 3), window(2, 9), window(2, 3))
+def test_what_two_windows_have_in_common_includes_nothing_else(
+    a: TimeWindow, b: TimeWindow, other: TimeWindow
+) -> None:
+    if a.common(b).includes(other):
+        assert a.includes(other)
+        assert b.includes(other)
+
+
+def test_what_two_windows_have_in_common() -> None:
+    assert same(window(0, 7).common(window(3, 9)), window(3, 7))
+    assert not window(0, 3).common(window(7, 9)).includes(window(5, 5))
+
+
 def test_a_joined_window_has_all_between() -> None:
     assert same(window(0, 3).joined(window(7, 9)), window(0, 9))
 

@@ -26,7 +26,7 @@ from tidegate.spark.backtesting.table_comparison import (
     TableComparison,
 )
 from tidegate.spark.backtesting.time_buckets import TimeBuckets
-from tidegate.spark.index_files import IndexFile
+from tidegate.spark.index_files import DriverFile, IndexFile
 from tidegate.spark.worker_tasks import DeliveryLayout
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,7 +67,7 @@ class Tables:
     def _saved(self, name: str, records: list[SubscriptionRecord]) -> IndexFile:
         path = str(self._folder / f"{name}.arrow")
         AsOfMatcher(records).save(path)
-        return IndexFile(path, path)
+        return IndexFile(path, DriverFile(path))
 
     def effects(self, *batches: pa.RecordBatch) -> list[Row]:
         return rows_of(EffectTask(self.comparison())(iter(batches)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
-from tidegate.spark.index_files import IndexFile
+from tidegate.spark.index_files import DriverFile, IndexFile
 from tidegate.spark.patterns.candidates import read_candidates
 from tidegate.spark.patterns.steps import StepTask, step_id
 from tidegate.spark.worker_tasks import DeliveryLayout
@@ -36,7 +36,7 @@ def test_the_steps_of_a_pattern_stand_together(tmp_path: Path) -> None:
         {"time": pa.array(times, pa.timestamp("us", "UTC")), "x": [9, 0, 6, 1], "y": [1, 2, 3, 4]}
     )
     layout = DeliveryLayout("time", ("y",), grouped=False)
-    task = StepTask(IndexFile(path.name, str(path)), layout)
+    task = StepTask(IndexFile(path.name, DriverFile(str(path))), layout)
     (found,) = task(iter([events, events.slice(1, 1)]))  # nothing comes of the second one
     rows = {
         (row["subscription"], *read_candidates(f"[{row['candidate']}]")[0][1:2]): row

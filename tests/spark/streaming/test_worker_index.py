@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def index(
     folder: Path, batch: int, snapshot: int = NO_SNAPSHOT, *, worker: str = ""
 ) -> WorkerIndex:
     """An index; by another token this process holds nothing, like another worker."""
-    return WorkerIndex(str(folder), f"{folder}{worker}", snapshot, batch)
+    return WorkerIndex(str(folder), f"{folder.name}{worker}", snapshot, batch)
 
 
 def test_deltas_are_applied_one_after_the_other(folder: Path) -> None:
@@ -127,6 +128,28 @@ def test_only_some_streams_are_held(folder: Path) -> None:
 def test_a_delta_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"delta/0\.json: No such file"):
         index(tmp_path, 0).open()
+
+
+def test_on_a_cluster_each_machine_has_a_copy_of_the_snapshot(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", str(tmp_path / "machine"))
+    there = replace(index(folder, 1), copied=True)
+    there.save()
+    [copy] = (tmp_path / "machine" / "tidegate").glob("*.arrow")
+    (folder / "snapshot" / "1.arrow").unlink()  # on another machine, while this one uses it
+    assert found(there.open(), 9) == [("s", 4)]
+    new = replace(index(folder, 2, snapshot=1), copied=True)
+    assert found(new.open(), 9) == [("s", 4), ("v", 5)]
+    assert copy.exists()
+
+
+def test_a_snapshot_that_is_missing_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", str(tmp_path / "machine"))
+    with pytest.raises(StateError, match=r"snapshot/1\.arrow: No such file"):
+        replace(index(folder, 2, snapshot=1, worker="other"), copied=True).open()
 
 
 @pytest.mark.xdist_group("spark")

@@ -20,7 +20,9 @@ from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.hostile import bench_hostile
 from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.matchers import bench_matchers
+from tidegate.cli.bench.memory import bench_memory
 from tidegate.cli.bench.parametric import bench_parametric
+from tidegate.cli.bench.pauses import bench_pauses
 from tidegate.cli.bench.summaries import bench_summaries
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
@@ -256,12 +258,14 @@ def bench_spark(
 # `tidegate bench` without a command runs all in the order of their registration.
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
+bench.add_command(bench_pauses)
 bench.add_command(bench_gryphon)
 bench.add_command(bench_summaries)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
 bench.add_command(bench_matchers)
 bench.add_command(bench_hostile)
+bench.add_command(bench_memory)
 
 
 def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) -> None:

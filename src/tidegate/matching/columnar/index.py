@@ -10,14 +10,20 @@ each of which costs an event some hash probes, and an entry is laid out again on
 has grown by a factor.
 
 A removed entry stays in its part with a flag. A part is laid out again, alone, once more than half
-of its entries are removed.
+of its entries are removed, or once its moving bounds are elsewhere than when it was laid out.
+
+Large parts are merged and laid out again beside the index, while it is used: ``wanted`` names
+parts that are to be one, `PartBuild` (part_build.py) makes the new part, and ``replace`` puts it in
+their place. Meanwhile the parts note which of their entries change (``IndexPart.changed``).
 
 Links are kept by number of the subscription (links.py). A part has them as bits too
 (kernels/link_bits.py), which are made with the part and written when a link is set. Both exist only
 once a link was set.
 
 Where bounds move, all parts are enclosed for one time window (see kernels/envelopes.py), and are
-right for no other.
+right for no other. Before it ends, they are enclosed for the coming one, a piece after the other
+(``enclose_share``): each entry is then right for one of the two windows, so the index is right for
+the times that both have. Entries that are written meanwhile are enclosed for both.
 
 Past versions have an index of their own. Each of its entries has a lifetime, a range in the channel
 of event time. A part whose entries all lie outside of the times of the events is skipped, and
@@ -30,7 +36,8 @@ or replaced by a new part; either way a match sees the state before or after, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -40,8 +47,8 @@ from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
 from tidegate.matching.columnar.kernels.link_bits import LinkBits, link_bits, write_links
 from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
+    enclose_entries,
     enclose_moved,
-    enclose_part,
     pin_entries,
     rewrite_entries,
     rewrite_entry,
@@ -50,7 +57,8 @@ from tidegate.matching.columnar.links import SubscriptionLinks
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.rows.entries.constraints import Block, entries_of
 from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
-from tidegate.matching.rows.kernels.flags import GONE, MOVING, SHARED
+from tidegate.matching.rows.kernels.envelopes import WindowArrays
+from tidegate.matching.rows.kernels.flags import GONE, MOVING, SET, SHARED
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NOT_IN_PLACE
 from tidegate.matching.rows.link_words import LINK_BITS, as_words
@@ -66,19 +74,34 @@ OPEN = 0
 NO_ENTRY = -1
 """In place of an entry's position: the subscription has no entry in the index."""
 
-_NOT_ENCLOSED = np.zeros(0, np.int64), np.zeros((2, 1))
+_NOT_ENCLOSED = WindowArrays(np.zeros(0, np.int64), np.zeros((2, 1)))
 
 
 class IndexPart:
-    """A part, packed for the kernels and as its fields; both are views of the same memory."""
+    """A part, packed for the kernels and as its fields; both are views of the same memory.
 
-    def __init__(self, packed: PackedPart, lifetime: int | None = None) -> None:
+    ``columns`` is that of a loaded part, which need not be read to find it out.
+    """
+
+    def __init__(
+        self, packed: PackedPart, lifetime: int | None = None, columns: int | None = None
+    ) -> None:
         self.packed: PackedPart = packed
         self.part: Part = unpack(packed)
         self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
         self.has_motion = len(self.part.motion) > 0
-        self.is_flat = self.part.is_flat
+        self.needs_lookup = self.part.needs_lookup
         self.removed = 0
+        self.columns = _columns_of(self.part) if columns is None else columns
+        """How many columns of events kernels may look at in this part, or more."""
+        self.enclosed = 0
+        """How many entries, from the first on, are enclosed for the coming time window."""
+        self.is_flat = False
+        """Whether it was too large to be laid out at once; the open part does not count."""
+        self.windows = 0
+        """Time windows since the part was laid out."""
+        self.changed: list[int] | None = None
+        """Entries that have changed since the part is copied to another one; None if it is not."""
         self.link_bits: LinkBits | None = None
         # All lifetimes of the part lie in this interval. Rewriting changes no lifetime, and removed
         # entries only make it wider than needed, so it is right until the part is laid out again.
@@ -90,6 +113,17 @@ class IndexPart:
 
     def __len__(self) -> int:
         return self.part.entries
+
+    def note_changed(self, entries: Iterable[int]) -> None:
+        """Note entries that were written or removed, in case they are copied elsewhere."""
+        if self.changed is not None:
+            self.changed.extend(entries)
+
+    def enclose(self, begin: int, end: int, window: WindowArrays) -> None:
+        """Write the envelopes of the entries from ``begin`` to before ``end``."""
+        enclose_entries(
+            *self.packed, begin, end, window.times, window.variables, np.empty(SCRATCH_FLOATS)
+        )
 
     def may_match(self, times: EventTimes) -> bool:
         """Whether the part has entries that events of these times could match."""
@@ -117,8 +151,8 @@ class Index:
         self._entries_of: dict[int, list[int]] = {}
         self.links = SubscriptionLinks()
         self._window: TimeWindow | None = None
+        self._coming: TimeWindow | None = None
         self._enclosed_for = _NOT_ENCLOSED
-        self._windows = 0
         self._scratch = np.empty(SCRATCH_FLOATS)
 
     @property
@@ -127,26 +161,65 @@ class Index:
         return self._window
 
     @property
+    def coming(self) -> TimeWindow | None:
+        """The time window for which moving bounds are being enclosed; None if they are not."""
+        return self._coming
+
+    def is_enclosed(self, needed: TimeWindow) -> bool:
+        """Whether all moving bounds are enclosed for a window."""
+        if self._window is None or not self._window.includes(needed):
+            return not self.has_motion
+        return self._coming is None or self._coming.includes(needed) or not self.has_motion
+
+    @property
     def has_motion(self) -> bool:
         """Whether there are moving bounds, pending ones included."""
         return self._pending_motion or any(each.has_motion for each in self.parts)
 
     def enclose(self, window: TimeWindow) -> None:
-        """Enclose moving bounds for another time window."""
-        self._set_window(window)
-        self._windows += 1
-        lay_out_again = self._windows % self._sizes.windows_per_layout == 0
-        for number, each in enumerate(self.parts):
-            if each.has_motion and number != OPEN and lay_out_again:
-                entries = _enclosed(take_out(each.part), each.part.program, window)
-                self._set_part(number, self._laid_out(entries, each.part.program))
-            elif each.has_motion:
-                _enclose(each.packed, window)
+        """Enclose moving bounds for another time window, all at once."""
+        self.begin_enclosing(window)
+        while self.enclose_piece(1.0):
+            pass
 
-    def _set_window(self, window: TimeWindow | None) -> None:
-        self._window = window
-        if window is not None:
-            self._enclosed_for = window.times, window.variables
+    def begin_enclosing(self, coming: TimeWindow) -> None:
+        """Begin to enclose moving bounds for the coming time window."""
+        self._set_windows(self._window, coming)
+        for each in self.parts:
+            each.enclosed = 0
+
+    def enclose_piece(self, share: float) -> bool:
+        """Enclose one more piece for the coming window, until this share of each part is enclosed.
+
+        Returns whether there is more to do for that. If all is enclosed, the window has come.
+        """
+        assert self._coming is not None
+        coming = WindowArrays(self._coming.times, self._coming.variables)
+        for each in self.parts:
+            end = min(math.ceil(share * len(each)), each.enclosed + self._sizes.piece_entries)
+            if each.has_motion and end > each.enclosed:
+                each.enclose(each.enclosed, end, coming)
+                each.enclosed = end
+                return True
+        if share >= 1.0:
+            self._set_windows(self._coming, None)
+            for each in list(self.parts):
+                each.windows += each.has_motion
+                number = self.parts.index(each)  # those before may have been deleted
+                if self._is_outdated(number) and not self._is_beside(number):
+                    self._shrink(number)
+        return False
+
+    def _is_outdated(self, number: int) -> bool:
+        """Whether a part is to be laid out: it has not been, or its bounds have moved since."""
+        part = self.parts[number]
+        return number != OPEN and (part.is_flat or part.windows >= self._sizes.windows_per_layout)
+
+    def _set_windows(self, window: TimeWindow | None, coming: TimeWindow | None) -> None:
+        self._window, self._coming = window, coming
+        both = window if coming is None else coming if window is None else coming.hull(window)
+        if both is not None:
+            self._enclosed_for = WindowArrays(both.times, both.variables)
 
     # -- entries that come ----------------------------------------------------------------------
 
@@ -154,6 +227,10 @@ class Index:
     def is_flushed(self) -> bool:
         """Whether all entries are in parts, where matches find them."""
         return not self._pending
+
+    def may_be_pending(self, numbers: I32) -> bool:
+        """Whether some subscription may have pending entries, as it has none in a part."""
+        return bool(self._pending) and bool((self._entry_of[numbers] == NO_ENTRY).any())
 
     def reserve(self, count: int) -> None:
         """Make room for subscriptions with numbers below ``count``."""
@@ -175,26 +252,45 @@ class Index:
         """
         if not self._pending:
             return 0
-        if self._window is not None:
-            self._set_window(self._window.with_columns_for(variables))
+        self._set_windows(
+            None if self._window is None else self._window.with_columns_for(variables),
+            None if self._coming is None else self._coming.with_columns_for(variables),
+        )
+        # nobody can have waited for what is more than all that was there
+        is_load = sum(map(len, self._pending)) > sum(map(len, self.parts))
         entries = concatenate([take_out(self.parts[OPEN].part), *self._pending])
         self._pending, self._pending_motion = [], False
         if len(entries) <= self._sizes.open_entries_max:
             self._set_part(OPEN, flat(entries, program))
             return 0
-        if self._window is not None:
+        if len(self._enclosed_for.times):
             # The layout depends on the bounds: moving ones need their envelopes before.
-            entries = _enclosed(entries, program, self._window)
+            entries = _enclosed(entries, program, self._enclosed_for)
         self._set_part(OPEN, _empty_part())
-        while len(self.parts) > 1 and self._should_merge(len(entries)):
-            entries = concatenate([take_out(self.parts.pop().part), entries])
+        at_once = is_load or self.lifetime is not None  # parts of past versions are bounded
+        while len(self.parts) > 1 and self._should_merge(len(entries), beside=not at_once):
+            last = self.parts.pop()
+            last.changed = None  # if it is built anew, that build is abandoned
+            entries = concatenate([take_out(last.part), entries])
         self.parts.append(IndexPart(pack(_empty_part())))
-        self._set_part(len(self.parts) - 1, self._laid_out(entries, program))
+        if at_once or len(entries) <= self._sizes.at_once_entries_max:
+            self._set_part(len(self.parts) - 1, self._laid_out(entries, program))
+        else:
+            self._set_part(len(self.parts) - 1, flat(entries, program))
+            self.parts[-1].is_flat = True
         return len(entries)
 
-    def _should_merge(self, new: int) -> bool:
-        """Whether this many new entries are laid out together with those of the last part."""
+    def _should_merge(self, new: int, *, beside: bool) -> bool:
+        """Whether this many new entries are laid out together with those of the last part.
+
+        ``beside``: only if that is quick, because it can be done beside the index later, and if the
+        part is not built anew already.
+        """
         last = len(self.parts[-1])
+        if beside and (
+            new + last > self._sizes.at_once_entries_max or self.parts[-1].changed is not None
+        ):
+            return False
         if self.lifetime is not None and new + last > self._sizes.past_entries_max:
             return False
         return new * MERGE_RATIO >= last
@@ -204,9 +300,10 @@ class Index:
 
     def _set_part(self, number: int, part: Part) -> None:
         """Set a part, enclose its moving bounds, and note where its entries are."""
-        self.parts[number] = IndexPart(pack(part), self.lifetime)
-        if self._window is not None and self.parts[number].has_motion:
-            _enclose(self.parts[number].packed, self._window)
+        new = self.parts[number] = IndexPart(pack(part), self.lifetime)
+        if len(self._enclosed_for.times) and new.has_motion:
+            new.enclose(0, len(new), self._enclosed_for)
+        new.enclosed = len(new)
         self._part_of[part.subscription] = number
         self._entry_of[part.subscription] = np.arange(len(part.subscription))
         self._note_shared(part)
@@ -224,11 +321,20 @@ class Index:
     # -- entries that go ------------------------------------------------------------------------
 
     def remove(self, *numbers: int) -> None:
-        """Remove the entries of subscriptions; the index must be flushed."""
+        """Remove the entries of subscriptions, none of which may be pending."""
         touched = {self._flag_removed(number) for number in numbers}
         for number in sorted(touched, reverse=True):  # parts behind a deleted one are renumbered
-            if number > OPEN and 2 * self.parts[number].removed > len(self.parts[number]):
+            if self._is_half_removed(number) and not self._is_beside(number):
                 self._shrink(number)
+
+    def _is_half_removed(self, number: int) -> bool:
+        return 2 * self.parts[number].removed > len(self.parts[number])
+
+    def _is_beside(self, number: int) -> bool:
+        """Whether a part is too large to be laid out at once, or is built anew already."""
+        part = self.parts[number]
+        large = len(part) > self._sizes.at_once_entries_max and self.lifetime is None
+        return large or part.changed is not None
 
     def _flag_removed(self, number: int) -> int:
         """Flag the entries of a subscription as removed; returns their part, OPEN if none."""
@@ -238,9 +344,11 @@ class Index:
         part = self.parts[at]
         flags = part.part.flags
         self._write_link_bits(number, 0)
-        for entry in self._entries_of.pop(number, [self._entry_of.item(number)]):
+        entries = self._entries_of.pop(number, [self._entry_of.item(number)])
+        for entry in entries:
             flags[entry] |= GONE
             part.removed += 1
+        part.note_changed(entries)
         # The number may be given to a subscription without entries, so it must not lead here.
         self._entry_of[number] = NO_ENTRY
         return at
@@ -249,11 +357,56 @@ class Index:
         """Lay a part out again without the removed entries; delete it if no others are left."""
         part = self.parts[number].part
         entries = take_out(part)
-        if len(entries):
+        if number == OPEN:
+            self._set_part(OPEN, flat(entries, part.program))
+        elif len(entries):
             self._set_part(number, self._laid_out(entries, part.program))
         else:
             del self.parts[number]
             self._part_of[self._part_of > number] -= 1
+
+    # -- parts that are built beside --------------------------------------------------------------
+
+    def wanted(self) -> list[IndexPart]:
+        """Neighbouring parts that are to be laid out as one, beside the index; none if all is well.
+
+        None are wanted while some are being built. Parts of past versions are laid out at once.
+        """
+        if self.lifetime is not None or any(each.changed is not None for each in self.parts):
+            return []
+        first, total = len(self.parts) - 1, len(self.parts[-1])
+        while first > OPEN + 1 and total * MERGE_RATIO >= len(self.parts[first - 1]):
+            first -= 1
+            total += len(self.parts[first])
+        if first > OPEN and first < len(self.parts) - 1:
+            return self.parts[first:]
+        for number in range(OPEN + 1, len(self.parts)):
+            if self._is_outdated(number) or self._is_half_removed(number):
+                return [self.parts[number]]
+        return []
+
+    def replace(self, old: list[IndexPart], new: IndexPart, shared: dict[int, list[int]]) -> None:
+        """Put a new part in the place of neighbouring old ones that have the same entries.
+
+        ``shared`` has the positions of the entries of subscriptions that have several.
+        """
+        first = self.parts.index(old[0])
+        behind = first + len(old)
+        self.parts[first:behind] = [new]
+        if len(old) > 1:
+            self._part_of[self._part_of >= behind] -= len(old) - 1
+        present = np.flatnonzero((new.part.flags & GONE) == 0)
+        owners = new.part.subscription[present]
+        self._part_of[owners], self._entry_of[owners] = first, present
+        new.removed = len(new) - len(present)
+        new.enclosed = len(new)
+        self._entries_of.update(shared)
+        self._make_link_bits(new)
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Flag the entries of subscriptions as removed, and lay out nothing."""
+        for number in numbers:
+            self._flag_removed(number)
 
     # -- links ----------------------------------------------------------------------------------
 
@@ -294,12 +447,15 @@ class Index:
         entry = self._entry_of.item(number)
         if entry == NO_ENTRY or number in self._entries_of:
             return NOT_IN_PLACE
-        packed = self.parts[self._part_of.item(number)].packed
+        part = self.parts[self._part_of.item(number)]
+        variables = self._enclosed_for.variables
         outcome: int = rewrite_entry(
-            plan, kinds, cells, row, *packed, entry, self._enclosed_for[1], self._scratch
+            plan, kinds, cells, row, *part.packed, entry, variables, self._scratch
         )
+        if part.changed is not None:
+            part.changed.append(entry)
         if outcome == MOVED:
-            self._enclose_moved(packed, np.array([entry], np.int32))
+            self._enclose_moved(part.packed, np.array([entry], np.int32))
             return DONE
         return outcome
 
@@ -315,13 +471,15 @@ class Index:
             outcome: U8 = np.zeros(len(mine), np.uint8)
             rewrite_entries(
                 planned._replace(plan_of=planned.plan_of[mine], rows=planned.rows[mine]), cells,
-                self.parts[part].packed, entries[mine], self._enclosed_for[1], self._scratch,
+                self.parts[part].packed, entries[mine], self._enclosed_for.variables, self._scratch,
                 outcome,
             )  # fmt: skip
             moved = outcome == MOVED
             if moved.any():
                 self._enclose_moved(self.parts[part].packed, entries[mine[moved]])
                 outcome[moved] = DONE
+            if self.parts[part].changed is not None:
+                self.parts[part].note_changed(entries[mine].tolist())
             outcomes[mine] = outcome
         return outcomes
 
@@ -332,11 +490,13 @@ class Index:
             enclose_moved(*packed, entries, times, variables, self._scratch)
 
     def pin(self, numbers: I32, pin: int) -> None:
-        """Evaluate the functions of subscriptions for another time; the index must be flushed."""
+        """Evaluate the functions of subscriptions, none pending, for another time."""
         times, variables = self._enclosed_for
         for number, entries in self._entries_by_part(numbers):
-            packed = self.parts[number].packed
-            pin_entries(*packed, entries, pin, times, variables, self._scratch)
+            part = self.parts[number]
+            pin_entries(*part.packed, entries, pin, times, variables, self._scratch)
+            if part.changed is not None:  # asked here, because there may be many
+                part.note_changed(entries.tolist())
 
     def _entries_by_part(self, numbers: I32) -> Iterator[tuple[int, I64]]:
         """The positions of the entries of subscriptions, part by part, in ascending order."""
@@ -358,14 +518,24 @@ class Index:
         into.array(f"{name}.entry_of", self._entry_of)
         into.note(f"{name}.lifetime", self.lifetime)
         into.note(f"{name}.parts", len(self.parts))
-        into.note(f"{name}.window", None if self._window is None else self._window.as_json())
+        # A window that is only coming is dropped. Some entries are enclosed for that one, so what
+        # is left is for what both windows have.
+        window = self._window
+        if window is not None and self._coming is not None:
+            window = window.common(self._coming)
+        into.note(f"{name}.window", None if window is None else window.as_json())
         for number, each in enumerate(self.parts):
             for field in PackedPart._fields:
                 into.array(f"{name}.part{number}.{field}", getattr(each.packed, field))
 
     @classmethod
-    def load(cls, source: SectionReader, name: str, sizes: IndexSizes = DEFAULT_SIZES) -> Index:
-        """The index of a snapshot, under a name; its arrays are those of the mapped file."""
+    def load(
+        cls, source: SectionReader, name: str, columns: int, sizes: IndexSizes = DEFAULT_SIZES
+    ) -> Index:
+        """The index of a snapshot, under a name; its arrays are those of the mapped file.
+
+        ``columns`` are as many as any part needs.
+        """
         index = cls(source.note(f"{name}.lifetime"), sizes)
         index._part_of = source.array(f"{name}.part_of")
         index._entry_of = source.array(f"{name}.entry_of")
@@ -375,6 +545,7 @@ class Index:
                     *(source.array(f"{name}.part{number}.{each}") for each in PackedPart._fields)
                 ),
                 index.lifetime,
+                columns,
             )
             for number in range(source.note(f"{name}.parts"))
         ]
@@ -382,8 +553,14 @@ class Index:
             index._note_shared(each.part)
             each.removed = int(np.count_nonzero(each.part.flags & GONE))
         window = source.note(f"{name}.window")
-        index._set_window(None if window is None else TimeWindow.of_json(window))
+        index._set_windows(None if window is None else TimeWindow.of_json(window), None)
         return index
+
+
+def _columns_of(part: Part) -> int:
+    """One more than the largest channel that a part refers to."""
+    used = (part.channel, part.group_channel, part.map_channel)
+    return max(int((each & ~SET).max(initial=-1)) for each in used) + 1
 
 
 def _empty_part() -> Part:
@@ -392,18 +569,14 @@ def _empty_part() -> Part:
     return flat(nothing, np.zeros(1, np.int32))
 
 
-def _enclosed(entries: Entries, program: I32, window: TimeWindow) -> Entries:
+def _enclosed(entries: Entries, program: I32, window: WindowArrays) -> Entries:
     """Entries whose moving bounds are replaced by their envelopes.
 
     The kernel encloses the entries of a part, so a flat one is made of them for the moment.
     """
     if not np.any(entries.flags & MOVING):
         return entries
-    packed = pack(flat(entries, program))
-    _enclose(packed, window)
-    part = unpack(packed)
+    flat_part = IndexPart(pack(flat(entries, program)))
+    flat_part.enclose(0, len(entries), window)
+    part = flat_part.part
     return replace(entries, low=part.low.copy(), high=part.high.copy())
-
-
-def _enclose(packed: PackedPart, window: TimeWindow) -> None:
-    enclose_part(*packed, window.times, window.variables, np.empty(SCRATCH_FLOATS))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from weakref import finalize
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from tidegate.language.values import Value
 from tidegate.matching.arrays import I32, I64
 from tidegate.matching.batches import EventBatch, Matches, VersionMatches
 from tidegate.matching.columnar.index_pair import IndexPair
+from tidegate.matching.columnar.layout_thread import LayoutThread
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.forking import Rank, survive_forks
 from tidegate.matching.matcher import LinkMatches
@@ -36,6 +38,7 @@ from tidegate.matching.rows.found_pairs import matches_of
 from tidegate.matching.rows.kernels.motion import EVERY
 from tidegate.matching.rows.link_matching import match_links
 from tidegate.matching.rows.locks import SharedLock
+from tidegate.matching.rows.reclaiming import Reclaimer
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import WindowLength
@@ -48,10 +51,12 @@ _CALLER_NOTES = "caller"
 class ColumnarMatcher:
     """Holds subscriptions in columns and matches events with compiled kernels.
 
-    ``sizes`` are those at which the index changes its form; tests make them small.
+    ``sizes`` are those at which the index changes its form; tests make them small. Parts are laid
+    out beside the index on a thread; if not ``threaded``, by calling ``build``.
     """
 
-    def __init__(self, *, sizes: IndexSizes = DEFAULT_SIZES) -> None:
+    def __init__(self, *, sizes: IndexSizes = DEFAULT_SIZES, threaded: bool = True) -> None:
+        self._threaded = threaded
         self._set_up(SubscriptionTable(), Channels(), sizes)
         self.notes: Mapping[str, object] = {}
         """What was written beside the subscriptions into the file that ``load`` has opened."""
@@ -62,8 +67,13 @@ class ColumnarMatcher:
         self._table = table
         self._channels = channels
         self._indexes = IndexPair(table, channels, WindowLength(), sizes)
+        self._layout_thread = LayoutThread(self._lock, self._indexes)
+        finalize(self, self._layout_thread.stop).atexit = False  # there all are stopped at once
+        if self._threaded:
+            self._indexes.wants_build = self._layout_thread.start
         self._matching = EventMatching(self._lock, table, channels, self._indexes)
         self._rewriter = Rewriter(table, channels)
+        self._reclaimer = Reclaimer(table, channels, self._rewriter, self._indexes)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -74,24 +84,32 @@ class ColumnarMatcher:
     # -- changes ------------------------------------------------------------------------------
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        add_staged(subscriptions, self._lock, self._table, self._indexes.add)
+        try:
+            add_staged(subscriptions, self._lock, self._table, self._indexes.add)
+        except BaseException:
+            with self._lock:
+                self._reclaimer.reclaim()  # what was staged and refused
+            raise
 
     def remove(self, id: str) -> None:
         with self._lock:
             number = self._table.number(id)
-            self._indexes.flush()
+            self._indexes.flush_if_pending(np.array([number], np.int32))
             self._indexes.current.remove(number)
             self._indexes.current.set_links(number, 0)
             self._table.remove(number)
+            self._reclaimer.reclaim()
+            self._indexes.look_for_builds()
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
         with self._lock:
             number = self._table.number(id)
             changed = self._table.update(number, parameters)
-            self._indexes.flush()  # a pending entry can neither be rewritten nor removed
             index = self._indexes.current
+            # a pending entry cannot be rewritten; then it is replaced
             if changed is None or not self._rewriter.rewrite(index, number, changed):
                 self._indexes.reindex(np.array([number], np.int32))
+            self._reclaimer.reclaim_strings()
 
     def update_many(self, updates: Mapping[str, Mapping[str, Value | None]]) -> None:
         """As ``update`` for many subscriptions, all or none, and quicker."""
@@ -108,20 +126,34 @@ class ColumnarMatcher:
     ) -> None:
         """Write parameters into their slots, and the resulting bounds into the index."""
         in_place = self._table.write(numbers, slots, parameters)
-        self._indexes.flush()  # as in ``update``
         chosen = np.flatnonzero(in_place)
         in_place[chosen] = self._rewriter.rewrite_many(
             self._indexes.current, numbers[chosen], [slots[each] for each in chosen.tolist()]
         )
         self._indexes.reindex(numbers[~in_place])
+        self._reclaimer.reclaim_strings()
 
     def pin(self, ids: Sequence[str], time_us: int | None) -> None:
         """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them."""
         with self._lock:
             numbers = self._table.numbers(ids)
-            self._indexes.flush()
+            self._indexes.flush_if_pending(numbers)
             self._table.columns.set_pinned(numbers, time_us)
             self._indexes.current.pin(numbers, EVERY if time_us is None else time_us)
+
+    # -- parts that are built beside ------------------------------------------------------------
+
+    def build(self) -> Iterator[None]:
+        """Build the parts that the index wants, and stop between the steps; no lock is held then.
+
+        For matchers that are not threaded.
+        """
+        while True:
+            with self._lock:
+                build = self._indexes.begin_build()
+            if build is None:
+                return
+            yield from build.steps(self._lock, lambda: None)
 
     # -- past versions ------------------------------------------------------------------------
 
@@ -167,6 +199,7 @@ class ColumnarMatcher:
             self._indexes.remove_past(removed)
             for number in removed:
                 self._table.remove(number)
+            self._reclaimer.reclaim()
 
     def past(self) -> Iterator[tuple[int, str, int]]:
         """The past versions: number, id, and from when on each held."""
@@ -224,6 +257,7 @@ class ColumnarMatcher:
         matcher = cls(sizes=sizes)
         matcher._set_up(SubscriptionTable.load(source), Channels.load(source), sizes)
         matcher._indexes.load(source)
+        matcher._reclaimer.hold_shapes()
         matcher.notes = source.optional_note(_CALLER_NOTES) or {}
         return matcher
 

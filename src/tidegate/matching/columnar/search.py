@@ -72,16 +72,16 @@ class PartSearch:
         room = max(4096, 32 * len(times_us), 2 * part.cluster_entries_max)
         while True:
             events, numbers, flags = self._buffers.with_room_for(room)
-            if part.is_flat:
+            if part.needs_lookup:
+                count, flags_seen = match_events(
+                    *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
+                    numbers, flags,
+                )  # fmt: skip
+            else:
                 at, i32, _, f32, f64, _, _ = part.packed
                 count, flags_seen = match_flat(
                     at, i32, f32, f64, encoded.matrix, encoded.set_first, encoded.set_value,
                     events, numbers, flags,
-                )  # fmt: skip
-            else:
-                count, flags_seen = match_events(
-                    *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
-                    numbers, flags,
                 )  # fmt: skip
             if count >= 0:
                 break

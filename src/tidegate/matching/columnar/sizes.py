@@ -11,7 +11,7 @@ PAST_ENTRIES_MAX = 65_536
 
 
 class IndexSizes(NamedTuple):
-    """When an index lays out its open part, merges parts and lays them out again.
+    """When an index lays out its parts and merges them, and in what pieces.
 
     The defaults are measured. Tests take small ones, so that a few subscriptions already fill the
     open part and make groups and bitmaps.
@@ -25,6 +25,11 @@ class IndexSizes(NamedTuple):
     windows_per_layout: int = 64
     """After this many time windows a part with moving bounds is laid out again: by then the bounds
     are elsewhere than when the bins of its bitmaps were chosen."""
+    at_once_entries_max: int = 2048
+    """With more entries a part is merged or laid out again beside the index (part_build.py): what
+    is done at once holds up all matches and changes, here for some 20 ms."""
+    piece_entries: int = 1024
+    """Entries that are enclosed, copied or brought up to date in one piece: under a millisecond."""
     layout: LayoutSizes = LayoutSizes()
 
 

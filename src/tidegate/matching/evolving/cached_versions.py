@@ -24,6 +24,9 @@ from tidegate.matching.evolving.splitting import Triggers
 NEVER = 2**63 - 1
 """A time in microseconds that no event has."""
 
+STALE_MIN = 64
+"""Invalid elements that a heap may have besides as many as there are valid ones."""
+
 _serials = count()  # break ties in heaps, which would compare cohorts otherwise
 
 
@@ -47,10 +50,10 @@ class CacheGroup:
     """Filters without a version, each with the beginning of its subscription."""
     _waiting_heap: list[tuple[int, str]] = field(default_factory=list)
     """The same as (beginning, id). Entries of filters that got a version or were removed stay until
-    they come first; an entry is valid if ``waiting`` has it."""
+    they come first, or are most of the heap; an entry is valid if ``waiting`` has it."""
     _cohorts: list[tuple[int, int, _Cohort]] = field(default_factory=list)
     """A heap of (time of the version, serial, cohort). Cohorts that became empty stay until they
-    come first."""
+    come first, or are most of the heap."""
 
     def is_triggered_by(self, attributes: Collection[str]) -> bool:
         """Whether an event with these attributes may make versions."""
@@ -60,10 +63,16 @@ class CacheGroup:
         """Add a filter without a version."""
         self.waiting[id] = since_us
         heapq.heappush(self._waiting_heap, (since_us, id))
+        if len(self._waiting_heap) > 2 * len(self.waiting) + STALE_MIN:
+            self._waiting_heap = [(since_us, id) for id, since_us in self.waiting.items()]
+            heapq.heapify(self._waiting_heap)
 
     def take(self, cohort: _Cohort) -> None:
         """Add filters with their version."""
         heapq.heappush(self._cohorts, (cohort.pinned_at_us, next(_serials), cohort))
+        if len(self._cohorts) > 2 * self.count + STALE_MIN:
+            self._cohorts = [each for each in self._cohorts if each[2].ids]
+            heapq.heapify(self._cohorts)
 
     @property
     def due_from_us(self) -> int:

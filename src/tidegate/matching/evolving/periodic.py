@@ -31,6 +31,9 @@ from tidegate.matching.forking import Rank, forkable_lock
 from tidegate.matching.matcher import PinningMatcher, match_each
 from tidegate.matching.subscription import Moment, Subscription
 
+STALE_MIN = 64
+"""Invalid elements that the queue may have besides as many as there are valid ones."""
+
 ELAPSED, NOW = "t()", "now()"
 """The parameters in place of `t` and `now()`; no text can name a parameter with parentheses."""
 
@@ -101,7 +104,8 @@ class PeriodicMatcher:
         self._periodic: dict[str, _PeriodicSubscription] = {}
         self._queue: list[tuple[int, str]] = []
         """A heap of (time of the next evolution, id). Removed subscriptions stay in it until they
-        are due; an entry is valid if the subscription exists and is due at that very time."""
+        are due, or are most of it; an entry is valid if the subscription exists and is due at that
+        very time."""
         self._newest_us = int(NO_TIME)
         """The latest time of a version inside. Events from then on need no look at all versions."""
         self._lock = forkable_lock(Rank.PERIODIC)
@@ -125,6 +129,9 @@ class PeriodicMatcher:
     def _put(self, id: str, periodic: _PeriodicSubscription) -> None:
         self._periodic[id] = periodic
         heapq.heappush(self._queue, (periodic.due_us, id))
+        if len(self._queue) > 2 * len(self._periodic) + STALE_MIN:
+            self._queue = [(each.due_us, id) for id, each in self._periodic.items()]
+            heapq.heapify(self._queue)
 
     def remove(self, id: str) -> None:
         with self._lock:

@@ -53,7 +53,7 @@ def _evolves(node: Node) -> bool:
     return any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in expression_leaves(node))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=1_024)  # a shape may have hundreds of predicates
 def triggers_of(shape: Shape) -> Triggers:
     """The attributes with which an event can depend on the time at which a filter is evaluated.
 

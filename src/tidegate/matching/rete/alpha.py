@@ -34,9 +34,6 @@ from tidegate.matching.rete.conditions import (
 from tidegate.matching.string_patterns import StringPatterns
 from tidegate.matching.subscription import Moment
 
-SPARE_PATTERNS = 64
-"""Default number of unused patterns that an index may hold besides as many as are in use."""
-
 
 class AlphaNode:
     """A condition, shared by all joins that test it; ``uses`` is their number."""
@@ -64,8 +61,7 @@ class AlphaNetwork:
     True
     """
 
-    def __init__(self, *, spare_patterns: int = SPARE_PATTERNS) -> None:
-        self._spare_patterns = spare_patterns
+    def __init__(self) -> None:
         self._nodes: dict[Condition, AlphaNode] = {}
         self._points: dict[str, dict[ValueKey, _AlphaNodes]] = {}
         self._patterns: dict[str, _PatternNodes] = {}
@@ -107,8 +103,7 @@ class AlphaNetwork:
         elif isinstance(condition, PatternCondition):
             patterns = self._patterns.get(condition.attribute)
             if patterns is None:
-                patterns = _PatternNodes(self._spare_patterns)
-                self._patterns[condition.attribute] = patterns
+                patterns = self._patterns[condition.attribute] = _PatternNodes()
             patterns.add(node, condition)
 
     def _unindex(self, node: AlphaNode) -> None:
@@ -145,13 +140,9 @@ class AlphaNetwork:
 
 
 class _PatternNodes:
-    """The nodes on patterns of one attribute.
+    """The nodes on patterns of one attribute."""
 
-    The index of patterns cannot remove any; it is built again when most of its patterns are unused.
-    """
-
-    def __init__(self, spare: int) -> None:
-        self._spare = spare
+    def __init__(self) -> None:
         self._index = StringPatterns()
         self._nodes: dict[int, AlphaNode] = {}
 
@@ -165,18 +156,10 @@ class _PatternNodes:
 
     def remove(self, pattern: PatternCondition) -> None:
         del self._nodes[self._index.number(pattern.operator, pattern.text)]
-        if len(self._index) > 2 * len(self._nodes) + self._spare:
-            index = StringPatterns()
-            patterns = self._index.patterns()
-            self._nodes = {
-                index.number(*patterns[number]): node for number, node in self._nodes.items()
-            }
-            index.flush()
-            self._index = index
+        self._index.remove(pattern.operator, pattern.text)
 
     def met(self, text: str) -> list[AlphaNode]:
-        numbers = self._index.satisfied(text).tolist()
-        return [self._nodes[number] for number in numbers if number in self._nodes]
+        return [self._nodes[number] for number in self._index.satisfied(text).tolist()]
 
 
 class Fact:

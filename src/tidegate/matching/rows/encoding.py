@@ -76,16 +76,21 @@ _NO_VARIABLES: F64 = np.full((1, 1), np.nan)
 def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: StringPool) -> Encoded:
     """Encode one event, as a matrix of one row."""
     # at least one column: probes of entries without constraints read the first
-    numbers = [math.nan] * max(1, len(channels))
+    numbers = [math.nan] * max(1, channels.columns)
     of_attribute = channels.of_attribute
     sets = _SetCollector(channels)
     for name, value in attributes.items():
-        for kind, channel in of_attribute.get(name, ()):
-            if kind == _KIND_OF_TYPE[type(value)]:
-                numbers[channel] = _as_float(value, pool)
+        known = of_attribute.get(name)
+        if known is None:
+            continue
+        kind_of_value = _KIND_OF_TYPE[type(value)]
+        for kind, channel in known:
+            if kind == kind_of_value:
+                # without -0.0, as in ``_as_float``; most values are numbers
+                numbers[channel] = value + 0.0 if kind == NUMBER else _as_float(value, pool)
             elif kind == PRESENT:
                 numbers[channel] = 1.0
-            elif kind == PATTERNS and isinstance(value, str):
+            elif kind == PATTERNS and kind_of_value == STRING:
                 numbers[channel] = sets.add(name, value)
     return sets.encoded(np.array([numbers], np.float64))
 
@@ -120,7 +125,7 @@ def encode_columns(
     An attribute whose kind differs from event to event has several columns, so a channel that was
     written already keeps its values where the new column has none.
     """
-    matrix = np.full((length, max(1, len(channels))), np.nan)
+    matrix = np.full((length, max(1, channels.columns)), np.nan)
     written: set[int] = set()
     sets = _SetCollector(channels)
     for name, column in columns:
@@ -184,10 +189,14 @@ def _encode_strings(column: Column, number: Callable[[str], float]) -> F64:
 
 def encode_variables(variables: Mapping[str, Value], channels: Channels) -> F64:
     """Encode the variables that programs use, as one row; NaN for what is not a number."""
-    if not channels.variables:
+    if not channels.variable_columns:
         return _NO_VARIABLES
-    numbers = [as_float(variables.get(name)) for name in channels.variables]
-    return np.array([[math.nan if each is None else each for each in numbers]])
+    row = np.full((1, channels.variable_columns), np.nan)
+    for name, column in channels.variables.items():
+        number = as_float(variables.get(name))
+        if number is not None:
+            row[0, column] = number
+    return row
 
 
 def encode_batch_variables(batch: EventBatch, times_us: I64, channels: Channels) -> F64:

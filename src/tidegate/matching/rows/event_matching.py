@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from time import perf_counter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -57,6 +58,9 @@ from tidegate.matching.subscription import Moment, Subscription
 CHUNK_EVENTS = 8192
 """Events of a batch that are matched at once, under one hold of the lock."""
 
+CHUNK_EVENTS_MIN, CONTENDED_S = 32, 0.001
+"""The fewest events of a chunk, and how long one should take, while writers wait for readers."""
+
 STAGED_MAX = 4_096
 """New subscriptions that exist as Python objects at a time; beyond that they are rows."""
 
@@ -82,6 +86,14 @@ class EntryIndex(Protocol):
 
     def enclose(self, needed: TimeWindow, *, contended: bool = False) -> None:
         """Enclose moving bounds for a window; ``contended`` if another thread undid it before."""
+        ...
+
+    def is_behind(self, times: EventTimes) -> bool:
+        """Whether these times make work for a coming window due, which ``keep_up`` does."""
+        ...
+
+    def keep_up(self, needed: TimeWindow) -> None:
+        """Do the work for a coming window that is due; ``needed`` lies in the present one."""
         ...
 
     def find(
@@ -110,33 +122,65 @@ class EventMatching:
         self._table = table
         self._channels = channels
         self._index = index
+        # Shared by threads without a lock: a lost write means a chunk that is a little off.
+        self._chunk_events = CHUNK_EVENTS
 
     def match(self, event: Event, moment: Moment) -> list[str]:
         """The ids of the subscriptions that match an event."""
-        with self.ready_for(event, moment) as ready:
+        times = EventTimes.at(moment.time_us)
+        # as in ``ready_for``, which costs some microseconds more
+        variables = self._share_ready(
+            times, partial(encode_variables, moment.variables, self._channels)
+        )
+        try:
+            ready = self._encoded(event, moment, times, variables)
             _, numbers, _ = self.matching_pairs(ready, lambda _: (event, moment))
             return self._table.ids_of(numbers)
+        finally:
+            self._lock.unshare()
 
     @contextmanager
     def ready_for(self, event: Event, moment: Moment) -> Iterator[ReadyEvents]:
         """Share the lock while the index is ready for an event, which is given encoded."""
         times = EventTimes.at(moment.time_us)
         variables = self._share_ready(
-            times, lambda: encode_variables(moment.variables, self._channels)
+            times, partial(encode_variables, moment.variables, self._channels)
         )
         try:
-            times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
-            encoded = encode_event(event.attributes, self._channels, self._table.pool)
-            yield ReadyEvents(encoded, times_us, times, variables)
+            yield self._encoded(event, moment, times, variables)
         finally:
             self._lock.unshare()
 
+    def _encoded(
+        self, event: Event, moment: Moment, times: EventTimes, variables: F64
+    ) -> ReadyEvents:
+        times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
+        encoded = encode_event(event.attributes, self._channels, self._table.pool)
+        return ReadyEvents(encoded, times_us, times, variables)
+
     def match_chunks(self, batch: EventBatch) -> list[SubscriptionPairs]:
-        """The pairs of a batch, chunk by chunk of its events."""
-        return [
-            self._match_chunk(batch, begin, min(CHUNK_EVENTS, batch.length - begin))
-            for begin in range(0, batch.length, CHUNK_EVENTS)
-        ]
+        """The pairs of a batch, chunk by chunk of its events.
+
+        Writers wait for a whole chunk. So once one has had to wait, chunks are made so small that
+        they take about `CONTENDED_S`, and writers that come one right after the other are let
+        pass in between. Chunks grow again while nobody waits.
+        """
+        found: list[SubscriptionPairs] = []
+        begin, waits = 0, self._lock.waits
+        while begin < batch.length:
+            length = min(self._chunk_events, batch.length - begin)
+            start = perf_counter()
+            found.append(self._match_chunk(batch, begin, length))
+            taken_s = perf_counter() - start
+            begin += length
+            if self._lock.waits != waits:
+                waits = self._lock.waits
+                fitting = int(length * CONTENDED_S / taken_s)
+                self._chunk_events = max(CHUNK_EVENTS_MIN, min(fitting, CHUNK_EVENTS))
+                self._lock.let_writers_pass()
+            elif length == self._chunk_events:
+                self._chunk_events = min(self._chunk_events + length // 8 + 1, CHUNK_EVENTS)
+        return found
 
     def _match_chunk(self, batch: EventBatch, begin: int, length: int) -> SubscriptionPairs:
         times_us = np.full(length, NO_TIME)
@@ -179,7 +223,12 @@ class EventMatching:
         ready = False
         try:
             variables = encode()
-            ready = self._index.is_flushed and self._index.is_enclosed(times, variables)
+            index = self._index
+            ready = (
+                index.is_flushed
+                and not index.is_behind(times)
+                and index.is_enclosed(times, variables)
+            )
             return variables if ready else None
         finally:
             if not ready:
@@ -189,9 +238,12 @@ class EventMatching:
         """Flush all entries, and enclose moving bounds for the times of some events."""
         with self._lock:
             variables = encode()
-            if not self._index.is_enclosed(times, variables):
-                self._index.enclose(TimeWindow.of(times, variables), contended=contended)
-            self._index.flush()
+            index = self._index
+            if not index.is_enclosed(times, variables):
+                index.enclose(TimeWindow.of(times, variables), contended=contended)
+            elif index.is_behind(times):
+                index.keep_up(TimeWindow.of(times, variables))
+            index.flush()
 
     def matching_pairs(self, ready: ReadyEvents, judged: Judged) -> EntryPairs:
         """One pair for each event and subscription that matches it, in the order of the events.

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PASSING_S, PASSING_MAX = 0.0002, 50
+"""A reader lets writers pass until none came for this time, at most that many times it."""
 
 
 class SharedLock:
@@ -29,6 +34,9 @@ class SharedLock:
         self._changed = condition(self._inner)
         self._readers = 0
         self._writers_waiting = 0
+        self._writes = 0
+        self.waits = 0
+        """How often a writer has had to wait for readers."""
 
     def share(self) -> None:
         """Take the lock for reading, together with other readers."""
@@ -44,10 +52,33 @@ class SharedLock:
             if not self._readers and self._writers_waiting:
                 self._changed.notify_all()
 
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Hold the lock for reading."""
+        self.share()
+        try:
+            yield
+        finally:
+            self.unshare()
+
+    def let_writers_pass(self) -> None:
+        """Wait as long as writers come one right after the other, but not for ever.
+
+        For a reader that wants the lock again and again, and is in no hurry: else each of the
+        writers would have to wait for it anew. Call it without the lock.
+        """
+        for _ in range(PASSING_MAX):
+            before = self._writes
+            time.sleep(PASSING_S)
+            if self._writes == before:
+                return
+
     def __enter__(self) -> None:
         self._inner.acquire()
+        self._writes += 1
         if not self._readers:
             return
+        self.waits += 1
         self._writers_waiting += 1
         try:
             # wait() releases the inner lock, so that the readers can leave

@@ -133,16 +133,30 @@ class TimeWindow:
         count = max(variables, self.variables.shape[1])
         return replace(self, variables=_padded(self, count))
 
-    def joined(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that includes both, with variables as in ``recalling``."""
+    def hull(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that includes both."""
         if self.begin > self.end:
             begin, end = other.begin, other.end
         elif other.begin > other.end:
             begin, end = self.begin, self.end
         else:
             begin, end = min(self.begin, other.begin), max(self.end, other.end)
-        timeless = self.timeless or other.timeless
-        return replace(self.recalling(other), begin=begin, end=end, timeless=timeless)
+        count = max(self.variables.shape[1], other.variables.shape[1])
+        (low, high), (other_low, other_high) = _padded(self, count), _padded(other, count)
+        variables = np.array([np.minimum(low, other_low), np.maximum(high, other_high)])
+        return TimeWindow(begin, end, self.timeless or other.timeless, variables)
+
+    def common(self, other: TimeWindow) -> TimeWindow:
+        """What both windows have; it includes no time if they have none in common."""
+        count = max(self.variables.shape[1], other.variables.shape[1])
+        (low, high), (other_low, other_high) = _padded(self, count), _padded(other, count)
+        variables = np.array([np.maximum(low, other_low), np.minimum(high, other_high)])
+        begin, end = max(self.begin, other.begin), min(self.end, other.end)
+        return TimeWindow(begin, end, self.timeless and other.timeless, variables)
+
+    def joined(self, other: TimeWindow) -> TimeWindow:
+        """As ``hull``, with variables as in ``recalling``."""
+        return replace(self.hull(other), variables=self.recalling(other).variables)
 
 
 def _padded(window: TimeWindow, count: int) -> F64:

@@ -17,7 +17,7 @@ There is no plan, and the entry is replaced by a new one, if
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -69,6 +69,10 @@ class RewritableIndex(Protocol):
         ...
 
 
+SHAPE_PLANS_MAX = 256
+"""Plans that are kept for one shape, which may have one for each set of its slots."""
+
+
 class Rewriter:
     """Changes the entries of a table's subscriptions in place, by plans that it keeps.
 
@@ -79,7 +83,9 @@ class Rewriter:
     def __init__(self, table: SubscriptionTable, channels: Channels) -> None:
         self._table = table
         self._channels = channels
-        self._plans: dict[tuple[int, tuple[int, ...]], I32] = {}
+        self._plans: dict[int, dict[tuple[int, ...], I32]] = {}
+        """By number of a shape and slots. A shape that is forgotten takes its plans along: they
+        contain channels, and another shape may get its number."""
 
     def rewrite(self, index: RewritableIndex, number: int, slots: tuple[int, ...]) -> bool:
         """Write the bounds that depend on changed cells; False if that is not possible in place.
@@ -88,7 +94,7 @@ class Rewriter:
         """
         table = self._table
         shape, row = table.columns.shape.item(number), table.columns.row.item(number)
-        plan = self._plans.get((shape, slots), NO_PLAN)
+        plan = self._plan(shape, slots)
         outcome = OTHER_KINDS
         if len(plan):
             outcome = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
@@ -96,10 +102,22 @@ class Rewriter:
             # the first update of this shape and slots, or of a row with cells of other kinds
             kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
             plan = plan_rewrite(table.shapes[shape], kinds, slots, self._channels)
-            self._plans[shape, slots] = plan
+            plans = self._plans.setdefault(shape, {})
+            if len(plans) >= SHAPE_PLANS_MAX:
+                plans.clear()  # rows with many parameters, in ever new combinations
+            plans[slots] = plan
             if len(plan):
                 outcome = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
         return outcome == DONE
+
+    def _plan(self, shape: int, slots: tuple[int, ...]) -> I32:
+        plans = self._plans.get(shape)
+        return NO_PLAN if plans is None else plans.get(slots, NO_PLAN)
+
+    def forget(self, shapes: Iterable[int]) -> None:
+        """Forget the plans of shapes that the table has forgotten."""
+        for shape in shapes:
+            self._plans.pop(shape, None)
 
     def rewrite_many(
         self, index: RewritableIndex, numbers: Numbers, slots: Sequence[tuple[int, ...]]
@@ -112,7 +130,7 @@ class Rewriter:
         # few plans for many subscriptions: each is handed to the kernel once
         keys = list(zip(table.columns.shape[numbers].tolist(), slots, strict=True))
         plan_numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        plans = [self._plans.get(key, NO_PLAN) for key in plan_numbers]
+        plans = [self._plan(*key) for key in plan_numbers]
         plan_of = np.array([plan_numbers[key] for key in keys], np.int64)
         planned = PlannedRows(
             np.concatenate([NO_PLAN, *plans]),

@@ -58,7 +58,6 @@ class TreeIndex:
         self._window_length = WindowLength()
         self._window: TimeWindow | None = None
         self._enclosed_for = _NOT_ENCLOSED
-        self._code: I32 = np.zeros(1, np.int32)
         self._pending: list[Entries] = []
         self._changed: set[int] | None = None
         """Numbers of subscriptions that were changed since `copy`; None if there is no copy."""
@@ -117,14 +116,20 @@ class TreeIndex:
             self._changed.update(numbers.tolist())
 
     def _program(self) -> I32:
-        """The code of all programs; it only ever gets longer."""
-        if len(self._code) <= len(self._channels.program):
-            self._code = np.array([*self._channels.program, 0], np.int32)
-        return self._code
+        """The code of all programs."""
+        return self._channels.program
 
     def _set_window(self, window: TimeWindow) -> None:
         self._window = window
         self._enclosed_for = WindowArrays(window.times, window.variables)
+
+    @property
+    def columns(self) -> int:
+        """How many columns of events the tree may look at, besides those of its entries.
+
+        A node may test a channel that no entry has any more; it is that of a level.
+        """
+        return max(self.tree.storage.order, default=-1) + 1
 
     @property
     def is_flushed(self) -> bool:
@@ -147,7 +152,7 @@ class TreeIndex:
             self.enclose(TimeWindow.of(EventTimes.at(self._table.columns.latest_since), unset))
         if self._window is not None:
             # kernels need a column for each variable, also for those that are new
-            self._set_window(self._window.with_columns_for(len(self._channels.variables)))
+            self._set_window(self._window.with_columns_for(self._channels.variable_columns))
         for entries in self._pending:
             self._place(self.tree, entries)
         self._pending = []
@@ -180,6 +185,13 @@ class TreeIndex:
         start = perf_counter()
         self.tree.enclose(self.tree.records.moving(), self._enclosed_for, self._program())
         self._window_length.has_enclosed(perf_counter() - start)
+
+    def is_behind(self, _times: EventTimes) -> bool:
+        """Whether work for a coming window is due: never, all is enclosed when a window comes."""
+        return False
+
+    def keep_up(self, _needed: TimeWindow) -> None:
+        """Do the work for a coming window that is due: none."""
 
     # -- matching ---------------------------------------------------------------------------------
 

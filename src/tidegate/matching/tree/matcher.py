@@ -33,6 +33,7 @@ from tidegate.matching.rows.found_pairs import matches_of
 from tidegate.matching.rows.kernels.motion import EVERY
 from tidegate.matching.rows.link_matching import match_links
 from tidegate.matching.rows.locks import SharedLock
+from tidegate.matching.rows.reclaiming import Reclaimer
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.update_plans import Rewriter
 from tidegate.matching.subscription import Moment, Subscription
@@ -51,6 +52,7 @@ class TreeMatcher:
         self._index = TreeIndex(self._table, self._channels, tuning)
         self._matching = EventMatching(self._lock, self._table, self._channels, self._index)
         self._rewriter = Rewriter(self._table, self._channels)
+        self._reclaimer = Reclaimer(self._table, self._channels, self._rewriter, self._index)
         self._rebuilding = forkable_lock(Rank.REBUILDING)
 
     def __len__(self) -> int:
@@ -62,7 +64,12 @@ class TreeMatcher:
     # -- changes ------------------------------------------------------------------------------
 
     def add(self, subscriptions: Iterable[Subscription]) -> None:
-        add_staged(subscriptions, self._lock, self._table, self._index.add)
+        try:
+            add_staged(subscriptions, self._lock, self._table, self._index.add)
+        except BaseException:
+            with self._lock:
+                self._reclaimer.reclaim()  # what was staged and refused
+            raise
         self._follow_drift()
 
     def remove(self, id: str) -> None:
@@ -72,6 +79,7 @@ class TreeMatcher:
             self._index.remove(np.array([number], np.int32))
             self._index.tree.links.set(number, 0)
             self._table.remove(number)
+            self._reclaimer.reclaim()
         self._follow_drift()
 
     def update(self, id: str, parameters: Mapping[str, Value | None]) -> None:
@@ -79,9 +87,12 @@ class TreeMatcher:
             number = self._table.number(id)
             changed = self._table.update(number, parameters)
             self._index.flush()  # a pending entry can neither be rewritten nor removed
-            if changed is not None and self._rewriter.rewrite(self._index, number, changed):
+            in_place = changed is not None and self._rewriter.rewrite(self._index, number, changed)
+            if not in_place:
+                self._index.reindex(np.array([number], np.int32))
+            self._reclaimer.reclaim_strings()
+            if in_place:
                 return  # with as many entries and as much garbage as before, nothing has drifted
-            self._index.reindex(np.array([number], np.int32))
         self._follow_drift()
 
     def update_many(self, updates: Mapping[str, Mapping[str, Value | None]]) -> None:
@@ -96,10 +107,12 @@ class TreeMatcher:
             in_place[chosen] = self._rewriter.rewrite_many(
                 self._index, numbers[chosen], [slots[each] for each in chosen.tolist()]
             )
-            if in_place.all():
-                return
-            self._index.reindex(numbers[~in_place])
-        self._follow_drift()
+            all_in_place = bool(in_place.all())
+            if not all_in_place:
+                self._index.reindex(numbers[~in_place])
+            self._reclaimer.reclaim_strings()
+        if not all_in_place:
+            self._follow_drift()
 
     def pin(self, ids: Sequence[str], time_us: int | None) -> None:
         """Evaluate `Cached` filters as of a fixed time, until pinned again; None unpins them."""

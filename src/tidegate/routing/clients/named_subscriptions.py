@@ -30,6 +30,7 @@ from tidegate.matching.poset.wanted_filter import event_us, wanted_form
 from tidegate.matching.subscription import Moment
 from tidegate.routing.askers import NamedAsker
 from tidegate.routing.clients.client_state import is_covered
+from tidegate.routing.clients.named_handles import NamedHandles
 from tidegate.routing.messages import (
     Client,
     InForce,
@@ -50,10 +51,25 @@ class NamedSubscriptions:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._by_client: dict[Client, dict[str, NamedSubscription]] = {}
+        self.handles = NamedHandles()
+        """A small number for each subscription, and what a batch of events needs to know of it."""
         self._unconfirmed: dict[NamedAsker, int] = {}
         """Versions to be confirmed by the next wave."""
         self._awaited: dict[NamedAsker, int] | None = None
         """Versions that the wave on its way will confirm; None if there is no such wave."""
+        self._is_held = False
+
+    def handle(self, client: Client, name: str) -> int:
+        """The handle of a subscription: a small number, used again once it is cancelled.
+
+        Raises RoutingError if the client has no such subscription.
+        """
+        self._find(client, name)
+        return self.handles.of(NamedAsker(client, name))
+
+    def name_of(self, handle: int) -> str:
+        """The name of the subscription that has a handle."""
+        return self.handles.asker(handle).name
 
     def subscriptions_of(self, client: Client) -> list[NamedSubscription]:
         """The present versions of the named subscriptions of a client."""
@@ -96,6 +112,7 @@ class NamedSubscriptions:
         if not names:
             del self._by_client[client]
         asker = NamedAsker(client, name)
+        self.handles.release(asker)
         for versions in (self._unconfirmed, self._awaited or {}):
             versions.pop(asker, None)  # a new one of this name must not be confirmed by it
         self._broker.subscriptions.cancel_named(asker)
@@ -130,6 +147,8 @@ class NamedSubscriptions:
         form = self._broker.spaces.bound(form, named.space)
         check_wanted_filter(form, self._broker.limits.filters)  # as the neighbours will
         self._by_client.setdefault(client, {})[named.subscription.id] = named
+        evolves = named.subscription.filter.evolves
+        self.handles.put(asker, self._broker.sessions.number(client), named.version, evolves)
         table.set_named(asker, form)
 
     # -- events -------------------------------------------------------------------------------
@@ -160,7 +179,16 @@ class NamedSubscriptions:
         one is confirmed; that includes the earlier one.
         """
         self._unconfirmed[asker] = version
-        return [] if self._awaited is not None else self._start_wave()
+        return [] if self._is_held or self._awaited is not None else self._start_wave()
+
+    def hold_confirmations(self) -> None:
+        """Start no wave until `release_confirmations`."""
+        self._is_held = True
+
+    def release_confirmations(self) -> Outgoing:
+        """Start the wave for what is to be confirmed by now, unless one is on its way."""
+        self._is_held = False
+        return self._start_wave() if self._unconfirmed and self._awaited is None else []
 
     def _start_wave(self) -> Outgoing:
         self._awaited, self._unconfirmed = self._unconfirmed, {}
@@ -171,4 +199,4 @@ class NamedSubscriptions:
         sent: Outgoing = [
             (asker.client, InForce(asker.name, version)) for asker, version in awaited.items()
         ]
-        return sent + self._start_wave() if self._unconfirmed else sent
+        return sent if self._is_held or not self._unconfirmed else sent + self._start_wave()

@@ -70,6 +70,10 @@ class Sessions:
     def __init__(self, kept_max: int = KEPT_MAX) -> None:
         self._kept_max = kept_max
         self._sessions: dict[Client, Session] = {}
+        self._numbers: dict[Client, int] = {}
+        self._clients: list[Client | None] = []
+        """The clients by their numbers; None where a number is free."""
+        self._free_numbers: list[int] = []
 
     def __contains__(self, client: Client) -> bool:
         return client in self._sessions
@@ -86,7 +90,31 @@ class Sessions:
 
     def begin(self, client: Client) -> None:
         """Begin the session of a client, unless it has one."""
-        self._sessions.setdefault(client, Session())
+        if client not in self._sessions:
+            self._start(client, Session())
+
+    def _start(self, client: Client, session: Session) -> None:
+        self._sessions[client] = session
+        number = self._free_numbers.pop() if self._free_numbers else len(self._clients)
+        self._clients[number : number + 1] = [client]
+        self._numbers[client] = number
+
+    def number(self, client: Client) -> int:
+        """A small number for a client that has a session; it is used again after the session."""
+        return self._numbers[client]
+
+    def client(self, number: int) -> Client:
+        """The client whose session has a number."""
+        client = self._clients[number]
+        assert client is not None
+        return client
+
+    def sends_at_once(self, client: Client) -> bool:
+        """Whether `deliver` would return any delivery for a client as it is."""
+        session = self._sessions.get(client)
+        return session is None or not (
+            session.is_suspended or session.is_arriving or session.seen_elsewhere
+        )
 
     def must_wait(self, client: Client, request: Message) -> bool:
         """Whether a request has to wait until the client has arrived.
@@ -100,6 +128,11 @@ class Sessions:
         behind_move = any(isinstance(each, Resume) for each in session.requests)
         at_this_broker = request == Resume() or isinstance(request, Suspend)
         return behind_move or not at_this_broker
+
+    def is_arriving(self, client: Client) -> bool:
+        """Whether events that a client publishes have to wait until it has arrived."""
+        session = self._sessions.get(client)
+        return session is not None and session.is_arriving
 
     def postpone(self, client: Client, request: Message) -> None:
         """Keep a request until the client has arrived."""
@@ -163,8 +196,12 @@ class Sessions:
         session.kept.clear()
         session.seen_elsewhere.clear()
         session.missed = 0
-        self._sessions[client] = session
+        self.end(client)
+        self._start(client, session)
 
     def end(self, client: Client) -> None:
         """End the session of a client, if it has one."""
-        self._sessions.pop(client, None)
+        if self._sessions.pop(client, None) is not None:
+            number = self._numbers.pop(client)
+            self._clients[number] = None
+            self._free_numbers.append(number)

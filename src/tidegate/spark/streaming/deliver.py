@@ -32,7 +32,7 @@ from tidegate.spark.columns import (
     quoted_column,
     result_schema,
 )
-from tidegate.spark.index_files import ship_index
+from tidegate.spark.index_files import runs_here, ship_index
 from tidegate.spark.sinks.parquet import ParquetSink
 from tidegate.spark.sinks.rejected import REJECTED_SCHEMA, rejected_event
 from tidegate.spark.sinks.sink import Sink
@@ -109,7 +109,9 @@ def deliver(
     if isinstance(subscriptions, DataFrame) and is_stream:
         _check_changes(subscriptions, event_time, lateness)
         rows = _joined_stream(events, subscriptions)
-        state = StreamState(folder / "tidegate", lateness)
+        state = StreamState(
+            folder / "tidegate", lateness, copied=not runs_here(events.sparkSession)
+        )
         runner: _Runner = ChangesRunner(state, output, report, space)
     else:
         check_columns(column_names(subscriptions), event_time)

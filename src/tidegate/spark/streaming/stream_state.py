@@ -62,8 +62,10 @@ class StreamState:
     The calls for a batch are ``begin``, ``apply`` and ``end``, in this order.
     """
 
-    def __init__(self, folder: Path, lateness: timedelta) -> None:
+    def __init__(self, folder: Path, lateness: timedelta, *, copied: bool = False) -> None:
+        """``copied``: whether workers map copies of the snapshots; see `WorkerIndex`."""
         self._folder = folder
+        self._copied = copied
         self._lateness = lateness
         self._token = self._read_token()
         self._batch: int | None = None
@@ -144,7 +146,7 @@ class StreamState:
 
     def index(self, batch: int) -> WorkerIndex:
         """The subscriptions as of a batch whose changes were applied, for the workers."""
-        return WorkerIndex(str(self._folder), self._token, self._snapshot, batch)
+        return WorkerIndex(str(self._folder), self._token, self._snapshot, batch, self._copied)
 
     def spool_folder(self, batch: int) -> Path:
         """The folder for the rows of a batch."""

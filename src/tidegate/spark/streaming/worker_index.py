@@ -8,24 +8,28 @@ hands them to the workers in files:
   size of the table.
 - `snapshot/N.arrow`: the whole index as of batch N, for workers that have no index or one that is
   too old. A worker writes the snapshot, because the driver has no index. Then it maps the file
-  itself, so all workers of a machine share one copy again.
+  itself, or its machine's copy of it, so all workers of a machine share one copy again.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import shutil
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tidegate.errors import StateError
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import VersionDelta
+from tidegate.spark.machine_cache import HeldFile, hold
 from tidegate.spark.streaming.state_files import (
     difference_as_json,
     difference_of_json,
@@ -72,13 +76,16 @@ class WorkerIndex:
     snapshot: int
     """The batch of the last snapshot, or ``NO_SNAPSHOT``."""
     batch: int
+    copied: bool = False
+    """Whether workers map a copy of the snapshot on their machine, in place of the file itself."""
 
     def open(self) -> AsOfMatcher:
         """The index. This process keeps it, and the next call applies only later deltas."""
         held = _HELD.pop(self.token, None)
         # A batch that is run again may be older than the index that was held for it.
         if held is None or not self._can_continue_from(held.batch):
-            held = _HeldIndex(self._read_snapshot(), self.snapshot)
+            _release(held)
+            held = self._read_snapshot(self.snapshot)
             # The index stays until the process ends; the garbage collector need not visit it.
             gc.freeze()
         while held.batch < self.batch:
@@ -91,7 +98,7 @@ class WorkerIndex:
     def _hold(self, held: _HeldIndex) -> None:
         _HELD[self.token] = held
         while len(_HELD) > HELD_STREAMS_MAX:
-            _HELD.popitem(last=False)
+            _release(_HELD.popitem(last=False)[1])
 
     def _can_continue_from(self, batch: int) -> bool:
         """Whether all deltas since a batch exist.
@@ -102,10 +109,14 @@ class WorkerIndex:
         first = self.snapshot - 1 if self.batch == self.snapshot else self.snapshot
         return first <= batch <= self.batch
 
-    def _read_snapshot(self) -> AsOfMatcher:
-        if self.snapshot == NO_SNAPSHOT:
-            return AsOfMatcher()
-        return AsOfMatcher.load(snapshot_file(Path(self.folder), self.snapshot))
+    def _read_snapshot(self, batch: int) -> _HeldIndex:
+        if batch == NO_SNAPSHOT:
+            return _HeldIndex(AsOfMatcher(), batch)
+        path = snapshot_file(Path(self.folder), batch)
+        if not self.copied:
+            return _HeldIndex(AsOfMatcher.load(path), batch)
+        file = hold(f"{self.token}-{batch}.arrow", partial(_copy, path))
+        return _HeldIndex(AsOfMatcher.load(file.path), batch, file)
 
     def save(self) -> None:
         """Write the index to a snapshot as of the batch, and continue from the snapshot."""
@@ -115,11 +126,19 @@ class WorkerIndex:
         temporary = path.with_name(f"{uuid.uuid4().hex}{UNFINISHED}")
         self.open().save(temporary)
         os.replace(temporary, path)
-        self._hold(_HeldIndex(AsOfMatcher.load(path), self.batch))
+        _release(_HELD.pop(self.token, None))
+        self._hold(self._read_snapshot(self.batch))
 
     def save_in_worker(self, spark: SparkSession) -> None:
         """Let one of the workers write the snapshot."""
         spark.range(0, 1, 1, 1).mapInArrow(_SaveTask(self), "batch int").collect()
+
+
+def _copy(path: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(path, target)
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror or error}") from None
 
 
 def snapshot_file(folder: Path, batch: int) -> Path:
@@ -145,6 +164,14 @@ class _HeldIndex:
 
     matcher: AsOfMatcher
     batch: int
+    file: HeldFile | None = None
+    """The machine's copy of the snapshot."""
+
+
+def _release(held: _HeldIndex | None) -> None:
+    """Allow the machine's copy of a snapshot to be removed."""
+    if held is not None and held.file is not None:
+        held.file.release()
 
 
 _HELD: OrderedDict[str, _HeldIndex] = OrderedDict()

@@ -18,7 +18,7 @@ from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_un
 from tidegate.matching.columnar.kernels.layout import flat
 from tidegate.matching.columnar.kernels.match import match_events
 from tidegate.matching.columnar.kernels.part import PackedPart, pack
-from tidegate.matching.columnar.kernels.rewrite import enclose_part
+from tidegate.matching.columnar.kernels.rewrite import enclose_entries
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
@@ -48,7 +48,9 @@ def enclosed(text: str, begin: int, end: int, pin: int = EVERY) -> PackedPart:
     entries = entries_of(block, number, origin, np.array([pin]))
     packed = pack(flat(entries, np.array([*channels.program, 0], np.int32)))
     window = TimeWindow.of(EventTimes(begin * SECOND, end * SECOND, False), NO_VARIABLES)
-    enclose_part(*packed, window.times, window.variables, np.empty(SCRATCH_FLOATS))
+    enclose_entries(
+        *packed, 0, len(entries), window.times, window.variables, np.empty(SCRATCH_FLOATS)
+    )
     return packed
 
 

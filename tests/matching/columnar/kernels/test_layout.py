@@ -32,6 +32,7 @@ from tidegate.matching.columnar.kernels.match import match_events
 from tidegate.matching.columnar.kernels.part import EMPTY_SLOT, Part, pack
 from tidegate.matching.columnar.kernels.scan import bin_of
 from tidegate.matching.rows.kernels.constraints import satisfied
+from tidegate.matching.rows.kernels.entry_lists import concatenate
 from tidegate.matching.rows.kernels.flags import DEAD, GONE
 
 # -- there and back -------------------------------------------------------------------------------
@@ -49,6 +50,13 @@ def test_what_is_laid_out_can_be_taken_out(listed: list[Entry]) -> None:
     once = take_out(lay_out(entries, NO_PROGRAM, SMALL_SIZES))
     twice = take_out(lay_out(once, NO_PROGRAM, SMALL_SIZES))
     assert listed_of(once) == listed_of(twice) == expected
+
+
+@given(entry_lists, st.integers(1, 4))
+def test_what_is_laid_out_can_be_taken_out_piece_by_piece(listed: list[Entry], step: int) -> None:
+    part = lay_out(entries_of(listed), NO_PROGRAM, SMALL_SIZES)
+    pieces = [take_out(part, begin, begin + step) for begin in range(0, part.entries + 1, step)]
+    assert listed_of(concatenate(pieces)) == listed_of(take_out(part))
 
 
 def test_constraints_are_taken_out_by_ascending_channel() -> None:

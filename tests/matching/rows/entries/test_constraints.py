@@ -90,7 +90,7 @@ def test_channels_are_numbered_as_they_come() -> None:
     before = channels.known_lifetime
     assert (before, channels.lifetime(), channels.known_lifetime) == (None, 3, 3)
     assert channels.channel("a", PATTERNS) == 4 | SET
-    assert len(channels) == 5
+    assert channels.columns == 5
 
 
 def test_variables_and_programs_are_known_again() -> None:
@@ -98,7 +98,7 @@ def test_variables_and_programs_are_known_again() -> None:
     assert [channels.variable(name) for name in ("x", "y", "x")] == [0, 1, 0]
     first, second = channels.add_program((1, 2)), channels.add_program((3,))
     assert (first, second, channels.add_program((1, 2))) == (0, 2, 0)
-    assert channels.program == [1, 2, 3]
+    assert channels.program.tolist() == [1, 2, 3, 0]
 
 
 def test_patterns() -> None:

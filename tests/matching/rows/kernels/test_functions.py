@@ -55,7 +55,7 @@ def checked(
     words = 5  # of another motion, which comes before it
     motion = write_motions(block.moving, _us(since), np.array([pin]))[0]
     motions = np.concatenate([np.full(words, math.nan), motion, np.full(words, math.nan)])
-    matrix = np.full((event + 1, len(channels)), math.nan)
+    matrix = np.full((event + 1, channels.columns), math.nan)
     matrix[event] = encode_event(attributes, channels, StringPool()).matrix[0]
     return int(
         check_functions(

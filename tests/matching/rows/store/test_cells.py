@@ -97,7 +97,7 @@ def read(heap: RowHeap, place: int, width: int) -> list[int]:
 
 
 def test_rows_stand_one_behind_the_other() -> None:
-    heap = RowHeap()
+    heap = RowHeap(StringPool())
     assert append(heap, (1, 2), (3, 4)) == [0, 2]
     assert append(heap, (5, 6, 7)) == [4]
     assert (read(heap, 2, 2), read(heap, 4, 3)) == ([3, 4], [5, 6, 7])
@@ -105,7 +105,7 @@ def test_rows_stand_one_behind_the_other() -> None:
 
 
 def test_rows_without_cells() -> None:
-    heap = RowHeap()
+    heap = RowHeap(StringPool())
     none = heap.append(np.zeros((3, 0), np.uint8), np.zeros((3, 0), np.int64))
     assert none.tolist() == [0, 0, 0]
     heap.remove(0, 0)
@@ -113,7 +113,7 @@ def test_rows_without_cells() -> None:
 
 
 def test_the_cells_of_a_removed_row_are_used_for_one_of_its_width() -> None:
-    heap = RowHeap()
+    heap = RowHeap(StringPool())
     append(heap, (1, 2), (3, 4), (5, 6))
     heap.remove(2, 2)
     assert append(heap, (7, 8, 9)) == [6]
@@ -122,7 +122,7 @@ def test_the_cells_of_a_removed_row_are_used_for_one_of_its_width() -> None:
 
 
 def test_a_heap_grows() -> None:
-    heap = RowHeap()
+    heap = RowHeap(StringPool())
     rows = [(index, -index, 0) for index in range(1000)]
     places = [append(heap, row)[0] for row in rows[:500]] + append(heap, *rows[500:])
     assert [tuple(read(heap, place, 3)) for place in places] == rows
@@ -142,7 +142,7 @@ def test_a_heap_grows() -> None:
     ],
 )
 def test_writing_a_cell_says_whether_its_kind_stays(before: int, after: int, same: bool) -> None:
-    heap = RowHeap()
+    heap = RowHeap(StringPool(list("abcdefgh")))
     append(heap, (1, 2, 3))
     heap.write(1, before, 5)
     assert heap.write(1, after, 6) is same
@@ -158,7 +158,7 @@ def test_writing_a_cell_says_whether_its_kind_stays(before: int, after: int, sam
 
 
 def test_a_heap_in_a_snapshot(tmp_path: Path) -> None:
-    heap = RowHeap()
+    heap = RowHeap(StringPool())
     append(heap, (1, 2), (3, 4))
     append(heap, (5,), (6,))
     heap.remove(2, 2)
@@ -171,3 +171,53 @@ def test_a_heap_in_a_snapshot(tmp_path: Path) -> None:
         assert append(each, (7,), (8,)) == [4, 6]
         assert append(each, (9, 10)) == [2]
         assert read(each, 0, 7) == [1, 2, 9, 10, 7, 6, 8]
+
+
+# -- strings that come and go -----------------------------------------------------------------
+
+
+def test_a_string_is_forgotten_with_its_last_cell() -> None:
+    pool = StringPool()
+    heap = RowHeap(pool)
+    numbers = [pool.number(text) for text in "abc"]
+    cells = np.array([[0, 1], [1, 7]])
+    first, second = heap.append(np.array([[STRING, STRING], [STRING, INTEGER]]), cells).tolist()
+    assert pool.forget() == ["c"]  # it was never written
+    heap.remove(first, 2)
+    assert pool.forget() == ["a"]
+    heap.write(second, STRING, pool.number("d"))
+    assert (pool.forget(), pool.find("b"), pool.find("d")) == (["b"], -1, 0)
+    heap.write_all(np.array([second]), np.array([INTEGER], np.uint8), np.array([5]))
+    assert (pool.forget(), len(pool), len(numbers)) == (["d"], 0, 3)
+
+
+def test_rows_are_moved_together() -> None:
+    heap = RowHeap(StringPool())
+    starts = np.array([append(heap, (index,) * (index % 3))[0] for index in range(10_000)])
+    widths = np.arange(10_000) % 3
+    for index in range(8_000):
+        heap.remove(int(starts[index]), int(widths[index]))
+    assert heap.is_sparse()
+    moved = heap.compact(starts[8_000:], widths[8_000:])
+    assert not heap.is_sparse()
+    assert [read(heap, int(at), int(w)) for at, w in zip(moved, widths[8_000:], strict=True)] == [
+        [index] * (index % 3) for index in range(8_000, 10_000)
+    ]
+    assert append(heap, (1, 2)) == [int(widths[8_000:].sum())]
+
+
+def test_a_snapshot_has_the_strings_that_are_used(tmp_path: Path) -> None:
+    pool = StringPool()
+    heap = RowHeap(pool)
+    cells = np.array([[pool.number(text)] for text in ("a", "b", "a", "c")])
+    starts = heap.append(np.full((4, 1), STRING, np.uint8), cells).tolist()
+    into = SectionWriter()
+    heap.save(into, [(starts[3], 1)])  # as if the last row had been removed
+    into.write(tmp_path / "snapshot")
+    loaded = RowHeap.load(SectionReader(tmp_path / "snapshot"))
+    assert loaded.pool.uses.counts()[:2] == [2, 1]
+    assert (loaded.pool.find("c"), loaded.pool.number("d"), loaded.pool.number("a")) == (-1, 2, 0)
+    loaded.remove(starts[1], 1)
+    assert loaded.pool.forget() == ["d", "b"]
+    assert append(loaded, (1,), (2,)) == [1, 3]
+    assert pool.find("c") == 2

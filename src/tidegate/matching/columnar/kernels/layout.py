@@ -13,6 +13,7 @@ Laying out takes 6 to 12 µs for each of a million entries. So new entries are f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,13 @@ from tidegate.matching.columnar.kernels.part import (
     entry_words,
 )
 from tidegate.matching.rows.kernels.constraints import as_probe
-from tidegate.matching.rows.kernels.entry_lists import Entries, no_entries, offsets, permuted
+from tidegate.matching.rows.kernels.entry_lists import (
+    Entries,
+    no_entries,
+    offsets,
+    permuted,
+    permuted_rows,
+)
 from tidegate.matching.rows.kernels.flags import GONE, SET
 from tidegate.matching.rows.kernels.jit import kernel
 
@@ -52,10 +59,20 @@ class LayoutSizes(NamedTuple):
 DEFAULT_SIZES = LayoutSizes()
 
 
-def lay_out(entries: Entries, program: I32, sizes: LayoutSizes = DEFAULT_SIZES) -> Part:
-    """A part with these entries, whose motions refer to ``program``."""
+def lay_out(
+    entries: Entries,
+    program: I32,
+    sizes: LayoutSizes = DEFAULT_SIZES,
+    pause: Callable[[], object] = lambda: None,
+) -> Part:
+    """A part with these entries, whose motions refer to ``program``.
+
+    ``pause`` is called between the steps, so that a layout beside other threads gives way to them.
+    """
     groups = choose_groups(entries, sizes.groups_max, sizes.group_entries_min)
+    pause()
     salts, hashes, order = hash_keys(entries, groups)
+    pause()
     # a cluster begins wherever the hash changes
     in_order = hashes[order]
     starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
@@ -69,6 +86,7 @@ def lay_out(entries: Entries, program: I32, sizes: LayoutSizes = DEFAULT_SIZES) 
     for cluster in range(len(starts)):
         begin, end = int(cluster_first[cluster]), int(cluster_first[cluster + 1])
         if end - begin >= sizes.bitmap_entries_min:
+            pause()
             members = order[begin:end]
             first, source = permuted(members, rest_first, rest)
             owner = np.repeat(np.arange(len(members)), np.diff(first))
@@ -84,11 +102,12 @@ def lay_out(entries: Entries, program: I32, sizes: LayoutSizes = DEFAULT_SIZES) 
         else:
             maps.add_empty()
     first, source = permuted(order, rest_first, rest)
+    pause()
     looseness = _looseness(entries.channel, entries.low, entries.high)
+    pause()
     _most_selective_first(first, source, looseness)
-    motion_first, motion_source = permuted(
-        order, entries.motion_first, np.arange(len(entries.motion))
-    )
+    motion_first, motion_source = permuted_rows(order, entries.motion_first)
+    pause()
     # any entry of a cluster tells its key: the first one
     heads = order[starts] if len(starts) else np.zeros(0, np.int64)
     key_first, key_source = permuted(heads, *_chosen(entries.first, groups.keyed))
@@ -251,19 +270,19 @@ def _fill_table(hashes: U64, slot_hash: U64, slot_cluster: I32) -> None:
 # -- and back -------------------------------------------------------------------------------------
 
 
-def take_out(part: Part) -> Entries:
-    """The entries of a part that are not gone, to be laid out again.
+def take_out(part: Part, begin: int = 0, end: int | None = None) -> Entries:
+    """The entries of a part that are not gone, or those of a range, to be laid out again.
 
     The subscriptions are not read for that: all that an entry requires is in the part.
     """
     # the key of an entry is that of its cluster, the channels of which are those of its group
-    kept = np.flatnonzero((part.flags & GONE) == 0)
+    kept = begin + np.flatnonzero((part.flags[begin:end] & GONE) == 0)
     if not len(kept):
         return no_entries()
     cluster = np.searchsorted(part.cluster_first, kept, side="right") - 1
     group = part.cluster_group[cluster]
     keys = np.diff(part.group_first)[group]
-    first = offsets(np.diff(part.first)[kept] + keys)
+    first = offsets(part.first[kept + 1] - part.first[kept] + keys)
     channel = np.empty(first[-1], np.int32)
     low, high = np.empty(first[-1]), np.empty(first[-1])
     _put_back_keys(
@@ -271,7 +290,7 @@ def take_out(part: Part) -> Entries:
         part.group_first[group], part.group_channel, part.cluster_key[cluster], part.key_value,
         keys,
     )  # fmt: skip
-    motion_first, source = permuted(kept, part.motion_first, np.arange(len(part.motion)))
+    motion_first, source = permuted_rows(kept, part.motion_first)
     return Entries(
         subscription=part.subscription[kept],
         flags=part.flags[kept].astype(np.uint8),

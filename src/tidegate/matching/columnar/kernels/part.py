@@ -154,9 +154,9 @@ class Part(PartFields[I32, I64, F32, F64, U64, U8]):
         return len(self.entry) // ENTRY_WORDS - 1
 
     @property
-    def is_flat(self) -> bool:
-        """Whether it is one cluster without bitmaps that every event falls into."""
-        return (
+    def needs_lookup(self) -> bool:
+        """Whether it is not just one cluster without bitmaps, which every event falls into."""
+        return not (
             len(self.cluster_first) == 2
             and len(self.group_first) == 2
             and len(self.group_channel) == len(self.map_channel) == 0
@@ -233,9 +233,9 @@ def bound_words(low: F64, high: F64, channel: I32) -> F64:
 #   type are joined to one array, and a kernel is given the seven arrays one by one. With tuples of
 #   arrays as arguments a call of `rewrite_entry` took 1.0 µs in place of 0.6, and looking up the
 #   type of a named tuple takes 0.7 µs more.
-# - Inside of ``lean`` kernels a PackedPart is free if what takes it is inlined: `enclose_part` took
-#   30 % less time than with calls that are given arrays one by one. As an argument of a call that
-#   is not inlined all seven arrays are copied to the stack, which made it 6 % slower.
+# - Inside of ``lean`` kernels a PackedPart is free if what takes it is inlined: `enclose_entries`
+#   took 30 % less time than with calls that are given arrays one by one. As an argument of a call
+#   that is not inlined all seven arrays are copied to the stack, which made it 6 % slower.
 # - Kernels that count references hand on arrays one by one: with tuples of a part, of events and of
 #   results as arguments, matching a cluster took 2 to 5 % longer, inlined or not.
 

@@ -15,11 +15,15 @@ import numpy as np
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
 from tidegate.matching.columnar.kernels.part import (
+    B_CHANNEL,
+    B_HIGH,
+    B_LOW,
     BEGIN,
     BOUND_WORDS,
+    CHANNEL_MASK,
+    E_FIRST,
     E_FLAGS,
     E_MOTION,
-    END,
     PackedPart,
     margin_at,
 )
@@ -30,7 +34,7 @@ from tidegate.matching.columnar.kernels.write_bounds import (
     write_bounds,
 )
 from tidegate.matching.rows.kernels.envelopes import WindowArrays, envelope, margin_of
-from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING
+from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING, SHARED
 from tidegate.matching.rows.kernels.jit import lean, lean_inlined
 from tidegate.matching.rows.kernels.motion import (
     M_PIN,
@@ -156,7 +160,7 @@ def enclose_moved(
 
 
 @lean
-def enclose_part(
+def enclose_entries(
     at: I64,
     i32: I32,
     i64: I64,
@@ -164,24 +168,28 @@ def enclose_part(
     f64: F64,
     u64: U64,
     u8: U8,
+    begin: Int,
+    end: Int,
     times: I64,
     variables: F64,
     scratch: F64,
 ) -> None:
-    """Write the envelopes of all entries whose bounds move.
+    """Write the envelopes of the entries from ``begin`` to before ``end`` whose bounds move.
 
     Cluster by cluster, because bits are found by cluster, and looking it up for each entry would
     cost a bisection.
     """
     part = PackedPart(at, i32, i64, f32, f64, u64, u8)
     window = WindowArrays(times, variables)
-    clusters = part.at[END.cluster_first] - part.at[BEGIN.cluster_first] - 1
-    for cluster in range(clusters):
-        begin = part.i32[part.at[BEGIN.cluster_first] + cluster]
-        for entry in range(begin, part.i32[part.at[BEGIN.cluster_first] + cluster + 1]):
+    entry = begin
+    while entry < end:
+        cluster = cluster_of(part, entry)
+        stop = min(end, np.int64(part.i32[part.at[BEGIN.cluster_first] + cluster + 1]))
+        while entry < stop:
             # those that are gone are never matched, so their envelopes may be out of date
             if part.i32[entry_word(part, entry, E_FLAGS)] & (MOVING | GONE) == MOVING:
-                _enclose(part, np.int64(entry), np.int64(cluster), window, scratch)
+                _enclose(part, entry, cluster, window, scratch)
+            entry += 1
 
 
 @lean
@@ -209,6 +217,89 @@ def pin_entries(
             words[motion + M_PIN] = pin
             if len(window.times):
                 _enclose(part, entry, cluster_of(part, entry), window, scratch)
+
+
+# -- entries of a part that is built beside -------------------------------------------------------
+
+
+@lean
+def copy_changes(
+    old: PackedPart,
+    new: PackedPart,
+    old_entries: I64,
+    new_entries: I64,
+    window: WindowArrays,
+    scratch: F64,
+    outcomes: U8,
+) -> None:
+    """Bring entries of a new part up to date with those of an old one that they are copies of.
+
+    The envelopes of moving bounds are written for the window of the new part. An outcome is
+    NOT_IN_PLACE if a bound that was a single value, and a key in the new part, is another one now.
+    """
+    for index in range(len(old_entries)):
+        outcomes[index] = _copy_entry(
+            old, new, old_entries[index], new_entries[index], window, scratch
+        )
+
+
+@lean_inlined
+def _copy_entry(
+    old: PackedPart, new: PackedPart, source: Int, entry: Int, window: WindowArrays, stack: F64
+) -> Int:
+    flags = old.i32[entry_word(old, source, E_FLAGS)]
+    if flags & GONE:
+        new.i32[entry_word(new, entry, E_FLAGS)] |= GONE
+        return DONE
+    cluster = cluster_of(new, entry)
+    # Entries that share a subscription are never rewritten, only pinned, all of them alike; which
+    # of them is a copy of which is not known.
+    if not flags & SHARED:
+        words = old.f64.view(np.int64)
+        begin = old.i32[entry_word(old, source, E_FIRST)]
+        for index in range(begin, old.i32[entry_word(old, source + 1, E_FIRST)]):
+            bound = old.at[BEGIN.bound] + BOUND_WORDS * np.int64(index)
+            channel = words[bound + B_CHANNEL] & CHANNEL_MASK
+            if constraint_on(old, source, channel) < 0:
+                continue  # two on one channel: such bounds are not written in place
+            low, high = old.f64[bound + B_LOW], old.f64[bound + B_HIGH]
+            constraint = constraint_on(new, entry, channel)
+            if constraint >= 0:
+                write_bounds(new, entry, cluster, constraint, channel, low, high)
+            elif not _agrees_with_key(new, cluster, channel, low, high):
+                return NOT_IN_PLACE
+    if flags & MOVING and new.i32[entry_word(new, entry, E_FLAGS)] & MOVING:
+        _copy_motion(old, new, source, entry, bool(flags & SHARED))
+        if len(window.times):
+            _enclose(new, entry, cluster, window, stack)
+    return DONE
+
+
+@lean_inlined
+def _agrees_with_key(part: PackedPart, cluster: Int, channel: Int, low: float, high: float) -> bool:
+    """Whether bounds are the value that the key of a cluster has on a channel, if it has one."""
+    group = part.i32[part.at[BEGIN.cluster_group] + cluster]
+    first = part.i32[part.at[BEGIN.group_first] + group]
+    key = part.at[BEGIN.key_value] + part.i32[part.at[BEGIN.cluster_key] + cluster]
+    for index in range(first, part.i32[part.at[BEGIN.group_first] + group + 1]):
+        if part.i32[part.at[BEGIN.group_channel] + index] == channel:
+            value = part.f64[key + index - first]
+            return bool(low == value and high == value)
+    return True
+
+
+@lean_inlined
+def _copy_motion(old: PackedPart, new: PackedPart, source: Int, entry: Int, only_pin: bool) -> None:
+    """Copy the motion of an entry, or its pin only; as integers, which keeps all bits of a NaN."""
+    words, new_words = old.f64.view(np.int64), new.f64.view(np.int64)
+    begin = old.at[BEGIN.motion] + old.i32[entry_word(old, source, E_MOTION)]
+    end = old.at[BEGIN.motion] + old.i32[entry_word(old, source + 1, E_MOTION)]
+    target = new.at[BEGIN.motion] + new.i32[entry_word(new, entry, E_MOTION)]
+    if only_pin:
+        new_words[target + M_PIN] = words[begin + M_PIN]
+        return
+    for word in range(end - begin):
+        new_words[target + word] = words[begin + word]
 
 
 @lean_inlined

@@ -9,12 +9,16 @@ from tidegate.matching.arrays import I32
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.entries.comparisons import is_plain, plain_entries
 from tidegate.matching.rows.entries.constraints import Compiler, entries_of
+from tidegate.matching.rows.entries.operands import needs_of
 from tidegate.matching.rows.kernels.entry_lists import Entries
 from tidegate.matching.rows.store.table import SubscriptionTable
 
 
 class EntryMaker:
-    """Makes entries from the rows of a table, for as many rows at once as possible."""
+    """Makes entries from the rows of a table, for as many rows at once as possible.
+
+    The channels hold the shapes of all entries made; see `Reclaimer` for when they are released.
+    """
 
     def __init__(self, table: SubscriptionTable, channels: Channels) -> None:
         self._table = table
@@ -30,6 +34,8 @@ class EntryMaker:
         plain: list[tuple[Shape, I32]] = []
         for number, members in self._table.by_shape(numbers):
             shape = self._table.shapes[number]
+            if not self._channels.is_held(number):
+                self._channels.hold(number, needs_of(shape, self._channels))
             if is_plain(shape):
                 plain.append((shape, members))
                 continue

@@ -21,8 +21,10 @@ from tidegate.language.expressions import (
     Variable,
     leaves,
 )
+from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
-from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.channels import Channels, ShapeNeeds
+from tidegate.matching.rows.entries.program_codes import Code
 from tidegate.matching.rows.kernels import programs as k
 from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER
 from tidegate.matching.rows.kernels.motion import LINEAR, SHIFTED
@@ -55,6 +57,29 @@ def write_program(operand: Expression, channels: Channels) -> int:
     _emit(rest, code, channels)
     start = channels.add_program((*code, k.P_END))
     return start if shift is None else start | SHIFTED
+
+
+def needs_of(shape: Shape, channels: Channels) -> ShapeNeeds:
+    """What entries of a shape may refer to; its variables are numbered if they are new.
+
+    Which operands become programs depends on the kinds of cells, so all that may are counted.
+    """
+    programs: set[Code] = set()
+    variables: set[str] = set()
+    for conjunction in shape.disjuncts:
+        moving = moving_attributes(conjunction)
+        for predicate in conjunction:
+            for operand in predicate.operands:
+                variables |= {leaf.name for leaf in leaves(operand) if isinstance(leaf, Variable)}
+                code: list[int] = []
+                if (
+                    predicate.attribute in moving
+                    and _linear_slots(operand) is None
+                    and _emit(_shifted(operand)[1], code, channels)
+                ):
+                    programs.add((*code, k.P_END))
+    attributes = {each.attribute for conjunction in shape.disjuncts for each in conjunction}
+    return ShapeNeeds(frozenset(attributes), frozenset(variables), frozenset(programs))
 
 
 def code_of(operand: Expression) -> list[int] | None:

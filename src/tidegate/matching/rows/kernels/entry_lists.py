@@ -85,6 +85,23 @@ def permuted(order: I64, first: I32, source: I64) -> tuple[I32, I64]:
     return begins, _gather(order, np.ascontiguousarray(first), source, begins)
 
 
+def permuted_rows(order: I64, first: I32) -> tuple[I32, I64]:
+    """As ``permuted``, of rows whose elements are numbered through."""
+    begins = offsets(first[order + 1] - first[order])
+    return begins, _numbered(order, first, begins)
+
+
+@kernel
+def _numbered(order: I64, first: I32, offsets: I32) -> I64:
+    # no array of all elements is needed, so it is quick to take few rows out of many
+    result = np.empty(offsets[-1], np.int64)
+    for index in range(len(order)):
+        begin = first[order[index]]
+        for step in range(offsets[index + 1] - offsets[index]):
+            result[offsets[index] + step] = begin + step
+    return result
+
+
 @kernel
 def _gather(order: I64, first: I32, source: I64, offsets: I32) -> I64:
     # a kernel, because NumPy has no gather of rows of different lengths

@@ -25,6 +25,10 @@ from tidegate.matching.rows.kernels.cell_kinds import (
     UNDEFINED,
 )
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
+from tidegate.matching.rows.store.uses import FORGOTTEN, UseCounts
+
+SPARSE_MIN = 4_096
+"""Fewer cells of removed rows than this are not worth moving the others together."""
 
 _KIND_OF: dict[type, int] = {
     type(None): UNDEFINED,
@@ -42,21 +46,39 @@ Kinds = npt.NDArray[np.uint8]
 Cells = npt.NDArray[np.int64]
 
 
+_NO_TEXT = ""
+"""In place of the text of a number that is free."""
+
+
 class StringPool:
     """Strings by number: equal strings have equal numbers, from 0 on.
 
-    Strings stay for ever: cells of any number of rows refer to them, and nobody counts how many.
+    A string is in the pool as long as ``uses`` counts cells with its number; ``forget`` removes
+    those without any, and their numbers are given out again. ``uses`` are the counts of ``texts``;
+    without them these stay for ever.
     """
 
-    def __init__(self, texts: Sequence[str] = ()) -> None:
+    def __init__(self, texts: Sequence[str] = (), uses: Sequence[int] | None = None) -> None:
         self._texts = list(texts)
-        self._numbers = {text: number for number, text in enumerate(self._texts)}
+        self.uses = UseCounts([1] * len(texts) if uses is None else uses)
+        self._numbers = {
+            text: number
+            for number, text in enumerate(self._texts)
+            if uses is None or uses[number] != FORGOTTEN
+        }
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def number(self, text: str) -> int:
-        """The number of a string, which is added if it is new."""
-        number = self._numbers.setdefault(text, len(self._texts))
-        if number == len(self._texts):
-            self._texts.append(text)
+        """The number of a string, which is added, without uses, if it is new."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = self.uses.new()
+            if number == len(self._texts):
+                self._texts.append(text)
+            else:
+                self._texts[number] = text
         return number
 
     def find(self, text: str) -> int:
@@ -68,8 +90,17 @@ class StringPool:
         return self._texts[number]
 
     def texts(self) -> list[str]:
-        """All strings, in the order of their numbers."""
+        """All strings, in the order of their numbers; an empty one for a free number."""
         return self._texts
+
+    def forget(self) -> list[str]:
+        """Remove the strings that no cell has; returns them."""
+        forgotten: list[str] = []
+        for number in self.uses.forget():
+            forgotten.append(self._texts[number])
+            del self._numbers[self._texts[number]]
+            self._texts[number] = _NO_TEXT
+        return forgotten
 
 
 def encode(value: Value | None, pool: StringPool) -> tuple[int, int]:
@@ -128,20 +159,25 @@ class RowHeap:
 
     One heap for all shapes, because there may be as many shapes as subscriptions. The cells of a
     removed row are used again for a row of the same width: workloads have few widths, so that
-    wastes little and needs no search for a gap that fits.
+    wastes little and needs no search for a gap that fits. Cells of strings are counted as uses of
+    these by the ``pool``; cells of removed rows are UNDEFINED.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pool: StringPool) -> None:
+        self._pool = pool
         self.kinds: Kinds = np.zeros(64, np.uint8)
         self.cells: Cells = np.zeros(64, np.int64)
         self._length = 0
         self._free: dict[int, list[int]] = {}  # starts of removed rows, by width
+        self.free_cells = 0
 
     def append(self, kinds: Kinds, cells: Cells) -> Cells:
         """Add rows of one width, given as matrices; returns where each begins."""
         count, width = kinds.shape
+        self._pool.uses.add(cells[kinds == STRING].tolist())
         free = self._free.get(width, [])
         reused = [free.pop() for _ in range(min(len(free), count))]
+        self.free_cells -= len(reused) * width
         fresh = np.arange(count - len(reused)) * width + self._length
         self._length += len(fresh) * width
         self._reserve(self._length)
@@ -156,6 +192,10 @@ class RowHeap:
         Integers and floats share a channel, so the entry can be rewritten in place.
         """
         before = self.kinds.item(at)
+        if kind == STRING:
+            self._pool.uses.add_one(cell)
+        if before == STRING:
+            self._pool.uses.remove([self.cells.item(at)])
         self.kinds[at] = kind
         self.cells[at] = cell
         return before == kind or (before in NUMBERS and kind in NUMBERS)
@@ -163,28 +203,68 @@ class RowHeap:
     def write_all(self, at: Cells, kinds: Kinds, cells: Cells) -> npt.NDArray[np.bool_]:
         """As ``write`` for many distinct cells."""
         before = self.kinds[at]
+        self._pool.uses.add(cells[kinds == STRING].tolist())
+        self._pool.uses.remove(self.cells[at[before == STRING]].tolist())
         self.kinds[at], self.cells[at] = kinds, cells
         same: npt.NDArray[np.bool_] = before == kinds
         return same | (np.isin(before, NUMBERS) & np.isin(kinds, NUMBERS))
 
     def remove(self, start: int, width: int) -> None:
         """Free the cells of a row for reuse."""
+        kinds, cells = self.kinds[start : start + width], self.cells[start : start + width]
+        self._pool.uses.remove(cells[kinds == STRING].tolist())
+        kinds[:] = UNDEFINED
         self._free.setdefault(width, []).append(start)
+        self.free_cells += width
 
-    def save(self, into: SectionWriter) -> None:
-        """Add the rows to a snapshot."""
-        into.array("row.kinds", self.kinds[: self._length])
-        into.array("row.cells", self.cells[: self._length])
-        into.note("row.free", sorted(self._free.items()))
+    def is_sparse(self) -> bool:
+        """Whether most of the cells are those of removed rows."""
+        return self.free_cells > max(SPARSE_MIN, self._length - self.free_cells)
+
+    def compact(self, starts: Cells, widths: npt.NDArray[np.int64]) -> Cells:
+        """Move all rows together, given where they begin; returns where each begins now."""
+        moved = np.cumsum(widths) - widths
+        length = int(widths.sum())
+        which = np.repeat(starts - moved, widths) + np.arange(length)
+        self.kinds, self.cells = self.kinds[which], self.cells[which]
+        self._length, self._free, self.free_cells = length, {}, 0
+        return moved
+
+    def save(self, into: SectionWriter, left_out: Sequence[tuple[int, int]] = ()) -> None:
+        """Add the rows, and the strings that they use, to a snapshot.
+
+        ``left_out`` are rows, by start and width, that count as removed there.
+        """
+        kinds, cells = self.kinds[: self._length], self.cells[: self._length]
+        free = {width: list(starts) for width, starts in self._free.items()}
+        if left_out:
+            kinds = kinds.copy()
+        for start, width in left_out:
+            kinds[start : start + width] = UNDEFINED
+            free.setdefault(width, []).append(start)
+        into.array("row.kinds", kinds)
+        into.array("row.cells", cells)
+        into.note("row.free", sorted(free.items()))
+        texts = self._pool.texts()
+        uses = np.bincount(cells[kinds == STRING], minlength=len(texts))
+        into.texts("strings", texts)
+        into.array("strings.uses", np.where(uses == 0, FORGOTTEN, uses).astype(np.int64))
 
     @classmethod
     def load(cls, source: SectionReader) -> RowHeap:
-        """The rows of a snapshot."""
-        heap = cls()
+        """The rows of a snapshot, with a pool of their strings."""
+        uses = source.array("strings.uses").tolist()
+        heap = cls(StringPool(source.texts("strings").to_pylist(), uses))
         heap.kinds, heap.cells = source.array("row.kinds"), source.array("row.cells")
         heap._length = len(heap.kinds)
         heap._free = dict(source.note("row.free"))
+        heap.free_cells = sum(width * len(starts) for width, starts in heap._free.items())
         return heap
+
+    @property
+    def pool(self) -> StringPool:
+        """The strings of the cells."""
+        return self._pool
 
     def _reserve(self, length: int) -> None:
         if length <= len(self.kinds):

@@ -102,6 +102,16 @@ class SubscriptionColumns:
         """The numbers of past versions."""
         return _numbers(self.state[: self.count] == PAST)
 
+    def staged(self) -> Numbers:
+        """The numbers of subscriptions that are being added."""
+        return _numbers(self.state[: self.count] == STAGED)
+
+    def used(self) -> Numbers:
+        """All numbers that are not free."""
+        used = np.ones(self.count, np.bool_)
+        used[self._free] = False
+        return _numbers(used)
+
     # -- evolve modes -------------------------------------------------------------------------
 
     def cached(self) -> Numbers:
@@ -169,8 +179,7 @@ class SubscriptionColumns:
         for name in _COLUMNS:
             into.array(f"column.{name}", getattr(self, name)[: self.count])
         # What is being added is not part of a snapshot: its numbers count as freed there.
-        staged = _numbers(self.state[: self.count] == STAGED).tolist()
-        into.array("free", np.array(self._free + staged, np.int32))
+        into.array("free", np.array(self._free + self.staged().tolist(), np.int32))
 
     @classmethod
     def load(cls, source: SectionReader) -> SubscriptionColumns:

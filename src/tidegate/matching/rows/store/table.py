@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,15 +45,22 @@ from tidegate.matching.rows.store.parameter_names import ParameterNames
 from tidegate.matching.rows.store.shape_numbers import ShapeNumbers
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.store.text_columns import TextColumn
+from tidegate.matching.rows.store.uses import FORGOTTEN
 from tidegate.matching.subscription import Subscription
+
+
+class Forgotten(NamedTuple):
+    """What a table has forgotten: the numbers of shapes, and strings."""
+
+    shapes: list[int]
+    texts: list[str]
 
 
 class SubscriptionTable:
     """Subscriptions by number, in columns; past versions among them."""
 
     def __init__(self) -> None:
-        self.pool = StringPool()
-        self.rows = RowHeap()
+        self.rows = RowHeap(StringPool())
         self.columns = SubscriptionColumns()
         self._shapes = ShapeNumbers()
         self._names = ParameterNames()
@@ -146,6 +153,7 @@ class SubscriptionTable:
         columns.shape[numbers] = self._shapes.numbers(split)
         columns.names[numbers] = [self._names.number_of(row) for _, row in split]
         columns.row[numbers] = self._add_rows(values)
+        self._count_uses(numbers)
         columns.since_us[numbers] = [_or_no_time(each.since) for each in new]
         columns.until_us[numbers] = [NO_END if each.until is None else each.until for each in new]
         columns.origin_us[numbers] = [_or_no_time(each.counts_from) for each in new]
@@ -186,6 +194,7 @@ class SubscriptionTable:
         self.columns.copy(numbers, copies)
         self.columns.until_us[copies] = until_us
         self.columns.row[copies] = self._copied_rows(numbers)
+        self._count_uses(copies)
         self._write_texts(copies, ids, subscribers)
         self.publish(copies, past=True)
         return copies
@@ -199,9 +208,17 @@ class SubscriptionTable:
 
     def _free(self, number: int) -> None:
         """Free the number and the row of a subscription for reuse."""
-        row, shape = self.columns.row.item(number), self.columns.shape.item(number)
-        self.rows.remove(row, self._shapes.widths[shape])
-        self.columns.free(number)
+        columns = self.columns
+        shape = columns.shape.item(number)
+        self.rows.remove(columns.row.item(number), self._shapes.widths[shape])
+        self._shapes.uses.remove([shape])
+        self._names.uses.remove([columns.names.item(number)])
+        columns.free(number)
+
+    def _count_uses(self, numbers: Numbers) -> None:
+        """Count new subscriptions as uses of their shapes and lists of names."""
+        self._shapes.uses.add(self.columns.shape[numbers].tolist())
+        self._names.uses.add(self.columns.names[numbers].tolist())
 
     def _write_texts(
         self, numbers: Numbers, ids: Sequence[str], subscribers: Sequence[str | None]
@@ -235,6 +252,39 @@ class SubscriptionTable:
             cells_at = self.columns.row[numbers[mine]][:, None] + np.arange(width)
             starts[mine] = self.rows.append(self.rows.kinds[cells_at], self.rows.cells[cells_at])
         return starts
+
+    def forget_unused(self) -> Forgotten:
+        """Forget the strings, shapes and names that nothing uses; returns what others may know.
+
+        Called at the end of a change, when no entry contains the numbers of these strings.
+        """
+        self._names.forget()
+        if self.rows.is_sparse():
+            self._compact_rows()
+        return Forgotten(self._shapes.forget(), self.pool.forget())
+
+    def forget_shapes(self) -> list[int]:
+        """Forget all shapes that no subscription has; returns their numbers."""
+        return self._shapes.forget(keep=0)
+
+    def numbers_with(self, shapes: Sequence[int], most: int) -> Numbers | None:
+        """The current subscriptions with some shapes.
+
+        None if there are more than ``most``, or past versions or staged ones among them.
+        """
+        counts = self._shapes.uses.counts()
+        if sum(counts[shape] for shape in shapes) > most:
+            return None
+        columns = self.columns
+        used = columns.used()
+        found = used[np.isin(columns.shape[used], shapes)]
+        return found if np.all(columns.state[found] == CURRENT) else None
+
+    def _compact_rows(self) -> None:
+        columns = self.columns
+        numbers = columns.used()
+        widths = np.array(self._shapes.widths, np.int64)[columns.shape[numbers]]
+        columns.row[numbers] = self.rows.compact(columns.row[numbers], widths)
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -311,9 +361,18 @@ class SubscriptionTable:
     # -- shapes and rows ----------------------------------------------------------------------
 
     @property
+    def pool(self) -> StringPool:
+        """The strings of all rows."""
+        return self.rows.pool
+
+    @property
     def shapes(self) -> Sequence[Shape]:
         """The shapes by number."""
         return self._shapes.shapes
+
+    def numbered_shapes(self) -> Iterator[tuple[int, Shape]]:
+        """All shapes that are not forgotten, each with its number."""
+        return self._shapes.items()
 
     def variables(self) -> set[str]:
         """The names of the variables that shapes use."""
@@ -388,11 +447,14 @@ class SubscriptionTable:
         count = self.columns.count
         into.texts("ids", self._known().between(0, count))
         into.texts("subscribers", self._subscribers[:count])
-        into.texts("strings", self.pool.texts())
         into.texts("shapes", self._shapes.texts())
         into.note("names", self._names.lists())
         self.columns.save(into)
-        self.rows.save(into)
+        # What is being added is not part of a snapshot.
+        staged = self.columns.staged()
+        rows = self.columns.row[staged].tolist()
+        widths = [self._shapes.widths[each] for each in self.columns.shape[staged].tolist()]
+        self.rows.save(into, list(zip(rows, widths, strict=True)))
 
     @classmethod
     def load(cls, source: SectionReader) -> SubscriptionTable:
@@ -408,11 +470,12 @@ class SubscriptionTable:
         table._subscriber_column = TextColumn(
             table._subscribers_between, subscribers.cast(pa.string())
         )
-        table.pool = StringPool(source.texts("strings").to_pylist())
-        table.columns = SubscriptionColumns.load(source)
-        table._length = int(np.count_nonzero(table.columns.is_current()))
-        table._names = ParameterNames(source.note("names"))
-        table._shapes = ShapeNumbers(source.texts("shapes").to_pylist())
+        columns = table.columns = SubscriptionColumns.load(source)
+        table._length = int(np.count_nonzero(columns.is_current()))
+        used = columns.used()
+        names, shapes = source.note("names"), source.texts("shapes").to_pylist()
+        table._names = ParameterNames(names, _counts(columns.names[used], len(names)))
+        table._shapes = ShapeNumbers(shapes, _counts(columns.shape[used], len(shapes)))
         table.rows = RowHeap.load(source)
         return table
 
@@ -423,6 +486,13 @@ def _values(subscription: Subscription, row: Row) -> Sequence[Value | None]:
         return row  # type: ignore[return-value]
     known = subscription.parameters
     return [known.get(each.name) if isinstance(each, ParameterRef) else each for each in row]
+
+
+def _counts(numbers: Numbers, end: int) -> list[int]:
+    """How often each number below ``end`` occurs; FORGOTTEN for those that do not."""
+    counts = np.bincount(numbers, minlength=end)
+    found: list[int] = np.where(counts == 0, FORGOTTEN, counts).tolist()
+    return found
 
 
 def _or_no_time(time_us: int | None) -> int:

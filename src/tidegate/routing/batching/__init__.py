@@ -1,0 +1,1 @@
+"""Batches: many events or requests that a broker handles in one step (see `Broker`)."""
