@@ -47,6 +47,7 @@ from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
 from tidegate.matching.columnar.kernels.link_bits import LinkBits, link_bits, write_links
 from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
+    copy_rewritten,
     enclose_entries,
     enclose_moved,
     pin_entries,
@@ -70,6 +71,12 @@ MERGE_RATIO = 4
 
 OPEN = 0
 """The number of the open part. It is there always, if only as a part without entries."""
+
+COPIED_MAX = 64
+"""An entry with more constraints is not copied when its key changes, but made from its row."""
+
+NO_MOTION = np.zeros(2, np.int32), np.zeros(0)
+"""Where the motion of an entry begins and ends, and the motion, if it has none."""
 
 NO_ENTRY = -1
 """In place of an entry's position: the subscription has no entry in the index."""
@@ -457,7 +464,33 @@ class Index:
         if outcome == MOVED:
             self._enclose_moved(part.packed, np.array([entry], np.int32))
             return DONE
+        if outcome == NOT_IN_PLACE and part.needs_lookup:
+            return self._replace_rewritten(number, plan, kinds, cells, row)
         return outcome
+
+    def _replace_rewritten(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
+        """Replace the only entry of a subscription by a copy that is changed by a plan.
+
+        For changes of a key. NOT_IN_PLACE if the entry is of a kind that is not copied.
+        """
+        part, entry = self.parts[self._part_of.item(number)], self._entry_of.item(number)
+        channel = np.empty(COPIED_MAX, np.int32)
+        low, high = np.empty(COPIED_MAX), np.empty(COPIED_MAX)
+        count = copy_rewritten(
+            plan, kinds, cells, row, *part.packed, entry, channel, low, high,
+            self._enclosed_for.variables, self._scratch,
+        )  # fmt: skip
+        if not count:
+            return NOT_IN_PLACE
+        flags = np.array([part.part.flags.item(entry)], np.uint8)
+        self.remove(number)
+        self.add(
+            Entries(
+                np.array([number], np.int32), flags, np.array([0, count], np.int32),
+                channel[:count], low[:count], high[:count], *NO_MOTION,
+            )
+        )  # fmt: skip
+        return DONE
 
     def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""

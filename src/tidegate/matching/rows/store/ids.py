@@ -45,8 +45,8 @@ class IdIndex:
     def ids_of(self, numbers: Numbers) -> list[str]:
         """The ids of numbers.
 
-        Ids are scattered over memory. In a loop of Python hardly two of them are loaded at once,
-        in the loop of ``itemgetter`` many are; for a hundred cold ones it takes a tenth of the time.
+        Ids are scattered over memory. A loop of Python hardly loads two of them at once, that of
+        ``itemgetter`` loads many: a hundred that are in no cache take a tenth of the time.
         """
         if len(numbers) > 1:
             return list(itemgetter(*numbers.tolist())(self._ids))
