@@ -21,6 +21,11 @@ TidegateError
 │   └── StoreDamagedError   ... because its files are damaged
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
+├── NetworkError            a broker cannot be reached, or does not do what was asked
+│   ├── ProtocolError       the bytes of a peer break the wire protocol
+│   ├── ConnectionLostError there is no connection to the broker, or it broke
+│   ├── AccessError         the broker does not admit this identity, or forbids the request
+│   └── OverloadedError     a limit of the broker or of this client is reached
 ├── SimulationError         a simulation, or a trace of one, cannot be run
 └── LateEventsError         a sequence matcher has more pending events than its limit
 
@@ -139,6 +144,26 @@ class TopologyError(TidegateError):
 
 class RoutingError(TidegateError):
     """A request of a client, or a message of a neighbour, that a broker cannot accept."""
+
+
+class NetworkError(TidegateError):
+    """A broker cannot be reached, or does not do what it was asked to do."""
+
+
+class ProtocolError(NetworkError):
+    """The bytes of a peer break the wire protocol; the connection is closed."""
+
+
+class ConnectionLostError(NetworkError):
+    """There is no connection to the broker, or it broke before the answer came."""
+
+
+class AccessError(NetworkError):
+    """The broker does not admit this identity, or does not allow it what it asked for."""
+
+
+class OverloadedError(NetworkError):
+    """A limit of the broker, or of this client, is reached."""
 
 
 class SimulationError(TidegateError):
