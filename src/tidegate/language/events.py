@@ -93,19 +93,15 @@ def _flatten(
         name = prefix + key if prefix else key
         if not name.isascii():
             _check_unicode(name)
-        kind = type(raw)
-        if kind is float and raw == raw:
-            value: Value | None = raw  # type: ignore[assignment]
-        elif kind not in _PLAIN_TYPES and isinstance(raw, Mapping):
+        if type(raw) not in _PLAIN_TYPES and isinstance(raw, Mapping):
             _flatten(raw, name + ".", depth + 1, attributes)
             continue
-        else:
-            try:
-                value = to_value(raw)
-            except BadValueError as error:
-                raise EventError(f"attribute {name!r}: {error}") from None
-            if value is None:
-                continue
+        try:
+            value = to_value(raw)
+        except BadValueError as error:
+            raise EventError(f"attribute {name!r}: {error}") from None
+        if value is None:
+            continue
         if name in attributes:
             raise EventError(f"attribute {name!r} is in the event twice")
         attributes[name] = value

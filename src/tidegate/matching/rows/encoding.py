@@ -86,11 +86,10 @@ def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: Stri
         kind_of_value = _KIND_OF_TYPE[type(value)]
         for kind, channel in known:
             if kind == kind_of_value:
-                # without -0.0, as in ``_as_float``; most values are numbers
-                numbers[channel] = value + 0.0 if kind == NUMBER else _as_float(value, pool)
+                numbers[channel] = _as_float(value, pool)
             elif kind == PRESENT:
                 numbers[channel] = 1.0
-            elif kind == PATTERNS and kind_of_value == STRING:
+            elif kind == PATTERNS and isinstance(value, str):
                 numbers[channel] = sets.add(name, value)
     return sets.encoded(np.array([numbers], np.float64))
 
@@ -106,11 +105,15 @@ _KIND_OF_TYPE: dict[type, int] = {
 
 def _as_float(value: Value, pool: StringPool) -> float:
     """A value as a float of the channel of its kind; -1 for a string that no filter mentions."""
+    kind = type(value)
+    if kind is float or kind is int:  # most values are; so this is asked first
+        # turns -0.0 into 0.0, whose bits are hashed
+        return value + 0.0  # type: ignore[operator]
     if isinstance(value, str):
         return float(pool.find(value))
     if isinstance(value, datetime):
         return float(to_us(value))
-    return value + 0.0  # turns -0.0 into 0.0, whose bits are hashed
+    return float(value)
 
 
 def encode_columns(

@@ -23,13 +23,13 @@ class Terminal(io.StringIO):
 
 def compiled_with(notice: CompileNotice, functions: int = 1) -> None:
     """Compile some functions while a listener is registered."""
-    event.register("numba:compile", notice)
+    event.register("numba:compile", notice)  # type: ignore[no-untyped-call]
     try:
         for number in range(functions):
             # each is another function, so each is compiled
             assert njit(lambda x, number=number: x + number)(1) == 1 + number
     finally:
-        event.unregister("numba:compile", notice)
+        event.unregister("numba:compile", notice)  # type: ignore[no-untyped-call]
 
 
 def test_it_is_logged_and_printed_once(

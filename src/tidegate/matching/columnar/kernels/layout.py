@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.matching.arrays import F32, F64, I32, I64, U64, Bools
+from tidegate.matching.arrays import F32, F64, I32, I64, U64, Bools, Int
 from tidegate.matching.columnar.kernels.bitmaps import Bitmaps
 from tidegate.matching.columnar.kernels.groups import choose_groups, hash_keys, salts_of
 from tidegate.matching.columnar.kernels.part import (
@@ -311,7 +311,7 @@ def _put_back_keys(
     """Write each kept entry's constraints and those of its key, by ascending channel."""
     for index in range(len(kept)):
         begin = np.int64(first[index])
-        at = begin
+        at: Int = begin
         for step in range(keys[index]):
             value = key_value[key_at[index] + step]
             key_channel = np.int64(group_channel[group_at[index] + step])
@@ -325,9 +325,9 @@ def _put_back_keys(
 
 @kernel
 def _insert(
-    begin: int, end: int, channel: I32, low: F64, high: F64, new: int, new_low: float,
+    begin: Int, end: Int, channel: I32, low: F64, high: F64, new: Int, new_low: float,
     new_high: float,
-) -> int:  # fmt: skip
+) -> Int:  # fmt: skip
     """Insert a constraint into those from ``begin`` to ``end``; returns the new end."""
     at = end
     while at > begin and channel[at - 1] > new:

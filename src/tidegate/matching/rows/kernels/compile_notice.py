@@ -40,4 +40,4 @@ class CompileNotice(event.Listener):
 
 def announce_compilations() -> None:
     """Have a notice given when a kernel is compiled for the first time in this process."""
-    event.register("numba:compile", CompileNotice())
+    event.register("numba:compile", CompileNotice())  # type: ignore[no-untyped-call]
