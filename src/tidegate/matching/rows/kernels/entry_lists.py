@@ -87,18 +87,18 @@ def permuted(order: I64, first: I32, source: I64) -> tuple[I32, I64]:
 
 def permuted_rows(order: I64, first: I32) -> tuple[I32, I64]:
     """As ``permuted``, of rows whose elements are numbered through."""
-    begins = offsets(first[order + 1] - first[order])
-    return begins, _numbered(order, first, begins)
+    starts = first[order]
+    begins = offsets(first[order + 1] - starts)
+    return begins, _numbered(starts, begins)
 
 
 @kernel
-def _numbered(order: I64, first: I32, offsets: I32) -> I64:
+def _numbered(starts: I32, offsets: I32) -> I64:
     # no array of all elements is needed, so it is quick to take few rows out of many
     result = np.empty(offsets[-1], np.int64)
-    for index in range(len(order)):
-        begin = first[order[index]]
+    for index in range(len(starts)):
         for step in range(offsets[index + 1] - offsets[index]):
-            result[offsets[index] + step] = begin + step
+            result[offsets[index] + step] = starts[index] + step
     return result
 
 
