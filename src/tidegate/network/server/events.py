@@ -1,0 +1,346 @@
+"""The events that clients publish: handed to the broker in one batch, stored, delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.errors import StoreFullError, TidegateError
+from tidegate.matching.arrays import I64, Bools
+from tidegate.network.server.links import LINK_QUEUE, Link
+from tidegate.network.server.passing_on import (
+    notifications,
+    notified_frame,
+    route_detail,
+    selected,
+)
+from tidegate.network.server.requests import has_events
+from tidegate.network.server.routed_turn import (
+    ClientDeliveries,
+    by_client,
+    joined_events,
+    publications,
+)
+from tidegate.network.server.stored_events import client_detail, store_events
+from tidegate.network.store.transaction import Transaction
+from tidegate.network.wire.deliveries import Publish
+from tidegate.network.wire.event_batches import batch_of
+from tidegate.network.wire.event_block import EventBlock
+from tidegate.network.wire.flow import Confirmed, NotPublished
+from tidegate.network.wire.links import Linked, Notifications
+from tidegate.network.wire.problems import Problem
+from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
+from tidegate.routing.batching.incoming import Frame, IncomingEvents, PublishedFrame
+from tidegate.routing.batching.routed import RoutedEvents
+from tidegate.routing.messages import Peer
+
+if TYPE_CHECKING:
+    from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.served_connection import ServedConnection
+    from tidegate.network.server.sessions import ClientSession
+    from tidegate.network.server.turns import Turn
+
+PUBLISHER = "publisher"
+"""The kind of the positions of publishers in the store."""
+
+
+@dataclass(slots=True)
+class _Published:
+    """A frame of a client and its place in the batch."""
+
+    session: ClientSession
+    epoch: int
+    publish: Publish
+    begin: int
+    """The number of its first event in the batch."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The frames of a turn that have events, in the order of their rows."""
+
+    blocks: list[EventBlock] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    confirmed: list[Bools] = field(default_factory=list)
+    published: list[_Published] = field(default_factory=list)
+    length: int = 0
+
+    def add_published(self, session: ClientSession, publish: Publish) -> None:
+        """Add a frame of a client."""
+        self.published.append(_Published(session, session.epoch, publish, self.length))
+        self.frames += [
+            PublishedFrame(session.client, length, space)
+            for space, length in _runs_of_spaces(publish)
+        ]
+        self._add(publish.events, np.full(len(publish), publish.confirm))
+
+    def add_notified(self, peer: Peer, message: Notifications) -> None:
+        """Add a frame of a neighbour."""
+        self.frames.append(notified_frame(peer, message))
+        flags = message.publications.flags
+        self._add(message.publications.events, (flags & IS_CONFIRMED).astype(np.bool_))
+
+    def _add(self, events: EventBlock, confirmed: Bools) -> None:
+        self.blocks.append(events)
+        self.confirmed.append(confirmed)
+        self.length += len(events)
+
+
+class EventTurns:
+    """Handles the events of a turn."""
+
+    def __init__(self, server: BrokerServer) -> None:
+        self._server = server
+
+    def handle(self, connections: Sequence[ServedConnection], turn: Turn) -> int:
+        """Handle the events at the head of connections; returns how many there were."""
+        batch = _Batch()
+        duplicates: list[tuple[ClientSession, int]] = []
+        taken = 0
+        for connection in connections:
+            if connection.link is not None and connection.link.peer is not None:
+                taken += self._take_from_neighbour(connection, connection.link, batch, turn)
+            elif connection.session is not None:
+                session = connection.session
+                taken += self._take_from_client(connection, session, batch, duplicates, turn)
+        if batch.length:
+            self._route(batch, turn)
+        # After the others: the first copy may be among them.
+        for session, last in duplicates:
+            turn.after_commit.append(
+                lambda s=session, n=last: _send(s, Confirmed(max(n, s.published)))  # type: ignore[misc]
+            )
+        return taken
+
+    def _take_from_neighbour(
+        self, connection: ServedConnection, link: Link, batch: _Batch, turn: Turn
+    ) -> int:
+        taken = 0
+        assert link.peer is not None
+        if self._server.cannot_store() is not None:
+            return 0  # they wait at the neighbour, who has them on disk
+        while connection.arrived and has_events(connection.arrived[0]):
+            linked = connection.arrived.popleft()
+            assert isinstance(linked, Linked)
+            assert isinstance(linked.message, Notifications)
+            taken += len(linked.message)
+            if self._server.links.takes(link, linked, turn):
+                batch.add_notified(link.peer, linked.message)
+        return taken
+
+    def _take_from_client(
+        self,
+        connection: ServedConnection,
+        session: ClientSession,
+        batch: _Batch,
+        duplicates: list[tuple[ClientSession, int]],
+        turn: Turn,
+    ) -> int:
+        taken = 0
+        if self._server.broker.sessions.is_arriving(session.client):
+            return 0
+        while connection.arrived and isinstance(connection.arrived[0], Publish):
+            publish = connection.arrived.popleft()
+            assert isinstance(publish, Publish)
+            taken += len(publish)
+            self._server.flow.took(connection, publish)
+            fresh = self._without_duplicates(session, publish, duplicates, turn)
+            if fresh is not None:
+                batch.add_published(session, fresh)
+        return taken
+
+    def _without_duplicates(
+        self,
+        session: ClientSession,
+        publish: Publish,
+        duplicates: list[tuple[ClientSession, int]],
+        turn: Turn,
+    ) -> Publish | None:
+        """The events that were not taken before; those that were are confirmed once more."""
+        last = publish.first_number + len(publish) - 1
+        known = session.published - publish.first_number + 1
+        if known >= len(publish):
+            if publish.confirm:
+                duplicates.append((session, last))
+            return None
+        if publish.confirm and (problem := self._server.cannot_confirm()) is not None:
+            turn.after_commit.append(
+                lambda: _refuse(session, publish.first_number, len(publish), problem)
+            )
+            return None
+        session.published = last
+        return publish.part(known, len(publish)) if known > 0 else publish
+
+    def _route(self, batch: _Batch, turn: Turn) -> None:
+        server = self._server
+        events = joined_events(batch.blocks)
+        incoming = IncomingEvents(batch_of(events), batch.frames)
+        routed = server.broker.handle_events(incoming, server.now_us())
+        block = publications(events, routed, np.concatenate(batch.confirmed))
+        step = _Step(server, batch.published, block, routed)
+        step.store(turn)
+        step.refuse(routed, turn)
+        turn.after_commit.append(step.send)
+        server.dispatch(routed.sent, turn)
+
+
+def _runs_of_spaces(publish: Publish) -> list[tuple[str | None, int]]:
+    """The spaces of the events in order, each with the number of events in a row."""
+    shapes = publish.events.shapes
+    if len({each.space for each in shapes}) == 1:
+        return [(shapes[0].space, len(publish))]
+    spaces = [shapes[index].space for index in publish.events.shape_of.tolist()]
+    return [(space, sum(1 for _ in run)) for space, run in groupby(spaces)]
+
+
+class _Step:
+    """What becomes of a batch of events after it is routed."""
+
+    def __init__(
+        self,
+        server: BrokerServer,
+        frames: list[_Published],
+        block: PublicationBlock,
+        routed: RoutedEvents,
+    ) -> None:
+        self._server = server
+        self._frames = frames
+        self._block = block
+        self._confirmed = (block.flags & IS_CONFIRMED).astype(np.bool_)
+        self._deliveries = list(by_client(routed.deliveries))
+        self._passed_on = {
+            peer: notifications(block, passed) for peer, passed in routed.passed_on.items()
+        }
+        self._passed_events = {
+            peer: passed.events.astype(np.int64) for peer, passed in routed.passed_on.items()
+        }
+        self._positions: I64 = np.zeros(len(block), np.int64)
+        """The positions of events that are stored, or go to durable clients; 0 for others."""
+        self._refused: Bools = np.zeros(len(block), np.bool_)
+        """The events that were refused because there is no room for them."""
+
+    def store(self, turn: Turn) -> None:
+        """Add what must be durable to the transaction of the turn."""
+        store = self._server.store
+        if store is None:
+            return
+        durable = [
+            (session, each)
+            for each in self._deliveries
+            if (session := self._server.sessions.get(each.client)) and session.is_durable
+        ]
+        if not durable and not self._confirmed.any():
+            return
+        # Those that are not confirmed get positions too, so that the positions of a client rise.
+        numbered = self._confirmed & bool(store.retention.keep)
+        for _, each in durable:
+            numbered[each.events] = True
+        for events in self._passed_events.values():
+            numbered[events] |= self._confirmed[events]
+        for index in np.flatnonzero(numbered).tolist():
+            self._positions[index] = store.next_position()
+        transaction, stored = turn.transaction, numbered & self._confirmed
+        indices = np.flatnonzero(stored).tolist()
+        positions = self._positions[indices].tolist()
+        store_events(store, transaction, self._block, indices, positions)
+        for session, each in durable:
+            self._enqueue_for_client(transaction, session, each, stored)
+        for peer, message in self._passed_on.items():
+            queue, details = store.queue(LINK_QUEUE, peer), list(map(route_detail, message.routes))
+            rows = zip(self._passed_events[peer].tolist(), message.route_of.tolist(), strict=True)
+            for index, route in rows:
+                if stored[index]:
+                    transaction.enqueue(queue, self._positions.item(index), details[route])
+        for frame in self._frames:
+            if frame.publish.confirm:
+                last = frame.publish.first_number + len(frame.publish) - 1
+                identity = frame.session.client.identity
+                transaction.set_position(PUBLISHER, identity, frame.epoch, last)
+        turn.if_full.append(lambda: self._take_back(transaction))
+
+    def _enqueue_for_client(
+        self,
+        transaction: Transaction,
+        session: ClientSession,
+        rows: ClientDeliveries,
+        stored: Bools,
+    ) -> None:
+        name_of = self._server.broker.named.name_of
+        assert session.queue is not None  # a durable client has one
+        for index, (unnamed, matches) in zip(rows.events.tolist(), rows.matches(), strict=True):
+            if stored[index]:
+                named = [(name_of(handle - 1), version) for handle, version in matches]
+                detail = client_detail(unnamed, named)
+                transaction.enqueue(session.queue, self._positions.item(index), detail)
+
+    def _take_back(self, transaction: Transaction) -> None:
+        """Refuse the confirmed events of clients: there is no room to store them. Those of
+        neighbours cannot be refused."""
+        for frame in self._frames:
+            if frame.publish.confirm:
+                self._refused[frame.begin : frame.begin + len(frame.publish)] = True
+                transaction.positions.pop((PUBLISHER, frame.session.client.identity), None)
+        gone = set(self._positions[self._refused].tolist())
+        transaction.events[:] = [each for each in transaction.events if each.position not in gone]
+        transaction.queue_rows[:] = [
+            each for each in transaction.queue_rows if each.position not in gone
+        ]
+
+    def refuse(self, routed: RoutedEvents, turn: Turn) -> None:
+        """Tell publishers which events the broker has refused."""
+        if not routed.refused:
+            return
+        begins = [each.begin for each in self._frames]
+        for index, error in routed.refused.items():
+            frame = self._frames[int(np.searchsorted(begins, index, side="right")) - 1]
+            number = frame.publish.first_number + index - frame.begin
+            turn.after_commit.append(lambda f=frame, n=number, e=error: _refuse_one(f, n, e))  # type: ignore[misc]
+
+    def send(self) -> None:
+        """Deliver the events, pass them on, and confirm them; everything is on disk."""
+        for each in self._deliveries:
+            session = self._server.sessions.get(each.client)
+            if session is None:
+                continue
+            rows = each.only(~self._refused[each.events]) if self._refused.any() else each
+            if len(rows.events):
+                self._server.add_deliveries(session, rows, self._block, self._positions)
+        for peer, message in self._passed_on.items():
+            events = self._passed_events[peer]
+            if self._refused.any():
+                kept = np.flatnonzero(~self._refused[events])
+                message, events = selected(message, kept), events[kept]
+            if len(events):
+                stored = self._positions[events] * self._confirmed[events]
+                self._server.links.send(peer, message, int(stored.max()))
+        for frame in self._frames:
+            publish = frame.publish
+            if not publish.confirm:
+                continue
+            last = publish.first_number + len(publish) - 1
+            if self._refused[frame.begin]:
+                problem = StoreFullError("the store of the broker is full")
+                frame.session.published = min(frame.session.published, publish.first_number - 1)
+                _refuse(frame.session, publish.first_number, len(publish), problem)
+            else:
+                _send(frame.session, Confirmed(last))
+
+
+def _refuse_one(frame: _Published, number: int, error: TidegateError) -> None:
+    _send(frame.session, NotPublished(number, Problem.of(error)))
+
+
+def _refuse(session: ClientSession, first: int, count: int, error: TidegateError) -> None:
+    problem = Problem.of(error)
+    for number in range(first, first + count):
+        _send(session, NotPublished(number, problem))
+    _send(session, Confirmed(first + count - 1))
+
+
+def _send(session: ClientSession, message: Confirmed | NotPublished) -> None:
+    if session.connection is not None:
+        session.connection.send(message)
