@@ -65,8 +65,8 @@ class ReceivedEvent:
 
     @property
     def version(self) -> int:
-        """The version of the (first) subscription that it matches."""
-        return self.matches[0][1]
+        """The version of the (first) subscription that it matches; 0 in a sequence."""
+        return self.matches[0][1] if self.matches else 0
 
     @property
     def publisher(self) -> str:
