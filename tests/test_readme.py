@@ -16,7 +16,8 @@ import pytest
 
 from support import pages
 from support.pages import ROOT
-from tidegate.cli import COMMANDS, main
+from tidegate.cli import main
+from tidegate.cli.command_group import COMMANDS
 
 README = "README.md"
 PIPELINE = "docs/pipeline.md"

@@ -94,7 +94,7 @@ def test_a_new_filter_needs_no_live_table(market: Folder) -> None:
     [
         (["--set", "cheap", "limit=12"], (2, 3, 1, 0)),
         (["--set", "cheap", "limit=null"], (2, 0, 0, 2)),
-        (["--set", "cheap", "limit=zero"], (2, 1, 1, 2)),
+        (["--set", "cheap", 'limit="zero"'], (2, 1, 1, 2)),
         (["--filter-of", "cheap", "price > :least", "--set", "cheap", "least=9"], (2, 2, 1, 1)),
         (
             [
@@ -129,7 +129,7 @@ def test_parquet(market: Folder) -> None:
     table = pa.table({"id": ["s"], "filter": ["p = :p"], "params": [{"p": "a"}]})
     market.write_parquet("s.parquet", table)
     files = ("--events", "e.parquet", "--event-time", "time", "--subscriptions", "s.parquet")
-    found = counted(market, "backtest", *files, "--set", "s", "p=b", "--every", "1d")
+    found = counted(market, "backtest", *files, "--set", "s", 'p="b"', "--every", "1d")
     assert [each["entering"] for each in found["buckets"]] == [0, 1, 0]
     assert [each["leaving"] for each in found["buckets"]] == [1, 0, 1]
 
@@ -254,12 +254,12 @@ def test_a_backtest_in_a_space(market: Folder) -> None:
     late = {"id": "late", "filter": "time > :p", "params": {"p": "2026-01-02T09:00:15Z"}}
     market.write("wanted.jsonl", [*WANTED, late])
     given = (*TABLE, "--space", "space.json")
-    assert counts(market, *given, "--set", "late", "p=2026-01-02T09:00:30Z") == (2, 1, 0, 1)
+    assert counts(market, *given, "--set", "late", 'p="2026-01-02T09:00:30Z"') == (2, 1, 0, 1)
     new = ("--filter", "time > :p", "--params")
     assert counts(market, *given, *new, '{"p": "2026-01-02T09:00:30Z"}') == (0, 1, 1, 0)
-    said = market.refused(*given, "--set", "late", "p=soon")
+    said = market.refused(*given, "--set", "late", 'p="soon"')
     assert said.startswith("error: parameter :p: 'soon' is not a timestamp")
-    said = market.refused(*given, "--set", "cheap", "limit=low")
+    said = market.refused(*given, "--set", "cheap", 'limit="low"')
     assert said.startswith("error: subscription 'cheap': price is a float in space 'trades'")
     said = market.refused(*given, "--filter-of", "cheap", "true or prize < :limit")
     assert said.startswith("error: subscription 'cheap': space 'trades' has no attribute 'prize'")

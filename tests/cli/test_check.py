@@ -215,3 +215,23 @@ def test_what_does_not_fit_the_space(space: str, folder: Folder) -> None:
         "end": 10,
     }
     assert "no.json: cannot be read" in folder.refused("check", "--space", "no.json", "true")
+
+
+@pytest.mark.parametrize(
+    ("text", "hinted"),
+    [
+        ("time > '2026-01-01'", ["2026-01-01"]),
+        ("a = '2026-01-01T00:00:00Z' or b in ('x', '2026-01-02 03:04')",
+         ["2026-01-01T00:00:00Z", "2026-01-02 03:04"]),
+        ("time > timestamp '2026-01-01T00:00:00Z'", []),
+        ("name like '2026-01-01%' or name starts with '2026-01-01'", []),
+        ("name = '2026-01-01-a' or name = '12026-01-01'", []),
+    ],
+)  # fmt: skip
+def test_a_string_that_looks_like_a_time(folder: Folder, text: str, hinted: list[str]) -> None:
+    ran = folder.run("check", text)
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        f"hint: '{each}' is compared as a string; a time is written timestamp '{each}'"
+        for each in hinted
+    ]

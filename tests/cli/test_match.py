@@ -683,8 +683,9 @@ def test_all_engines_and_formats_agree(
         for engine in ("naive", "columnar"):
             for name in (f"{engine}.jsonl", f"{engine}.parquet"):
                 ran = folder.run(
-                    "match", *FILES, "--event-time", "time", "--engine", engine, "--output", name
-                )
+                    "match", *FILES, "--event-time", "time", "--engine", engine, "--output", name,
+                    "--no-hints",
+                )  # fmt: skip
                 assert (ran.code, ran.err) == (0, "")
         assert pairs(folder.read("naive.jsonl")) == matches_by_definition(rows, events)
         for name in ("jsonl", "parquet"):

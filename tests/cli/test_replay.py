@@ -17,6 +17,7 @@ from support import change_logs
 from support.command_line import Folder, Row, pairs
 from tidegate.cli import pacing
 from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.hints import Hints
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.replay import ChangeLog, play
 from tidegate.language.events import Event
@@ -389,7 +390,7 @@ def test_any_log_gives_what_its_fold_gives(data: st.DataObject, matcher: str) ->
     variables = data.draw(change_logs.variable_values)
     engine = Engine(matcher=matcher, clock=lambda: None)
     engine.set_variables(**variables)
-    made = ChangeLog(engine, InputFile("log"), BadLines(skip=True))
+    made = ChangeLog(engine, InputFile("log"), BadLines(skip=True), Hints())
     in_order = sorted(enumerate(log), key=lambda numbered: numbered[1].time)
     time_us = np.array([to_us(event.time) for event in events], np.int64)
     found: list[tuple[int, str]] = []

@@ -44,6 +44,7 @@ def test_there_is_an_end_to_rates_that_nothing_limits() -> None:
 def short_queues(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials that need few events."""
     monkeypatch.setattr(gryphon, "QUEUE_MAX", 8)
+    monkeypatch.setattr(gryphon, "WARM_UP_S", 0.1)
     monkeypatch.setattr(gryphon, "RATE_ERROR_PER_S", 50.0)
 
 

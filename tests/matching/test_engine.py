@@ -28,6 +28,7 @@ from tidegate.errors import (
     SubscriptionError,
     UnresolvedError,
     UnsetParameterWarning,
+    VariableError,
 )
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
@@ -602,3 +603,34 @@ def test_names_of_variables_go_with_their_filters() -> None:
     engine.cancel("t")
     assert engine.match({"x": 6}) == ["s"]
     assert len(engine._variables_used) == 1
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ({"subscriber": 5}, "subscriber: must be a string, not"),
+        ({"subscriber": "\ud800"}, "subscriber: a string must be valid Unicode"),
+        ({"id": 5}, "id: must be a string"),
+        ({"id": "\ud800"}, "id: a string must be valid Unicode"),
+        ({"id": ""}, "id: is empty"),
+    ],
+)
+def test_names_that_no_snapshot_or_table_could_hold_are_refused(
+    matcher: str, names: dict[str, Any], reason: str
+) -> None:
+    engine = Engine(matcher=matcher)
+    with pytest.raises(SubscriptionError, match=reason):
+        engine.subscribe("x < 1", **names)
+    assert len(engine) == 0
+
+
+def test_what_is_no_table_and_no_function_is_refused() -> None:
+    engine = Engine()
+    number: Any = 5
+    with pytest.raises(SubscriptionError, match="subscriptions are an Arrow table, not int"):
+        engine.subscribe_batch(number)
+    with pytest.raises(EventError, match="events are a table or a list, not int"):
+        engine.match_batch(number)
+    with pytest.raises(VariableError, match="variable @v: a provider is a function of the time"):
+        engine.provide("v", number)

@@ -148,7 +148,7 @@ def test_a_matcher_with_settings_of_its_own() -> None:
 
     found = substrate(make)(Poset(FILTERS))
     assert isinstance(found, MatcherSubstrate)
-    assert link_matcher(make) is made[1]
+    assert link_matcher(make)() is made[1]
 
 
 def test_there_are_the_poset_and_all_matchers() -> None:

@@ -76,7 +76,7 @@ class Folder:
 
     def match(self, *arguments: str) -> list[tuple[int, str]]:
         """The matches that `tidegate match` prints, where all is well."""
-        ran = self.run("match", *arguments)
+        ran = self.run("match", *arguments, "--no-hints")
         assert (ran.code, ran.err) == (0, "")
         return pairs(ran.out)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -185,3 +187,34 @@ class RandomUpdates(RandomChanges):
         if self.random.random() < 0.4:
             return super()._predicate()
         return self.random.choice(self.FORMS).format(*names)
+
+
+class ExtremeChanges(RandomChanges):
+    """Numbers as large, as small and as near to each other as they get."""
+
+    NUMBERS = (
+        *("-1.7976931348623157e308", "-1e308", "-9223372036854775808", "-1", "-5e-324", "-0.0"),
+        *("0", "5e-324", "1", "9007199254740992", "9007199254740993", "9223372036854775807"),
+        *("1e308", "1.7976931348623157e308"),
+    )
+
+    def _value(self) -> object:
+        return json.loads(self._number()) if self.random.random() < 0.9 else math.inf
+
+    def _number(self) -> str:
+        return self.random.choice(self.NUMBERS)
+
+    def _predicate(self) -> str:
+        name, low, high = self.random.choice(ATTRIBUTES), self._number(), self._number()
+        forms = {
+            f"{name} = {low}": 6,
+            f"{name} < {low}": 2,
+            f"{name} >= {low}": 2,
+            f"{name} between {low} and {high}": 6,
+            f"{name} != {low}": 1,
+            f"{name} > :p": 1,
+            f"{name} between {low} - t and {high} + t": 1,
+            f"{name} in ({low}, {high})": 1,
+            f"{name} is not null": 1,
+        }
+        return self.random.choices(list(forms), list(forms.values()))[0]

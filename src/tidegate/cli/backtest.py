@@ -105,11 +105,11 @@ def backtest(
     skip_bad: bool,
     no_progress: bool,
 ) -> None:
-    """Count the deliveries that a new filter, a change or another table would have made.
+    """Count the deliveries that changed subscriptions would make.
 
-    They are compared with those of the live subscriptions: a delivery enters if only the changed
-    subscriptions make it, and leaves if only the live ones do. Only subscriptions that differ are
-    counted.
+    The change is a new filter, other values, or another table. Its deliveries are compared with
+    those of the live subscriptions: a delivery enters if only the changed subscriptions make it,
+    and leaves if only the live ones do. Only subscriptions that differ are counted.
 
     A change holds from --since on, or for all of history, and overrides later changes of the log. A
     new subscription begins at --since, or with the first event. With --event-time each event is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,12 +14,14 @@ import click
 
 from tidegate.errors import FilterError, NeverMatchesWarning
 from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
-from tidegate.language.expressions import ParameterRef, format_expression
+from tidegate.language.expressions import Constant, ParameterRef, format_expression, leaves
 from tidegate.language.filters import Filter, parse
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.spaces import Checked
+from tidegate.language.syntax import STRING_OPERATORS, predicates
 from tidegate.language.values import Value, format_value
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?$", re.ASCII)
 CheckReport = dict[str, object]
 """The properties of a text, in the order in which they are printed."""
 
@@ -36,7 +39,9 @@ CheckReport = dict[str, object]
 @click.option("--space", "space_file", metavar="FILE", help="Space that the text must fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(text: str, kind: str, space_file: str | None, as_json: bool) -> None:
-    """Check a filter and show its shape, parameters and normal form.
+    """Check a filter and show its shape.
+
+    With it come its parameters, its variables and its normal form.
 
     \b
     Examples:
@@ -65,6 +70,12 @@ def check(text: str, kind: str, space_file: str | None, as_json: bool) -> None:
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
         _print(report)
+    for written in _times_as_strings(checked):
+        click.echo(
+            f"hint: {format_value(written)} is compared as a string; "
+            f"a time is written timestamp {format_value(written)}",
+            err=True,
+        )
 
 
 _PARSERS: dict[str, Callable[[str], Checked]] = {
@@ -72,6 +83,22 @@ _PARSERS: dict[str, Callable[[str], Checked]] = {
     "pattern": parse_pattern,
     "advertisement": parse_advertisement,
 }
+
+
+def _times_as_strings(checked: Checked) -> list[str]:
+    """The strings that have the form of a date or a time: most likely times were meant."""
+    steps = checked.steps if isinstance(checked, Pattern) else (checked,)
+    constants = (
+        leaf.value
+        for step in steps
+        for predicate in predicates(step.node)
+        if predicate.operator not in STRING_OPERATORS
+        for operand in predicate.operands
+        for leaf in leaves(operand)
+        if isinstance(leaf, Constant)
+    )
+    texts = [each for each in constants if isinstance(each, str) and _DATE.match(each)]
+    return list(dict.fromkeys(texts))
 
 
 def _report(checked: Checked) -> CheckReport:

@@ -10,6 +10,7 @@ import click
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.changes import read_changes
 from tidegate.cli.files.events import EventChunk, TimeAttributes, read_events
+from tidegate.cli.files.hints import Hints
 from tidegate.cli.files.input_file import Advance, InputFile
 from tidegate.cli.files.matches import (
     STDOUT,
@@ -55,6 +56,7 @@ from tidegate.matching.space_file import read_space
 )
 @click.option("--skip-bad", is_flag=True, help="Skip bad lines and print their number.")
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+@click.option("--no-hints", is_flag=True, help="Say nothing about filters that look mistaken.")
 def match(
     subscriptions: str | None,
     changes: str | None,
@@ -66,18 +68,22 @@ def match(
     space_file: str | None,
     skip_bad: bool,
     no_progress: bool,
+    no_hints: bool,
 ) -> None:
     """Find all matches of the events of a file with subscriptions.
 
     Each match is a line {"event": INDEX, "subscription": ID}, ordered by event, then by id. The
     index of an event is its position in the file, from 0; bad lines count, blank lines do not.
 
-    Files are Parquet if their names end in .parquet, else JSON Lines. A bad line is an error, and
-    then nothing is written; --skip-bad skips such lines.
+    Files are Parquet if their names end in .parquet, else JSON Lines; matches are written as .csv
+    and .tsv too. A bad line is an error, and then nothing is written; --skip-bad skips such lines.
 
     With --event-time each event is matched as of its own time: subscriptions hold from `since` on
     and before `until`, and `t` counts from `since`. With --changes it is matched with the
     subscriptions as of that time; all events are then in memory. Without times `t` is 0.
+
+    Filters that look mistaken (an attribute that no event has, a parameter without a value) are
+    named on stderr in the end.
 
     With --space events and subscriptions that do not fit the space are bad lines, and strings are
     timestamps where the space says so.
@@ -97,20 +103,24 @@ def match(
     bad = BadLines(skip=skip_bad)
     space = None if space_file is None else read_space(space_file)
     times = TimeAttributes.from_options(event_time, timestamps, space)
+    hints = Hints(values_come_later=changes is not None)
     run: MatchRun
     if matcher == "spark":
         from tidegate.cli.match_on_spark import SparkRun  # an optional extra, seconds to import
 
-        run = SparkRun(times, bad, progress, space)
+        run = SparkRun(times, bad, progress, hints, space)
     else:
         engine = Engine(matcher=matcher, clock=lambda: None, space=space)
-        run = _EngineRun(engine, times, bad, progress)
+        run = _EngineRun(engine, times, bad, progress, hints)
+    wanted, published = InputFile(changes or subscriptions or ""), InputFile(events)
     # The output file is opened first: one that cannot be written is reported before the work.
-    with matches_file(output) as writer:
+    with matches_file(output, (wanted, published)) as writer:
         if changes is not None:
-            run.match_log(InputFile(changes), InputFile(events), writer)
-        elif subscriptions is not None:
-            run.match(InputFile(subscriptions), InputFile(events), writer)
+            run.match_log(wanted, published, writer)
+        else:
+            run.match(wanted, published, writer)
+    if not no_hints:
+        hints.print()
     bad.print_skipped()
 
 
@@ -130,9 +140,15 @@ class _EngineRun:
     """A run with an engine in this process."""
 
     def __init__(
-        self, engine: Engine, times: TimeAttributes, bad: BadLines, progress: ProgressBars
+        self,
+        engine: Engine,
+        times: TimeAttributes,
+        bad: BadLines,
+        progress: ProgressBars,
+        hints: Hints,
     ) -> None:
         self._engine = engine
+        self._hints = hints
         self._times = times
         self._bad = bad
         self._progress = progress
@@ -141,7 +157,7 @@ class _EngineRun:
     def match(self, subscriptions: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events with subscriptions, chunk by chunk."""
         with self._progress.reading(subscriptions) as advance:
-            subscribe_all(self._engine, subscriptions, self._bad, advance)
+            subscribe_all(self._engine, subscriptions, self._bad, self._hints, advance)
         self._bad.raise_errors()
         with self._progress.reading(events) as advance:
             for chunk in self._read_events(events, advance):
@@ -153,7 +169,9 @@ class _EngineRun:
         self._bad.raise_errors()
 
     def _read_events(self, events: InputFile, advance: Advance) -> Iterator[EventChunk]:
-        return read_events(events, self._times, self._bad, advance, self._engine.space)
+        for chunk in read_events(events, self._times, self._bad, advance, self._engine.space):
+            self._hints.add_events(chunk)
+            yield chunk
 
     def match_log(self, changes: InputFile, events: InputFile, writer: MatchesWriter) -> None:
         """Match events as of their own time, with a log of changes."""
@@ -165,7 +183,7 @@ class _EngineRun:
         self._bad.raise_errors()
         all_events = EventChunk.concat(chunks, self._times.event_time)
         ordered, time_us = all_events.sorted_by_time()
-        log = ChangeLog(self._engine, changes, self._bad)
+        log = ChangeLog(self._engine, changes, self._bad, self._hints)
         collected = CollectedMatches()
         with self._progress.steps("matching", len(ordered)) as advance:
             for start, stop in play(log, numbered, time_us):

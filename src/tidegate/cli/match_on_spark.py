@@ -12,16 +12,19 @@ from pyspark.sql import types as t
 
 from tidegate.cli.files.bad_lines import BadLines
 from tidegate.cli.files.events import TimeAttributes, read_events
+from tidegate.cli.files.hints import Hints
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.matches import MatchesWriter, OrderedMatches
 from tidegate.cli.files.spark_events import INDEX, SparkEvents
 from tidegate.cli.files.versions import read_log, read_table
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.spark_session import spark_session
+from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.spaces import Space
 from tidegate.matching.batches import Matches
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import Version
+from tidegate.matching.records import subscription_of
 from tidegate.spark.columns import DELIVERY_FIELDS
 from tidegate.spark.index_files import ship_index
 from tidegate.spark.session import local_session
@@ -32,9 +35,15 @@ class SparkRun:
     """One run of the command with Spark."""
 
     def __init__(
-        self, times: TimeAttributes, bad: BadLines, progress: ProgressBars, space: Space | None
+        self,
+        times: TimeAttributes,
+        bad: BadLines,
+        progress: ProgressBars,
+        hints: Hints,
+        space: Space | None,
     ) -> None:
         self._times = times
+        self._hints = hints
         self._space = space
         self._bad = bad
         self._progress = progress
@@ -55,10 +64,13 @@ class SparkRun:
 
     def _run(self, versions: list[Version], events: InputFile, writer: MatchesWriter) -> None:
         self._bad.raise_errors()
+        parser = BulkParser()
+        self._hints.add_subscriptions(subscription_of(each, parser) for each in versions)
         with TemporaryDirectory(prefix="tidegate-") as folder:
             spark_events = SparkEvents(Path(folder), self._times.event_time)
             with self._progress.reading(events) as advance:
                 for chunk in read_events(events, self._times, self._bad, advance, self._space):
+                    self._hints.add_events(chunk)
                     spark_events.write(chunk)
             self._bad.raise_errors()
             self._progress.say("matching with Spark")

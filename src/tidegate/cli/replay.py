@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.hints import Hints
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.subscriptions import Numbered, subscribe
 from tidegate.errors import SubscriptionError, TidegateError
@@ -43,10 +44,11 @@ class ChangeLog:
     `subscribe` with the same id, a bad filter.
     """
 
-    def __init__(self, engine: Engine, file: InputFile, bad: BadLines) -> None:
+    def __init__(self, engine: Engine, file: InputFile, bad: BadLines, hints: Hints) -> None:
         self._engine = engine
         self._file = file
         self._bad = bad
+        self._hints = hints
         self._live: dict[str, SubscriptionRecord] = {}
         """The current subscriptions, with every parameter ever set: a later filter may name one
         that the current filter does not."""
@@ -93,7 +95,8 @@ class ChangeLog:
         ids = {number: record.id for number, record in pending}
         for number, error in subscribe(self._engine, pending):
             self._bad.add(self._file, number, error)
-            del self._live[ids[number]]
+            del self._live[ids.pop(number)]
+        self._hints.add_subscriptions(map(self._engine.get, ids.values()))
 
     def _update(self, change: Change) -> None:
         before = self._record(change)
@@ -111,6 +114,7 @@ class ChangeLog:
         except TidegateError:  # a refused change leaves the subscription as it was
             self._engine.subscribe_records([_with_own_params(before)])
             raise
+        self._hints.add_subscriptions([self._engine.get(change.id)])
         self._live[change.id] = after
 
     def _values(self, change: Change) -> Mapping[str, object]:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from reprlib import repr as shortened
+from typing import NoReturn
 
 import click
 
@@ -132,6 +134,14 @@ def _parse_assignment(text: str) -> tuple[str, object]:
         with naming_option("--set"):
             return name, parse_timestamp(timestamp["text"])
     try:
-        return name, json.loads(value, parse_constant=str)
+        return name, json.loads(value, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        return name, value
+        raise click.UsageError(
+            f"--set: the value of :{name} is not JSON: {shortened(value)}; a string is written in "
+            f"double quotes, as '{name}=\"abc\"'"
+        ) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and Infinity, which JSON does not have and Python takes."""
+    raise ValueError(name)

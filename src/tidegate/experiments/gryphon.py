@@ -15,8 +15,8 @@ processor time: the paper assumes that subscriptions change rarely.
 
 Unlike in the paper, the three publishers are the only ones: nobody else's events load the brokers.
 Clients are at their brokers, so the hop of 1 ms to them is left out; neither rates nor steps depend
-on it. The steps of link matching include the second search of one event in sixteen, from which the
-flooding rule learns (`routing/links/flooding_rule.py`).
+on it. The steps of link matching include the further searches of one event in 64, from which the
+search rule learns (`routing/links/search_rule.py`). It has learned before rates are measured.
 
 All routings match with the same search tree, so that their steps compare: with one factored
 attribute for chart 2 and three for chart 3, as in the paper. In match-first the first broker
@@ -65,6 +65,8 @@ RATE_MAX_PER_S = 100_000.0
 COSTS = Costs(by_kind_us={"Publish": 700, "Notify": 700}, step_us=10.0)
 SLICE_US = 50_000
 """How often a trial looks for overloaded brokers."""
+WARM_UP_S, WARM_UP_RATE_PER_S = 16.0, 100.0
+"""A trial before the first one that counts: enough events for the search rule to be applied."""
 MATCH_SAMPLES = 50
 """Events with which the share of matches is measured."""
 
@@ -155,6 +157,7 @@ def overload_rates(
             for routing in routings:
                 progress(f"{routing}: {count:,} subscriptions, D = {degradation:g}")
                 world = varied.world(routing, filters)
+                is_overloaded(world, varied, WARM_UP_S, None, WARM_UP_RATE_PER_S)
                 trial = partial(is_overloaded, world, varied, duration_s, bursts)
                 rate_per_s = highest_rate(trial)
                 yield OverloadRate(

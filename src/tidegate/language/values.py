@@ -52,6 +52,11 @@ def kind_of(value: Value) -> Kind:
     return _KIND_OF_TYPE[type(value)]
 
 
+def kind_of_type(given: type) -> Kind:
+    """The kind of the values of a Python type."""
+    return _KIND_OF_TYPE[given]
+
+
 def to_value(raw: object) -> Value | None:
     """Convert an object of Python, NumPy or pandas to a value; None if it counts as absent.
 

@@ -153,6 +153,11 @@ class Variables:
 
     def provide(self, name: str, provider: Provider | None) -> None:
         """Set the provider of a variable; None removes it, and restores a built-in one."""
+        if provider is not None and not callable(provider):
+            raise VariableError(
+                f"variable @{name}: a provider is a function of the time of an event, "
+                f"not {type(provider).__name__}"
+            )
         providers = {**self._state.providers}
         if provider is not None:
             providers[name] = _CheckedProvider(name, provider)

@@ -47,6 +47,7 @@ from tidegate.matching.records import (
     checked_parameters,
     records_of,
     subscription_of,
+    text_of,
     time_of,
 )
 from tidegate.matching.registry import matcher_entry
@@ -165,6 +166,8 @@ class Engine:
         True
         """
         check_evolve(evolve)
+        names = {"id": id, "subscriber": subscriber}
+        id, subscriber = text_of(names, "id"), text_of(names, "subscriber")
         parsed = filter if isinstance(filter, Filter) else parse(filter)
         values = checked_parameters(parsed.parameters, {**(parameters or {}), **more})
         kept = {name: value for name, value in values.items() if value is not None}
@@ -201,6 +204,8 @@ class Engine:
         values, or a JSON object as a string), `evolve` (`lazy`, `periodic 1 s` or `cached 1 s`),
         `since` and `until`.
         """
+        if not isinstance(table, (pa.Table, pa.RecordBatch)):
+            raise SubscriptionError(f"subscriptions are an Arrow table, not {type(table).__name__}")
         return self.subscribe_records(records_of(table))
 
     def subscribe_records(self, records: Iterable[SubscriptionRecord]) -> list[str]:
@@ -404,6 +409,8 @@ class Engine:
         if isinstance(events, (pa.Table, pa.RecordBatch)):
             batch = self._timed(EventBatch.of(events), event_time)
         else:
+            if not isinstance(events, Iterable):
+                raise EventError(f"events are a table or a list, not {type(events).__name__}")
             taken = [Event.of(each) for each in events]
             batch = self._timed(EventBatch.of_events(taken), event_time)
             if event_time is None and any(each.time is not None for each in taken):

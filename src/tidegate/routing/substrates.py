@@ -245,18 +245,23 @@ def _matcher(name: str) -> Matcher:
     return MATCHERS[name].make()
 
 
-def link_matcher(choice: SubstrateChoice | None) -> LinkMatcher:
-    """A new matcher; raises RoutingError unless it finds the links of events."""
+def link_matcher(choice: SubstrateChoice | None) -> Callable[[], LinkMatcher]:
+    """What makes matchers that find the links of events; raises RoutingError if others do."""
     name = choice or DEFAULT_LINK_MATCHER
-    matcher: object = None
+    make: Callable[[], Matcher] | None = None
     if not isinstance(name, str):
-        matcher = name()
+        make = name
     elif name in MATCHERS:
-        matcher = MATCHERS[name].make()
-    if not isinstance(matcher, LinkMatcher):
+        make = MATCHERS[name].make
+
+    def made() -> LinkMatcher:
+        matcher = make() if make is not None else None
+        if isinstance(matcher, LinkMatcher):
+            return matcher
         able = [each for each in MATCHERS if isinstance(MATCHERS[each].make(), LinkMatcher)]
         raise RoutingError(
             f"link matching needs a substrate that finds the links of events, not {name!r}; "
             f"there are {', '.join(able)}"
         )
-    return matcher
+
+    return made

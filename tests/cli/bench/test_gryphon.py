@@ -19,11 +19,21 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "DEGRADATIONS", (0.95,))
     monkeypatch.setattr(command, "BURST_TRIAL_S", 0.5)
     monkeypatch.setattr(gryphon, "QUEUE_MAX", 5)
+    monkeypatch.setattr(gryphon, "WARM_UP_S", 0.1)
     monkeypatch.setattr(gryphon, "RATE_ERROR_PER_S", 200.0)
 
 
 def test_each_part_has_its_sizes() -> None:
     assert list(PARTS) == list(SUBSCRIPTIONS)
+    assert command.ROUTINGS == gryphon.CHART_2_ROUTINGS
+
+
+@pytest.mark.slow
+def test_a_part_of_chart_2() -> None:
+    arguments = "--part rates --subscriptions 39 --degradation 0.5 --routing flooding --json"
+    (row,) = CliRunner().invoke(bench_gryphon, arguments.split()).stdout.splitlines()
+    assert json.loads(row)["degradation"] == 0.5
+    assert json.loads(row)["routing"] == "flooding"
 
 
 @pytest.mark.slow  # fills a network of 39 brokers

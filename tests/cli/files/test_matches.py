@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import os
 import stat
 import threading
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.command_line import pairs
+from support.command_line import Folder, pairs
 from tidegate.cli.files import matches as module
 from tidegate.cli.files.matches import CollectedMatches, OrderedMatches, matches_file
 from tidegate.errors import TidegateError
@@ -125,3 +126,51 @@ def test_a_pipe(tmp_path: Path) -> None:
     reader.join()
     assert pairs(read[0]) == sorted(FOUND)
     assert pipe.is_fifo()
+
+
+# -- the name of the output file --------------------------------------------------------------
+
+
+def test_a_file_that_is_read_is_not_overwritten(folder: Folder) -> None:
+    folder.write("wanted.jsonl", [{"id": "a", "filter": "x = 1"}])
+    folder.write("events.jsonl", [{"x": 1}])
+    (folder.path / "link.jsonl").symlink_to("events.jsonl")
+    files = ("--subscriptions", "wanted.jsonl", "--events", "events.jsonl")
+    for output in ("events.jsonl", "wanted.jsonl", "./events.jsonl", "link.jsonl"):
+        before = folder.read(output)
+        ran = folder.run("match", *files, "--output", output)
+        assert (ran.code, folder.read(output)) == (2, before)
+        assert ran.err == (
+            f"error: --output: {output} is read by this command; name another file\n"
+        )
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("out.csv", ","), ("OUT.TSV", "\t")])
+def test_matches_as_csv(folder: Folder, name: str, delimiter: str) -> None:
+    ids = ["plain", 'a "quoted", id', "Zürich"]
+    folder.write("wanted.jsonl", [{"id": id, "filter": "x = 1"} for id in ids])
+    folder.write("events.jsonl", [{"x": 1}, {"x": 2}, {"x": 1}])
+    files = ("--subscriptions", "wanted.jsonl", "--events", "events.jsonl")
+    assert folder.run("match", *files, "--output", name).code == 0
+    rows = list(csv.reader(folder.read(name).splitlines(), delimiter=delimiter))
+    assert rows[0] == ["event", "subscription"]
+    assert rows[1:] == [[event, id] for event in "02" for id in sorted(ids)]
+
+
+def test_no_matches_as_csv_are_a_line_of_names(folder: Folder) -> None:
+    folder.write("wanted.jsonl", [{"id": "a", "filter": "x = 1"}])
+    folder.write("events.jsonl", [{"x": 2}])
+    files = ("--subscriptions", "wanted.jsonl", "--events", "events.jsonl")
+    assert folder.run("match", *files, "--output", "out.csv").code == 0
+    assert next(csv.reader([folder.read("out.csv").strip()])) == ["event", "subscription"]
+
+
+def test_a_format_that_is_not_written(folder: Folder) -> None:
+    folder.write("wanted.jsonl", [])
+    files = ("--subscriptions", "wanted.jsonl", "--events", "wanted.jsonl")
+    ran = folder.run("match", *files, "--output", "out.xlsx")
+    assert (ran.code, folder.files()) == (2, ["wanted.jsonl"])
+    assert ran.err == (
+        "error: --output: out.xlsx: matches are not written as xlsx; "
+        "use .jsonl, .csv, .tsv or .parquet\n"
+    )

@@ -7,6 +7,7 @@ import pytest
 from support.command_line import Folder
 from tidegate import Engine, TidegateError
 from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.hints import Hints
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.files.subscriptions import subscribe, subscribe_all
 from tidegate.matching.records import SubscriptionRecord
@@ -49,7 +50,7 @@ def test_a_file_is_taken_some_at_a_time(
     ]
     folder.write("f.jsonl", rows)
     engine, bad = Engine(), BadLines(skip=False)
-    subscribe_all(engine, InputFile(str(folder.path / "f.jsonl")), bad, lambda _: None)
+    subscribe_all(engine, InputFile(str(folder.path / "f.jsonl")), bad, Hints(), lambda _: None)
     assert sorted(engine.match({"x": 0})) == ["a", "c"]
     with pytest.raises(TidegateError, match=r"line 3: there already is .*\n.*line 4: filter: is"):
         bad.raise_errors()

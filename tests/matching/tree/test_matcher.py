@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.random_changes import RandomChanges, RandomUpdates
+from support.random_changes import ExtremeChanges, RandomChanges, RandomUpdates
 from support.tree_invariants import check_tree
 from tidegate.language.events import Event
 from tidegate.language.evolve import Cached
@@ -55,6 +55,16 @@ def test_random_updates(tuning: str, seed: int) -> None:
     for _ in range(8):
         updates.run(10)
         check_tree(matcher._index.tree)
+
+
+@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
+@pytest.mark.parametrize("tuning", TUNINGS)
+@settings(max_examples=max(3, settings().max_examples // 20))
+@given(st.integers(0, 2**32))
+def test_random_changes_with_extreme_numbers(tuning: str, seed: int) -> None:
+    matcher = TreeMatcher(TUNINGS[tuning])
+    ExtremeChanges(seed, matcher).run(60)
+    check_tree(matcher._index.tree)
 
 
 @pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")

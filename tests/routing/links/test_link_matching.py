@@ -13,8 +13,8 @@ from tidegate.language.filters import parse
 from tidegate.language.values import from_us
 from tidegate.matching.matcher import COLLECTED
 from tidegate.routing.broker import Broker
-from tidegate.routing.links.flooding_rule import EVENTS_PER_SAMPLE, SAMPLES, FloodingRule
 from tidegate.routing.links.link_matching import LinkMatching
+from tidegate.routing.links.search_rule import EVENTS_PER_SAMPLE, SAMPLES, SearchRule
 from tidegate.routing.messages import (
     Client,
     Deliver,
@@ -253,7 +253,7 @@ def test_a_broker_floods_where_every_link_gets_the_events_anyway() -> None:
 def test_a_flooding_broker_delivers_to_its_own_clients_what_they_want(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(FloodingRule, "floods", ALWAYS, raising=False)
+    monkeypatch.setattr(SearchRule, "floods", ALWAYS, raising=False)
     network = general_graph()
     network.subscribe("c", "cy", "x > 5")
     network.subscribe("e", "eve", "x > 0")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Iterable
 import pytest
 
 from tidegate.matching.matcher import COLLECTED, LinkMatcher
-from tidegate.routing.links.flooding_rule import FloodingRule
-from tidegate.routing.links.link_matching import LinkMatching
+from tidegate.routing.links.link_matching import LinkMatching, OwnFilters
+from tidegate.routing.links.search_rule import SearchRule
 from tidegate.routing.links.virtual_links import LinkNumbers, VirtualLink
 from tidegate.routing.messages import Address, Message, Notify
 from tidegate.routing.overlay.broker_domains import TreeInDomain
-from tidegate.routing.substrates import link_matcher
+from tidegate.routing.substrates import FilterNode, link_matcher
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying import random_run
 from tidegate.simulation.verifying.random_run import Mix, RandomRun
@@ -32,18 +32,22 @@ def finds(text: str, topology: str, seeds: int = 30) -> bool:
     )
 
 
-@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
-@pytest.mark.parametrize("period", [1, 3])
-def test_a_broker_may_flood_at_any_time(
-    topology: str, period: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All events, or all but those of every third step of the rule."""
+def is_set_at_each(monkeypatch: pytest.MonkeyPatch, way: str, period: int) -> None:
+    """Let the rule choose a way for all events, or for those outside of every third step."""
 
-    def floods(rule: FloodingRule) -> bool:
+    def chosen(rule: SearchRule) -> bool:
         return period == 1 or rule._events % period > 0
 
-    always = property(floods, lambda _rule, _floods: None)
-    monkeypatch.setattr(FloodingRule, "floods", always, raising=False)
+    always = property(chosen, lambda _rule, _value: None)
+    monkeypatch.setattr(SearchRule, way, always, raising=False)
+
+
+@pytest.mark.parametrize("topology", VERIFIED_TOPOLOGIES)
+@pytest.mark.parametrize(("way", "period"), [("floods", 1), ("floods", 3), ("searches_apart", 3)])
+def test_a_broker_may_search_in_each_way_at_any_time(
+    topology: str, way: str, period: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_set_at_each(monkeypatch, way, period)
     for case in cases(range(8), [topology], ["link-matching"]):
         assert case.problems() == [], case.command
 
@@ -113,7 +117,7 @@ def lose_an_annotation(monkeypatch: pytest.MonkeyPatch) -> None:
     def set_links(matcher: LinkMatcher, id: str, links: int) -> None:
         right(matcher, id, links ^ 1 << links.bit_length() - 1 if links > COLLECTED else links)
 
-    matcher_type = type(link_matcher(None))
+    matcher_type = type(link_matcher(None)())
     right: Callable[..., None] = matcher_type.set_links
     monkeypatch.setattr(matcher_type, "set_links", set_links)
 
@@ -148,6 +152,22 @@ def forget_links_of_changed_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LinkMatching, "prepare", prepare)
 
 
+def keep_the_first_own_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(_own: OwnFilters, _node: object) -> None:
+        """Updates come to the filters of all brokers only."""
+
+    monkeypatch.setattr(OwnFilters, "change", change)
+
+
+def lose_own_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    def add(own: OwnFilters, node: FilterNode) -> None:
+        if node.number % 3:
+            right(own, node)
+
+    right = OwnFilters.add
+    monkeypatch.setattr(OwnFilters, "add", add)
+
+
 Sabotage = Callable[[pytest.MonkeyPatch], None]
 FOUND_ON: dict[Sabotage, str] = {
     lose_a_link: "random-graph",
@@ -165,7 +185,14 @@ def test_the_invariants_find_it(sabotage: Sabotage, monkeypatch: pytest.MonkeyPa
     assert finds(" leads to ", FOUND_ON.get(sabotage, "random-graph"))
 
 
-@pytest.mark.parametrize("sabotage", [*FOUND_ON, lose_an_annotation])
+def test_the_invariants_find_lost_own_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_own_filters(monkeypatch)
+    assert finds("is not among the broker's own filters", "random-tree")
+
+
+@pytest.mark.parametrize(
+    "sabotage", [*FOUND_ON, lose_an_annotation, keep_the_first_own_filters, lose_own_filters]
+)
 @pytest.mark.usefixtures("no_invariants")
 def test_the_deliveries_find_it(sabotage: Sabotage, monkeypatch: pytest.MonkeyPatch) -> None:
     sabotage(monkeypatch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tidegate.experiments.gryphon import HopSteps, OverloadRate, PremiseCost
 
 DEGRADATIONS = (0.95, 0.85, 0.7, 0.5)
+# Written again here, because the experiment imports Numba; a test compares them.
+ROUTINGS = ("flooding", "match-first", "link-matching")
 SUBSCRIPTIONS = {
     "rates": (500, 2_000),
     "bursts": (2_000,),
@@ -24,6 +26,16 @@ SUBSCRIPTIONS = {
 EVENTS = 1_000
 BURST_TRIAL_S = 20.0
 """Simulated time of a trial with bursts: long enough for about ten of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """What a part is run with."""
+
+    sizes: Sequence[int]
+    degradations: Sequence[float]
+    """Those the user has named."""
+    routings: Sequence[str]
 
 
 @click.command("gryphon")
@@ -39,8 +51,27 @@ BURST_TRIAL_S = 20.0
     help="Number of subscriptions; may be repeated.  "
     "[default: rates 500 and 2,000, steps 1,000, 4,000 and 10,000, others 2,000]",
 )
+@click.option(
+    "--degradation",
+    type=click.FloatRange(0, 1),
+    multiple=True,
+    help="The paper's D, in rates and bursts: less is more matches; may be repeated.  "
+    "[default: rates 0.95, 0.85, 0.7 and 0.5, bursts 0.95]",
+)
+@click.option(
+    "--routing",
+    type=click.Choice(ROUTINGS),
+    multiple=True,
+    help="Only this routing, in rates and bursts; may be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
-def bench_gryphon(part: str | None, subscriptions: tuple[int, ...], as_json: bool) -> None:
+def bench_gryphon(
+    part: str | None,
+    subscriptions: tuple[int, ...],
+    degradation: tuple[float, ...],
+    routing: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Link matching against flooding and match-first, on Gryphon's 39 brokers.
 
     \b
@@ -52,7 +83,8 @@ def bench_gryphon(part: str | None, subscriptions: tuple[int, ...], as_json: boo
     Time is simulated, so that the figures do not depend on this machine. The parts take minutes.
     """
     for name in [part] if part else SUBSCRIPTIONS:
-        for row, line in PARTS[name](subscriptions or SUBSCRIPTIONS[name]):
+        cases = Cases(subscriptions or SUBSCRIPTIONS[name], degradation, routing or ROUTINGS)
+        for row, line in PARTS[name](cases):
             click.echo(json.dumps(row) if as_json else line)
 
 
@@ -60,19 +92,27 @@ Rows = Iterator[tuple[dict[str, object], str]]
 """Each row as an object and as a line."""
 
 
-def _rates(sizes: Sequence[int]) -> Rows:
+def _rates(cases: Cases) -> Rows:
     from tidegate.experiments import gryphon  # imports Numba, which takes a second
 
-    for row in gryphon.overload_rates(sizes, DEGRADATIONS, progress=print_status):
+    degradations = cases.degradations or DEGRADATIONS
+    for row in gryphon.overload_rates(
+        cases.sizes, degradations, cases.routings, progress=print_status
+    ):
         yield asdict(row), _rate_line(row)
 
 
-def _bursts(sizes: Sequence[int]) -> Rows:
+def _bursts(cases: Cases) -> Rows:
     from tidegate.experiments import gryphon
     from tidegate.simulation.arrivals import Bursts
 
     for row in gryphon.overload_rates(
-        sizes, DEGRADATIONS[:1], bursts=Bursts(), duration_s=BURST_TRIAL_S, progress=print_status
+        cases.sizes,
+        cases.degradations or DEGRADATIONS[:1],
+        cases.routings,
+        bursts=Bursts(),
+        duration_s=BURST_TRIAL_S,
+        progress=print_status,
     ):
         yield asdict(row), _rate_line(row)
 
@@ -85,10 +125,10 @@ def _rate_line(row: OverloadRate) -> str:
     )
 
 
-def _steps(sizes: Sequence[int]) -> Rows:
+def _steps(cases: Cases) -> Rows:
     from tidegate.experiments import gryphon
 
-    for row in gryphon.steps_by_hops(sizes, EVENTS, progress=print_status):
+    for row in gryphon.steps_by_hops(cases.sizes, EVENTS, progress=print_status):
         yield asdict(row), _steps_line(row)
 
 
@@ -100,10 +140,10 @@ def _steps_line(row: HopSteps) -> str:
     )
 
 
-def _premise(sizes: Sequence[int]) -> Rows:
+def _premise(cases: Cases) -> Rows:
     from tidegate.experiments import gryphon
 
-    for size in sizes:
+    for size in cases.sizes:
         for row in gryphon.premise_costs(size, EVENTS, progress=print_status):
             yield asdict(row), _premise_line(row)
 
@@ -116,7 +156,7 @@ def _premise_line(row: PremiseCost) -> str:
     )
 
 
-PARTS: dict[str, Callable[[Sequence[int]], Rows]] = {
+PARTS: dict[str, Callable[[Cases], Rows]] = {
     "rates": _rates,
     "bursts": _bursts,
     "steps": _steps,

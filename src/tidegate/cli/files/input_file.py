@@ -37,6 +37,13 @@ class InputFile:
         """An error of the whole file; of a reason with several lines, as Arrow has, the first."""
         return TidegateError(f"{self.name}: {str(reason).partition(chr(10))[0]}")
 
+    def is_same_file(self, path: str) -> bool:
+        """Whether a path leads to this very file, by whatever links."""
+        try:
+            return self.path != STDIN and Path(self.path).samefile(path)
+        except OSError:  # one of them is not there
+            return False
+
     @property
     def size(self) -> int:
         """The size of the file, in the unit of ``Advance``; 0 if it is not known."""

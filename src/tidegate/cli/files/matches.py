@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import csv
 
+from tidegate.cli.files.input_file import InputFile
 from tidegate.errors import TidegateError
 from tidegate.matching.batches import Matches
 
@@ -36,6 +38,8 @@ _EVENT: Any = pa.field("event", pa.int64())
 _SUBSCRIPTION: Any = pa.field("subscription", pa.string())
 _SCHEMA = pa.schema([_EVENT, _SUBSCRIPTION])
 _TEXT = pa.large_string()
+_JSON_LINES = (".jsonl", ".ndjson", ".json", ".txt")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -139,6 +143,22 @@ class _JsonLinesWriter:
             self._stream.write(memoryview(lines.buffers()[2]))
 
 
+class _CsvWriter:
+    """CSV or TSV, with the names of the columns in the first line."""
+
+    def __init__(self, stream: BinaryIO, delimiter: str) -> None:
+        options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+        self._writer = csv.CSVWriter(stream, _SCHEMA, write_options=options)
+
+    def write(self, matches: OrderedMatches) -> None:
+        for chunk in matches.chunks():
+            ids = chunk.ids.take(pa.array(chunk.id_numbers))
+            self._writer.write_table(pa.table([pa.array(chunk.events), ids], schema=_SCHEMA))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
 class _ParquetWriter:
     """Buffers matches: `write_table` makes a row group, and many small ones are slow to read."""
 
@@ -160,16 +180,40 @@ class _ParquetWriter:
 
 
 @contextmanager
-def matches_file(path: str) -> Iterator[MatchesWriter]:
-    """The writer of an output file, which is complete on success and untouched on an error."""
+def matches_file(path: str, inputs: Iterable[InputFile] = ()) -> Iterator[MatchesWriter]:
+    """The writer of an output file, which is complete on success and untouched on an error.
+
+    The name says the format. Raises TidegateError if it says one that is not written, or if the
+    file is one of the ``inputs``, which would be lost.
+    """
+    suffix = _format_of(path)
+    for each in inputs:
+        if path != STDOUT and each.is_same_file(path):
+            raise TidegateError(f"--output: {path} is read by this command; name another file")
     with _atomic_output(path) as stream:
-        if not path.endswith(".parquet"):
+        if suffix == ".parquet":
+            with pq.ParquetWriter(stream, _SCHEMA) as parquet:
+                writer = _ParquetWriter(parquet)
+                yield writer
+                writer.flush()
+        elif suffix in _DELIMITERS:
+            rows = _CsvWriter(stream, _DELIMITERS[suffix])
+            yield rows
+            rows.close()
+        else:
             yield _JsonLinesWriter(stream)
-            return
-        with pq.ParquetWriter(stream, _SCHEMA) as parquet:
-            writer = _ParquetWriter(parquet)
-            yield writer
-            writer.flush()
+
+
+def _format_of(path: str) -> str:
+    """The suffix of an output file; raises TidegateError if that format is not written."""
+    suffix = Path(path).suffix.lower()
+    exists = Path(path).exists() and not Path(path).is_file()  # a device or a pipe has any name
+    if not exists and suffix not in ("", *_JSON_LINES, *_DELIMITERS, ".parquet"):
+        raise TidegateError(
+            f"--output: {path}: matches are not written as {suffix[1:]}; "
+            "use .jsonl, .csv, .tsv or .parquet"
+        )
+    return suffix
 
 
 @contextmanager

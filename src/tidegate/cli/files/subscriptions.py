@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tidegate.cli.files.bad_lines import BadLines
+from tidegate.cli.files.hints import Hints
 from tidegate.cli.files.input_file import Advance, InputFile
 from tidegate.cli.files.rows import RowLayout, read_rows
 from tidegate.errors import TidegateError
@@ -26,12 +27,18 @@ def read_subscriptions(file: InputFile, bad: BadLines, advance: Advance) -> Iter
     return read_rows(file, _LAYOUT, bad, advance)
 
 
-def subscribe_all(engine: Engine, file: InputFile, bad: BadLines, advance: Advance) -> None:
+def subscribe_all(
+    engine: Engine, file: InputFile, bad: BadLines, hints: Hints, advance: Advance
+) -> None:
     """Add all subscriptions of a file to an engine; the refused ones are collected in ``bad``."""
     rows = read_subscriptions(file, bad, advance)
     while chunk := list(islice(rows, AT_ONCE_MAX)):
-        for number, error in subscribe(engine, chunk):
+        refused = dict(subscribe(engine, chunk))
+        for number, error in refused.items():
             bad.add(file, number, error)
+        hints.add_subscriptions(
+            engine.get(record.id) for number, record in chunk if number not in refused
+        )
 
 
 def subscribe(engine: Engine, rows: Sequence[Numbered]) -> list[tuple[int, TidegateError]]:

@@ -159,6 +159,8 @@ def _mask_problems(broker: Broker, matching: LinkMatching) -> Iterator[str]:
         if bool(links & COLLECTED) != (len(asked) < len(node.subscribers)):
             who = "some" if links & COLLECTED else "no"
             yield f"{node.item} is taken for one that {who} client wants"
+        if matching.is_own(node) != bool(links & COLLECTED):
+            yield f"{node.item} is not among the broker's own filters, or is and should not be"
         for domain in broker.domains.by_name.values():
             homes = {
                 str(each.key.tree)

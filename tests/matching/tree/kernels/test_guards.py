@@ -50,6 +50,30 @@ def test_what_does_not_care_about_the_guard_removes_it() -> None:
     check_tree(matcher._index.tree)
 
 
+def test_bounds_as_large_as_numbers_get_do_not_keep_a_guard() -> None:
+    """The extent of y is infinite when it is computed as a difference."""
+    stars = {f"star {i}": f"y = 4 and z = {i}" for i in range(5)}
+    wide = {"wide": "x = 1 and y between -1.7e308 and 1.7e308"}
+    matcher = tree_of(FILTERS | stars | wide, SMALL)
+    assert guard(matcher) == (4.0, 4.0)
+    matcher.add([Subscription("far", parse("y <= 1.6e308"))])
+    assert word_of(matcher, N_GUARD) == NONE
+    matcher = tree_of(FILTERS | stars | wide, SMALL)
+    matcher.add([Subscription("other", parse("z = 7"))])
+    assert word_of(matcher, N_GUARD) == NONE
+    assert matching(matcher, x=3, z=7) == ["other"]
+    assert matching(matcher, x=1, y=-1.6e308) == ["wide"]
+    check_tree(matcher._index.tree)
+
+
+def test_the_smallest_numbers_have_a_width() -> None:
+    small = {f"s{i}": f"x >= {5e-324 * i!r} and y = 1" for i in range(4)}
+    matcher = tree_of(small, TreeTuning(order=("y",), leaf_paths_max=1))
+    assert matching(matcher, x=0.0, y=1) == ["s0"]
+    assert matching(matcher, x=5e-324, y=1) == ["s0", "s1"]
+    check_tree(matcher._index.tree)
+
+
 def test_without_delayed_branching_there_are_no_guards() -> None:
     matcher = tree_of(FILTERS, TreeTuning(("x", "y"), leaf_paths_max=2, delays_branching=False))
     assert word_of(matcher, N_GUARD) == NONE

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from support.search_trees import kind_of, matching, tree_of, word_of
+from support.search_trees import arrays_of, kind_of, matching, tree_of, word_of
 from support.tree_invariants import check_leaves_are_split, check_tree
 from tidegate.experiments.search_tree import CHART_3, subscriptions
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
 from tidegate.matching.subscription import Moment, Subscription
-from tidegate.matching.tree.kernels.layout import CUT, KIND_MASK, LEAF, N_LEFT, VALUES
+from tidegate.matching.tree.kernels.layout import (
+    CUT,
+    KIND_MASK,
+    LEAF,
+    N_KIND,
+    N_LEFT,
+    NODE_WORDS,
+    T_LEVEL,
+    TIE_WORDS,
+    VALUES,
+)
+from tidegate.matching.tree.kernels.splitting import LEVELS_MAX
 from tidegate.matching.tree.matcher import TreeMatcher
 from tidegate.matching.tree.tuning import TreeTuning
 
@@ -103,3 +115,28 @@ def test_a_leaf_is_split_when_those_have_gone_that_could_not_be_separated() -> N
     before = matcher.steps
     assert matching(matcher, id=250) == ["more"]
     assert matcher.steps - before < 30  # the 20 that are left and a few nodes
+
+
+@pytest.mark.parametrize("tuning", [TreeTuning(), TreeTuning(leaf_paths_max=0)])
+def test_only_so_many_levels_have_nodes(tuning: TreeTuning) -> None:
+    """Attributes that hostile subscribers make up do not make the tree as deep as they are many."""
+    count = LEVELS_MAX + 60
+    matcher = tree_of({f"s{i}": f"a{i} = 1 and b > {i}" for i in range(count)}, tuning)
+    check_tree(matcher._index.tree)
+    assert 0 <= deepest_level(matcher) < LEVELS_MAX
+    assert matching(matcher, **{f"a{i}": 1 for i in range(count)}, b=count) == sorted(
+        f"s{i}" for i in range(count)
+    )
+    assert matching(matcher, **{f"a{count - 1}": 1}, b=0) == []
+    for index in range(0, count, 2):
+        matcher.remove(f"s{index}")
+    check_tree(matcher._index.tree)
+    assert matching(matcher, **{f"a{count - 1}": 1}, b=count) == [f"s{count - 1}"]
+
+
+def deepest_level(matcher: TreeMatcher) -> int:
+    """The last level that has a node."""
+    arrays = arrays_of(matcher)
+    ints = arrays.node.reshape(-1, NODE_WORDS).view(np.int32)
+    levels = arrays.tie.reshape(-1, TIE_WORDS)[: len(ints), T_LEVEL]
+    return int(levels[ints[:, N_KIND] & KIND_MASK != LEAF].max())

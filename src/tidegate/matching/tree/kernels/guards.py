@@ -101,7 +101,12 @@ def _width(tree: TreeArrays, channel: Int, low: float, high: float) -> float:
         return 0.0
     least, most = tree.extent[2 * channel], tree.extent[2 * channel + 1]
     low, high = max(low, least), min(high, most)
-    return (high - low) / (most - least) if most > least and high > low else 1.0
+    if not (most > least and high > low):
+        return 1.0
+    # the difference of two large numbers may be infinite, the half of a small one zero
+    scale = 1.0 if np.isfinite(most - least) else 0.5
+    width: float = (scale * high - scale * low) / (scale * most - scale * least)
+    return width
 
 
 @lean
@@ -112,12 +117,11 @@ def widen_guard(tree: TreeArrays, node: Int, entry: Int) -> None:
     if channel == NONE:
         return
     constraint = test_on(tree, entry, channel)
-    low, high = -np.inf, np.inf
-    if constraint != NONE:
-        low = min(tree.node[node_f64(node, N_GUARD_LOW)], tree.bound[bound_at(constraint, B_LOW)])
-        high = max(
-            tree.node[node_f64(node, N_GUARD_HIGH)], tree.bound[bound_at(constraint, B_HIGH)]
-        )
+    if constraint == NONE:
+        ints[node_i32(node, N_GUARD)] = NONE
+        return
+    low = min(tree.node[node_f64(node, N_GUARD_LOW)], tree.bound[bound_at(constraint, B_LOW)])
+    high = max(tree.node[node_f64(node, N_GUARD_HIGH)], tree.bound[bound_at(constraint, B_HIGH)])
     tree.node[node_f64(node, N_GUARD_LOW)] = low
     tree.node[node_f64(node, N_GUARD_HIGH)] = high
     if _width(tree, channel, low, high) >= GUARD_WIDTH_MAX:

@@ -69,6 +69,10 @@ CUTS_MAX = 12
 FACTORED_CUTS_MAX = 4
 """The same for a factored attribute, each of whose ranges has a copy of what does not care."""
 
+LEVELS_MAX = 256
+"""Levels that have nodes. A path is counted in all nodes above it, so where each subscription asks
+for an attribute of its own, the work of adding them would grow with the square of their number."""
+
 LEFT, SPLIT = 0, 1
 """What has become of a leaf: it is left as it was, a node now, or to be split once there is room.
 """
@@ -208,7 +212,7 @@ def _become_node(tree: TreeArrays, leaf: Int) -> bool:
     # parent below which it can be inserted.
     if tree.head[H_ELIMINATE] and leaf != ROOT:
         level = _next_level(tree, leaf, level)
-    if level >= tree.head[H_LEVELS]:
+    if level >= min(tree.head[H_LEVELS], LEVELS_MAX):
         tie[tie_at(leaf, T_CUTS)] = cuts
         return False
     _become_values(tree, leaf, level, 0)
