@@ -40,6 +40,14 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "simulate": Listed("cli.simulate", "Run brokers and clients in a simulated world."),
         "topology": Listed("cli.topology", "Show, draw or write an overlay of brokers."),
     },
+    "Network": {
+        "pub": Listed("cli.network.pub", "Publish events."),
+        "sub": Listed("cli.network.sub", "Subscribe, and print the events that match."),
+        "update": Listed("cli.network.update", "Change a durable subscription."),
+        "advertise": Listed(
+            "cli.network.advertise", "Announce which events a client will publish."
+        ),
+    },
     "See and measure": {
         "demo": Listed("cli.demo", "Show static, parametric and evolving filters."),
         "bench": Listed("cli.bench", "Measure speed on this machine."),

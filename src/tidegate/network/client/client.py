@@ -99,8 +99,6 @@ class Client:
             self._registry.close_inboxes(None)
             while self._receiving.waiting:
                 await asyncio.sleep(0.005)
-        self._live.write_soon()
-        await asyncio.sleep(0)
         await self.close()
 
     @property

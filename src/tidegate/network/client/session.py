@@ -104,7 +104,7 @@ class Session:
         """Say goodbye and end."""
         self._is_closing = True
         if self._connection is not None and self._connection.is_open:
-            self.write_now()
+            self._listener.before_write()
             self._connection.goodbye(Problem("network", "the client leaves"))
         self._leave()
         if self._task is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
@@ -63,7 +64,7 @@ async def open_transport(
             lambda: _Stream(receiver), address.host, address.port, ssl=address.tls(tls)
         )
     except (OSError, ssl.SSLError) as error:
-        reason = error.strerror or str(error) or type(error).__name__
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ConnectionLostError(f"{address} cannot be reached: {reason}") from None
     return stream
 

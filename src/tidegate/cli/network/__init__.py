@@ -1,0 +1,1 @@
+"""Commands that run brokers, or talk to them."""
