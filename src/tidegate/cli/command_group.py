@@ -33,6 +33,9 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
             "cli.backtest", "Count the deliveries that changed subscriptions would make."
         ),
     },
+    "Network": {
+        "broker": Listed("cli.network.broker", "Run a broker."),
+    },
     "Spark": {
         "pipeline": Listed("cli.pipeline", "Match a stream of events on Spark."),
     },

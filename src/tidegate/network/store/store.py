@@ -116,7 +116,8 @@ class Store:
         lengths = {queue: length for queue, length, _ in heads}
         self._acknowledged = {queue: first - 1 for queue, _, first in heads}
         self._purger = Purger(self._reader, self.retention)
-        self._is_full = False
+        self.is_full = False
+        """Whether events are refused because the store takes all the room that it may."""
         self._writer = GroupWriter(self._connection, self._mark, meta["commits"], lengths)
         self._set_aside(damaged)
 
@@ -181,7 +182,7 @@ class Store:
 
     def commit(self, transaction: Transaction) -> Future[None]:
         """Write a transaction. The future has a StoreFullError if there is no room for it."""
-        if self._is_full and transaction.adds_events:
+        if self.is_full and transaction.adds_events:
             full: Future[None] = Future()
             full.set_exception(
                 StoreFullError(
@@ -303,7 +304,7 @@ class Store:
     def purge(self, now_us: int) -> Future[None] | None:
         """Remove some events that are needed no more; None if there are none. Call it often."""
         ranges = self._read(lambda: self._purger.next_ranges(now_us))
-        self._is_full = not ranges and self.used_bytes() > self.retention.bytes_max
+        self.is_full = not ranges and self.used_bytes() > self.retention.bytes_max
         if not ranges:
             return None
         transaction = Transaction()

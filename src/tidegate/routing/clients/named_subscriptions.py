@@ -75,6 +75,10 @@ class NamedSubscriptions:
         """The present versions of the named subscriptions of a client."""
         return list(self._by_client.get(client, {}).values())
 
+    def present(self, client: Client, name: str) -> NamedSubscription | None:
+        """The present version of a subscription; None if the client has none of this name."""
+        return self._by_client.get(client, {}).get(name)
+
     def count(self, client: Client) -> int:
         """The number of named subscriptions of a client."""
         return len(self._by_client.get(client, ()))

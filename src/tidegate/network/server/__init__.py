@@ -1,0 +1,1 @@
+"""The broker as a process: sockets, sessions and the store around `routing.broker`."""

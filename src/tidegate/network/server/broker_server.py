@@ -1,0 +1,301 @@
+"""A broker as a process: asyncio, sessions and the store around `routing.broker.Broker`.
+
+Theory of operation. A connection (`served_connection`) turns bytes into messages and wakes `turns`.
+A turn hands requests (`requests`) and events (`events`) to the broker in batches, commits what must
+be durable, and only then answers, delivers (`client_output`) and writes, once for each connection.
+Who connects is decided by `admission`; what outlives a connection is in `sessions`, what outlives
+the process in the store (`durable_clients`, `stored_events`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import tidegate
+from tidegate.errors import (
+    AccessError,
+    NetworkError,
+    OverloadedError,
+    ProtocolError,
+    StoreFullError,
+    TidegateError,
+)
+from tidegate.matching.arrays import I64
+from tidegate.network.server.admission import Admission
+from tidegate.network.server.client_lives import ClientLives
+from tidegate.network.server.client_output import ClientOutput
+from tidegate.network.server.durable_clients import DurableClients
+from tidegate.network.server.events import PUBLISHER, EventTurns
+from tidegate.network.server.publish_credit import PublishCredit
+from tidegate.network.server.requests import RequestTurns
+from tidegate.network.server.routed_turn import ClientDeliveries
+from tidegate.network.server.served_connection import ServedConnection
+from tidegate.network.server.sessions import ClientSession
+from tidegate.network.server.settings import BrokerSettings
+from tidegate.network.server.turns import Turn, Turns
+from tidegate.network.store.store import Store
+from tidegate.network.store.transaction import Transaction
+from tidegate.network.wire.handshake import Hello
+from tidegate.network.wire.publications import PublicationBlock
+from tidegate.routing import messages as m
+from tidegate.routing.broker import Broker
+from tidegate.routing.strategies import strategy
+
+_log = logging.getLogger(__name__)
+
+HOUSEKEEPING_S = 0.5
+RETRY_MS = 1_000
+"""When clients come back to a broker that drains."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the broker has counted since its start."""
+
+    connections: int = 0
+    published: int = 0
+    delivered: int = 0
+    missed: int = 0
+    refused_connections: int = 0
+
+
+class BrokerServer:
+    """A broker that listens."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.settings = settings
+        self.software = f"tidegate {tidegate.__version__}"
+        self.counters = Counters()
+        self.sessions: dict[m.Client, ClientSession] = {}
+        self.published: dict[str, tuple[int, int]] = {}
+        """By identity: the epoch and number of the last publication in the store."""
+        self.connections: dict[ServedConnection, float] = {}
+        """The connections, with the time at which a handshake must be through."""
+        self._now_us = 0
+        self._is_draining = False
+        self.admission = Admission(self)
+        self.durable = DurableClients(self)
+        self.lives = ClientLives(self)
+        self.output = ClientOutput(self)
+        self.requests = RequestTurns(self)
+        self.events = EventTurns(self)
+        limits = settings.limits
+        self.flow = PublishCredit(limits.publish_events_max, limits.publish_bytes_max)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the store, restore what it has, and listen; raises a TidegateError."""
+        self.loop = asyncio.get_running_loop()
+        settings = self.settings
+        self.store = (
+            None
+            if settings.data is None
+            else Store(settings.data, settings.name, settings.retention)
+        )
+        try:
+            self.broker = Broker(
+                settings.name,
+                strategy(settings.routing),
+                begun_us=self._begin(),
+                substrate="columnar",
+                limits=settings.broker_limits,
+            )
+            self.turns = Turns(self)
+            if self.store is not None:
+                self.published = self.store.positions(PUBLISHER)
+                self.durable.restore(self.store.state())
+            self._listener = await self.loop.create_server(
+                lambda: ServedConnection(self), settings.host, settings.port, backlog=1024
+            )
+        except OSError as error:
+            self._close_store()
+            raise NetworkError(
+                f"cannot listen at {settings.host}:{settings.port}: {error.strerror or error}"
+            ) from None
+        except TidegateError:
+            self._close_store()
+            raise
+        self._tasks = [
+            self.loop.create_task(self.turns.run(), name="turns"),
+            self.loop.create_task(self._keep_house(), name="housekeeping"),
+        ]
+        _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
+
+    def _begin(self) -> int:
+        """The time of this start, which is later than that of the one before."""
+        begun_us = self.now_us()
+        if self.store is not None:
+            before = {key: value for kind, _, key, value in self.store.state() if kind == "begun"}
+            last = int.from_bytes(before.get(b"", b"\0"), "big")
+            self._now_us = begun_us = max(begun_us, last + 1)
+            transaction = Transaction()
+            transaction.put_state("begun", "", b"", begun_us.to_bytes(8, "big"))
+            self.store.commit(transaction).result()
+        return begun_us
+
+    @property
+    def port(self) -> int:
+        """The port at which the broker listens."""
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    async def wait(self) -> None:
+        """Wait until the broker ends by itself, which it does only with an error."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if not task.cancelled():
+                task.result()
+
+    async def stop(self) -> None:
+        """Drain: handle what has arrived, say goodbye to all, close the store."""
+        self._is_draining = True
+        self._listener.close()
+        if not self._tasks[0].done():
+            await self.turns.idle()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError, TidegateError):
+                await task
+        for connection in list(self.connections):
+            connection.end(NetworkError("the broker drains"), RETRY_MS)
+        deadline = self.loop.time() + 2.0
+        while self.connections and self.loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            connection.abort()
+        self._close_store()
+        _log.info("the broker %s has stopped", self.settings.name)
+
+    def _close_store(self) -> None:
+        if self.store is not None:
+            self.store.close()
+
+    async def _keep_house(self) -> None:
+        """Heartbeats, time-outs and retention."""
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            now = self.loop.time()
+            for connection, deadline in list(self.connections.items()):
+                if connection.session is None and now > deadline:
+                    connection.end(AccessError("no handshake came in time"))
+                elif not connection.beat(now):
+                    connection.abort()
+            self.lives.expire(now)
+            due_us = self.broker.due_us
+            if due_us is not None and due_us <= self.now_us():
+                self.turns.wake()
+            if self.store is not None:
+                self.store.purge(self.now_us())
+
+    def now_us(self) -> int:
+        """The time for the broker, which never goes back."""
+        self._now_us = max(self._now_us, time.time_ns() // 1_000)
+        return self._now_us
+
+    # -- connections --------------------------------------------------------------------------
+
+    def connection_made(self, connection: ServedConnection) -> None:
+        self.counters.connections += 1
+        deadline = self.loop.time() + self.settings.limits.handshake_s
+        self.connections[connection] = deadline
+        if self._is_draining or len(self.connections) > self.settings.limits.connections_max:
+            connection.end(OverloadedError("the broker takes no more connections"), RETRY_MS)
+
+    def connection_lost(self, connection: ServedConnection) -> None:
+        self.connections.pop(connection, None)
+        self.connection_ended(connection)
+
+    def connection_ended(self, connection: ServedConnection) -> None:
+        """Part a connection from its session, which goes on for a while."""
+        self.flow.ended(connection)
+        session, connection.session = connection.session, None
+        if session is not None and session.connection is connection:
+            self.lives.connection_lost(session)
+
+    def peer_broke_protocol(self, connection: ServedConnection, error: ProtocolError) -> None:
+        _log.warning("%s broke the protocol: %s", connection.address, error)
+        self.connection_ended(connection)
+        connection.write_out()
+
+    def too_slow(self, session: ClientSession) -> None:
+        """End the connection of a client whose policy says so."""
+        connection = session.connection
+        if connection is not None:
+            connection.end(OverloadedError("deliveries were not taken in time"), RETRY_MS)
+
+    def check_admission(self, hello: Hello) -> None:
+        """Raise unless whoever says hello may connect."""
+        if self._is_draining:
+            raise OverloadedError("the broker drains")
+        if hello.role == "broker":
+            raise AccessError(f"{self.settings.name!r} takes no neighbours")
+        session = self.sessions.get(m.Client(hello.identity))
+        if hello.is_durable and self.store is None:
+            raise AccessError(
+                "this broker has no store, so no client is durable; start it with --data"
+            )
+        if session is not None and session.is_durable and not hello.is_durable:
+            raise AccessError(
+                f"{hello.identity!r} is a durable client; connect as one, and depart to end that"
+            )
+
+    def log_refusal(self, connection: ServedConnection, hello: Hello, error: TidegateError) -> None:
+        self.counters.refused_connections += 1
+        _log.warning("%r at %s was refused: %s", hello.identity, connection.address, error)
+
+    # -- clients ------------------------------------------------------------------------------
+
+    def cannot_confirm(self) -> TidegateError | None:
+        """Why no publication can be confirmed now; None if it can."""
+        if self.store is None:
+            return AccessError("this broker has no store, so it confirms nothing; use --data")
+        return self.cannot_store()
+
+    def cannot_store(self) -> TidegateError | None:
+        """Why nothing can be stored now; None if it can."""
+        if self.store is not None and self.store.is_full:
+            return StoreFullError("the store of the broker is full")
+        return None
+
+    def acknowledged(self, session: ClientSession, position: int, turn: Turn) -> None:
+        """A durable client has done with its deliveries up to a position."""
+        if session.queue is not None and self.store is not None:
+            position = min(position, session.cursor)  # not what it cannot have had
+            self.store.acknowledge(turn.transaction, session.queue, position)
+
+    def add_deliveries(
+        self,
+        session: ClientSession,
+        rows: ClientDeliveries,
+        block: PublicationBlock,
+        positions: I64,
+    ) -> None:
+        self.counters.delivered += len(rows.events)
+        self.output.add(session, rows, block, positions)
+
+    def dispatch(self, outgoing: m.Outgoing, turn: Turn) -> None:
+        """Pass messages of the broker on to their receivers."""
+        by_client: dict[m.Client, list[m.Message]] = {}
+        for address, message in outgoing:
+            if isinstance(address, m.Client):
+                by_client.setdefault(address, []).append(message)
+        for client, messages in by_client.items():
+            self.output.dispatch(client, messages, turn)
+
+    def run_due(self, turn: Turn) -> None:
+        """Do what time has made due."""
+        self.lives.end_expired(turn)
+        due_us = self.broker.due_us
+        if due_us is not None and due_us <= self.now_us():
+            self.dispatch(self.broker.wake(self.now_us()), turn)
+
+    def write_out(self) -> None:
+        """Write what the turn has sent, once for each connection."""
+        for connection in list(self.connections):
+            if connection.wire.has_output:
+                connection.write_out()

@@ -1,0 +1,82 @@
+"""How sessions of clients begin and end, at the broker and in the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.network.server.delivery_queue import DeliveryQueue
+from tidegate.network.server.sessions import ClientSession
+from tidegate.routing import messages as m
+
+if TYPE_CHECKING:
+    from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.turns import Turn
+
+CLIENT_QUEUE = "client"
+"""The kind of the queues of clients in the store."""
+
+
+class ClientLives:
+    """Begins and ends the sessions of clients."""
+
+    def __init__(self, server: BrokerServer) -> None:
+        self._server = server
+        self._ending: list[ClientSession] = []
+
+    def make_durable(self, session: ClientSession, turn: Turn) -> None:
+        """Keep a new client in the store."""
+        store = self._server.store
+        assert store is not None  # Admission refuses durable clients otherwise.
+        session.queue = store.queue(CLIENT_QUEUE, session.client.identity)
+        self._server.durable.begin(session, turn.transaction)
+
+    def restore(self, client: m.Client) -> None:
+        """Make the session of a client that the store has kept, without a connection."""
+        server = self._server
+        if client in server.sessions:
+            return
+        assert server.store is not None
+        session = ClientSession(client, 0, DeliveryQueue(0), is_durable=True, is_behind=True)
+        session.queue = server.store.queue(CLIENT_QUEUE, client.identity)
+        server.sessions[client] = session
+
+    def connection_lost(self, session: ClientSession) -> None:
+        """Keep a session for a while; a durable one for good."""
+        session.connection = None
+        session.deliveries.disconnected()
+        if not session.is_durable:
+            session.ends_at = self._server.loop.time() + self._server.settings.limits.grace_s
+
+    def expire(self, now: float) -> None:
+        """End the sessions whose time is over, in the next turn."""
+        for session in self._server.sessions.values():
+            if session.ends_at is not None and session.ends_at <= now:
+                self._ending.append(session)
+        if self._ending:
+            self._server.turns.wake()
+
+    def end_expired(self, turn: Turn) -> None:
+        """End sessions whose clients have not come back in time."""
+        ending, self._ending = self._ending, []
+        for session in ending:
+            if session.connection is None and session.ends_at is not None:
+                self.end(session, turn)
+
+    def end(self, session: ClientSession, turn: Turn) -> None:
+        """End a session: the broker cancels all that its client has asked for."""
+        server = self._server
+        handled = server.broker.handle_requests([(session.client, m.Depart())], server.now_us())
+        server.dispatch(handled.sent, turn)
+        self.departed(session, turn)
+        server.sessions.pop(session.client, None)
+
+    def departed(self, session: ClientSession, turn: Turn) -> None:
+        """Forget what the store has of a client that has departed."""
+        if session.is_durable:
+            store = self._server.store
+            assert store is not None
+            self._server.durable.remove(session.client, turn.transaction)
+            store.remove_queue(turn.transaction, CLIENT_QUEUE, session.client.identity)
+            session.is_durable, session.queue = False, None
+            session.is_behind = False
+        session.patterns.clear()

@@ -1,0 +1,205 @@
+"""What goes out to clients: deliveries of a turn, or from the store, and other messages.
+
+A durable client is *behind* while the store has deliveries that must come before new ones. Then
+nothing is put in its memory queue; it gets the next ones from the store whenever it has credit,
+until none are left. So it may be away or slow for any time without taking memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.matching.arrays import I64
+from tidegate.network.server.routed_turn import ClientDeliveries
+from tidegate.network.server.stored_events import client_detail, deliveries_of, store_events
+from tidegate.network.wire import requests as wire
+from tidegate.network.wire.deliveries import Deliver, DeliverSequence
+from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
+from tidegate.routing import messages as m
+
+if TYPE_CHECKING:
+    from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.delivery_queue import Batch
+    from tidegate.network.server.sessions import ClientSession
+    from tidegate.network.server.turns import Turn
+
+READ_MAX = 1_000
+"""Deliveries read from the store for one client in one turn."""
+
+
+class ClientOutput:
+    """Puts messages for clients in their queues, and sends what their credit allows."""
+
+    def __init__(self, server: BrokerServer) -> None:
+        self._server = server
+        self._touched: dict[m.Client, ClientSession] = {}
+
+    def touch(self, session: ClientSession) -> None:
+        """Look at the queue of a client at the end of this turn."""
+        self._touched[session.client] = session
+
+    # -- into the queues ----------------------------------------------------------------------
+
+    def add(
+        self,
+        session: ClientSession,
+        rows: ClientDeliveries,
+        block: PublicationBlock,
+        positions: I64,
+    ) -> None:
+        """Add deliveries of this turn; those of a durable client have positions."""
+        self.touch(session)
+        if session.is_durable and (session.is_behind or session.connection is None):
+            session.is_behind = True
+            return
+        self._put(session, rows.deliver(block, positions[rows.events]))
+
+    def _put(self, session: ClientSession, deliver: Deliver) -> None:
+        session.deliveries.add(deliver)
+        if session.is_durable and len(session.deliveries) > session.deliveries.events_max:
+            session.deliveries.clear()
+            session.is_behind = True
+
+    def add_messages(
+        self, session: ClientSession, deliveries: Sequence[m.Deliver], turn: Turn
+    ) -> None:
+        """Add deliveries that the broker had kept, or that came with a client from elsewhere."""
+        named = self._server.broker.named
+        matches = [
+            [
+                (named.handle(session.client, each.name) + 1, each.version)
+                for each in delivery.matches
+                if named.present(session.client, each.name) is not None
+            ]
+            for delivery in deliveries
+        ]
+        block = PublicationBlock.of([each.publication for each in deliveries])
+        positions = np.zeros(len(block), np.int64)
+        store = self._server.store
+        if session.is_durable and store is not None and session.queue is not None:
+            block.flags[:] = IS_CONFIRMED
+            taken = [store.next_position() for _ in deliveries]
+            store_events(store, turn.transaction, block, range(len(block)), taken)
+            for position, delivery in zip(taken, deliveries, strict=True):
+                detail = client_detail(
+                    delivery.unnamed, [(each.name, each.version) for each in delivery.matches]
+                )
+                turn.transaction.enqueue(session.queue, position, detail)
+            positions[:] = taken
+        pairs = [
+            pair
+            for found, delivery in zip(matches, deliveries, strict=True)
+            for pair in [*found, *([(0, 0)] if delivery.unnamed else [])]
+        ]
+        counts = [
+            len(found) + delivery.unnamed
+            for found, delivery in zip(matches, deliveries, strict=True)
+        ]
+        rows = ClientDeliveries(
+            session.client,
+            np.arange(len(block)),
+            np.array(counts, np.int64),
+            np.array([handle for handle, _ in pairs], np.int64),
+            np.array([version for _, version in pairs], np.int64),
+        )
+        turn.after_commit.append(lambda: self.add(session, rows, block, positions))
+
+    def dispatch(self, client: m.Client, messages: Sequence[m.Message], turn: Turn) -> None:
+        """Send messages of the broker to a client, once the turn is committed."""
+        session = self._server.sessions.get(client)
+        if session is None:
+            return
+        delivered: list[m.Deliver] = []
+        for message in [*messages, None]:
+            if isinstance(message, m.Deliver):
+                delivered.append(message)
+                continue
+            if delivered:
+                self.add_messages(session, delivered, turn)
+                delivered = []
+            match message:
+                case m.InForce(name, version):
+                    if self._server.broker.named.present(client, name) is not None:
+                        handle = self._server.broker.named.handle(client, name) + 1
+                        self._send(session, wire.InForce(handle, version), turn)
+                case m.DeliverSequence(pattern, publications):
+                    handle = session.handle_of_pattern(pattern) or 0
+                    sequence = DeliverSequence(handle, PublicationBlock.of(publications))
+                    turn.after_commit.append(lambda s=sequence: self._add_sequence(session, s))  # type: ignore[misc]
+                case m.Missed(count):
+                    self._send(session, wire.Missed(count), turn)
+
+    def _add_sequence(self, session: ClientSession, sequence: DeliverSequence) -> None:
+        if session.connection is not None or not session.is_durable:
+            session.deliveries.add(sequence)
+            self.touch(session)
+
+    def _send(
+        self, session: ClientSession, message: wire.InForce | wire.Missed, turn: Turn
+    ) -> None:
+        def send() -> None:
+            if session.connection is not None:
+                session.connection.send(message)
+
+        turn.after_commit.append(send)
+
+    # -- out of the queues --------------------------------------------------------------------
+
+    def deliver(self) -> None:
+        """Send what credits allow to all clients that were touched in this turn."""
+        touched, self._touched = self._touched, {}
+        for session in touched.values():
+            connection = session.connection
+            if connection is not None and connection.can_write:
+                self._catch_up(session)
+                session.deliveries.send(lambda batch, s=session: self._send_batch(s, batch))  # type: ignore[misc]
+                if session.is_behind and session.deliveries.has_credit:
+                    self.touch(session)
+                    self._server.turns.wake()
+            if not session.is_durable:
+                self._shorten(session)
+
+    def _send_batch(self, session: ClientSession, batch: Batch) -> None:
+        if session.connection is not None:
+            session.connection.send(batch)
+        if session.is_durable and isinstance(batch, Deliver):
+            session.cursor = int(batch.positions[-1])
+
+    def _catch_up(self, session: ClientSession) -> None:
+        """Take the next deliveries of a durable client from the store, if it is behind."""
+        store, limit = self._server.store, min(READ_MAX, session.deliveries.credit_events)
+        if not session.is_behind or len(session.deliveries) or limit <= 0:
+            return
+        assert store is not None
+        assert session.queue is not None
+        read = store.read_queue(session.queue, session.cursor, limit=limit)
+        named = self._server.broker.named
+
+        def handle_of(name: str) -> int | None:
+            if named.present(session.client, name) is None:
+                return None
+            return named.handle(session.client, name) + 1
+
+        sound = [each for each in read.events if store.description(each.event.shape) is not None]
+        session.deliveries.missed += read.lost + len(read.events) - len(sound)
+        if sound:
+            session.deliveries.add(deliveries_of(store, sound, handle_of))
+        session.is_behind = len(read.events) + read.lost == limit
+        if not sound and read.last:
+            session.cursor = read.last
+        self._tell_missed(session)
+
+    def _shorten(self, session: ClientSession) -> None:
+        session.deliveries.shorten()
+        if session.deliveries.must_disconnect and session.connection is not None:
+            self._server.too_slow(session)
+        self._tell_missed(session)
+
+    def _tell_missed(self, session: ClientSession) -> None:
+        if session.deliveries.missed and session.connection is not None:
+            self._server.counters.missed += session.deliveries.missed
+            session.connection.send(wire.Missed(session.deliveries.missed))
+            session.deliveries.missed = 0
