@@ -33,9 +33,6 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
             "cli.backtest", "Count the deliveries that changed subscriptions would make."
         ),
     },
-    "Network": {
-        "broker": Listed("cli.network.broker", "Run a broker."),
-    },
     "Spark": {
         "pipeline": Listed("cli.pipeline", "Match a stream of events on Spark."),
     },
@@ -44,6 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "topology": Listed("cli.topology", "Show, draw or write an overlay of brokers."),
     },
     "Network": {
+        "broker": Listed("cli.network.broker", "Run a broker."),
         "pub": Listed("cli.network.pub", "Publish events."),
         "sub": Listed("cli.network.sub", "Subscribe, and print the events that match."),
         "update": Listed("cli.network.update", "Change a durable subscription."),

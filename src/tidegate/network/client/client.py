@@ -36,6 +36,9 @@ from tidegate.network.wire.handshake import Hello, Welcome
 
 _log = logging.getLogger("tidegate")
 
+CLOSING_S = 5.0
+"""How long a client that leaves waits for a connection."""
+
 
 class Client:
     """A connection to a broker that is made again when it breaks.
@@ -78,10 +81,19 @@ class Client:
         await self._registry.held_came(self._settings.timeout_s)
 
     async def close(self) -> None:
-        """Leave the broker. A durable client keeps its subscriptions there; any other departs."""
+        """Leave the broker. A durable client keeps its subscriptions there; any other departs.
+
+        If the connection is broken at this moment, a durable client waits for the next one, for a
+        while: else events that it has acknowledged would come again.
+        """
         session = self._session
         if session is None or self._end is not None:
             return
+        deadline = asyncio.get_running_loop().time() + CLOSING_S
+        while self._receiving.owes_acknowledgement and not session.is_connected:
+            if self._end is not None or asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(0.01)
         if not self._settings.durable and session.is_connected:
             self._requests.add(wire.Depart, AfterLoss.DONE).add_done_callback(_ignore)
         await session.close()

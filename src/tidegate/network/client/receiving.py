@@ -28,6 +28,7 @@ class Receiving:
         self._settings = settings
         self._session = session
         self._acks = Acknowledgements()
+        self._acknowledged = 0
         self._to_acknowledge: int | None = None
         self.waiting = 0
         """Deliveries that wait in inboxes."""
@@ -52,6 +53,11 @@ class Receiving:
             acknowledge=self._acknowledge,
         )
 
+    @property
+    def owes_acknowledgement(self) -> bool:
+        """Whether there is something that the broker may not have been told yet."""
+        return self._acknowledged > 0
+
     def stop(self) -> None:
         """Give no further credit."""
         self._is_stopped = True
@@ -60,7 +66,10 @@ class Receiving:
 
     def first_credit(self) -> tuple[int, int]:
         """The credit of a new connection, in events and bytes."""
-        self._came, self._granted = Credit(0, 0), self._room()
+        self._came = Credit(0, 0)
+        self._granted = self._room()
+        if self._acknowledged:
+            self._to_acknowledge = self._acknowledged  # it may have been lost with the connection
         return self._granted.events, self._granted.bytes
 
     def _room(self) -> Credit:
@@ -155,5 +164,5 @@ class Receiving:
         if delivery.position and not delivery.unfinished:
             position = self._acks.done(delivery)
             if position is not None:
-                self._to_acknowledge = position
+                self._to_acknowledge = self._acknowledged = position
                 self._session.write_soon()

@@ -61,9 +61,9 @@ class Registry:
 
     def add(self, name: str, inbox: Inbox | None) -> Subscription:
         """The subscription that ``state`` has under a name."""
-        subscription = Subscription(
-            self._client, self.state[name], inbox or self._client.receiving.new_inbox()
-        )
+        if inbox is None:
+            inbox = self._client.receiving.new_inbox()
+        subscription = Subscription(self._client, self.state[name], inbox)
         self.subscriptions[name] = subscription
         return subscription
 
