@@ -43,10 +43,10 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     "Network": {
         "broker": Listed("cli.network.broker", "Run a broker."),
         "pub": Listed("cli.network.pub", "Publish events."),
-        "sub": Listed("cli.network.sub", "Subscribe, and print the events that match."),
-        "update": Listed("cli.network.update", "Change a durable subscription."),
+        "sub": Listed("cli.network.sub", "Print the events that match a filter."),
+        "update": Listed("cli.network.update", "Change parameters of a durable subscription."),
         "advertise": Listed(
-            "cli.network.advertise", "Announce which events a client will publish."
+            "cli.network.advertise", "Announce the events that a durable client will publish."
         ),
     },
     "See and measure": {
