@@ -10,6 +10,8 @@ from tidegate.language.nearest_names import CHARS_MAX, COMPARED_MAX, nearest_nam
     [
         ("prize", ("symbol", "price"), "price"),
         ("Symbol", ("symbol", "price"), "symbol"),
+        ("SYMBOL", ("price", "symbols", "symbol"), "symbol"),
+        ("X", ("y", "x"), "x"),
         ("xyz", ("symbol", "price"), None),
         ("x", (), None),
         ("", ("symbol",), None),

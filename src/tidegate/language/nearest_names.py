@@ -19,13 +19,18 @@ CHARS_MAX = 200
 def nearest_name(name: str, names: tuple[str, ...]) -> str | None:
     """The name that is most like another one; None if none is.
 
-    Of many names, only those are compared that have the longest beginning or end in common.
+    The same in other capitals is most like it. Of many names, only those are compared that have
+    the longest beginning or end in common.
 
     >>> nearest_name("prize", ("symbol", "price"))
     'price'
     """
     if len(name) > CHARS_MAX:
         return None
+    folded = name.casefold()
+    same = next((each for each in names if each.casefold() == folded), None)
+    if same is not None:
+        return same
     if len(names) > COMPARED_MAX:
         backwards = (each[::-1] for each in names)
         ends = [each[::-1] for each in _neighbours(name[::-1], backwards)]

@@ -22,9 +22,17 @@ def test_an_engine_takes_the_settings_of_its_search_tree() -> None:
     [
         ({"order": "symbol"}, "a tuple of names of attributes, not 'symbol'"),
         ({"order": (1,)}, "a tuple of names of attributes"),
-        ({"factored": -1}, "factored of a search tree is 0 or more, not -1"),
-        ({"factored": True}, "factored of a search tree is 0 or more, not True"),
-        ({"leaf_paths_max": 2.5}, "leaf_paths_max of a search tree is 0 or more, not 2.5"),
+        ({"factored": -1}, "factored of a search tree is a number from 0 to .*, not -1"),
+        (
+            {"factored": True},
+            "factored of a search tree is a number from 0 to .*, not True",
+        ),
+        ({"factored": 1 << 63}, "factored of a search tree is a number from 0 to 2,147,483,647"),
+        ({"leaf_paths_max": 2.5}, "leaf_paths_max of a search tree is a number from 0 to "),
+        (
+            {"delays_branching": "no"},
+            "delays_branching .* is True or False, not 'no'",
+        ),
     ],
 )
 def test_settings_that_are_none_are_refused(settings: dict[str, object], problem: str) -> None:

@@ -14,7 +14,12 @@ from tidegate.language.values import from_us
 from tidegate.matching.matcher import COLLECTED
 from tidegate.routing.broker import Broker
 from tidegate.routing.links.link_matching import LinkMatching
-from tidegate.routing.links.search_rule import EVENTS_PER_SAMPLE, SAMPLES, SearchRule
+from tidegate.routing.links.search_rule import (
+    EVENTS_PER_FIRST_SAMPLE,
+    EVENTS_PER_SAMPLE,
+    SAMPLES,
+    SearchRule,
+)
 from tidegate.routing.messages import (
     Client,
     Deliver,
@@ -224,7 +229,9 @@ def test_links_are_prepared_for_changed_filters_only() -> None:
 
 # -- flooding -------------------------------------------------------------------------------------
 
-WINDOW = SAMPLES * EVENTS_PER_SAMPLE
+LEARNING = SAMPLES * EVENTS_PER_FIRST_SAMPLE
+UNLEARNING = 5 * EVENTS_PER_SAMPLE
+"""Enough spurious messages to stop at once."""
 ALWAYS = property(lambda _rule: True, lambda _rule, _floods: None)
 
 
@@ -232,7 +239,7 @@ def test_a_broker_floods_where_every_link_gets_the_events_anyway() -> None:
     network = line()
     network.subscribe("c", "cy", "x >= 0")
     network.run()
-    for _ in range(WINDOW):
+    for _ in range(LEARNING):
         network.publish("a", "pub", x=1)
         network.run()
     assert matching(network, "a").rule.floods
@@ -240,14 +247,14 @@ def test_a_broker_floods_where_every_link_gets_the_events_anyway() -> None:
     assert not matching(network, "c").rule.floods  # it has no link to flood
     network.publish("a", "pub", x=-1)
     assert carried(network) == {"ab": 1, "bc": 1}  # in vain
-    assert len(network.delivered("cy")) == WINDOW
-    for _ in range(WINDOW):
+    assert len(network.delivered("cy")) == LEARNING
+    for _ in range(UNLEARNING):
         network.publish("a", "pub", x=-1)
         network.run()
     assert not matching(network, "a").rule.floods
     network.publish("a", "pub", x=-1)
     assert carried(network) == {}
-    assert len(network.delivered("cy")) == WINDOW
+    assert len(network.delivered("cy")) == LEARNING
 
 
 def test_a_flooding_broker_delivers_to_its_own_clients_what_they_want(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidegate.routing.links.search_rule import (
+    EVENTS_PER_FIRST_SAMPLE,
     EVENTS_PER_SAMPLE,
     SAMPLES,
     SPURIOUS_SEARCHES,
@@ -19,11 +20,14 @@ def after(samples: int, *, links: int = 90, own: int = 20, spurious: int = 0) ->
     return rule
 
 
-def test_one_event_in_64_is_a_sample() -> None:
+def test_one_event_in_64_is_a_sample_but_more_of_the_first() -> None:
     rule = SearchRule()
-    taken = [rule.takes_sample() for _ in range(4 * EVENTS_PER_SAMPLE)]
-    assert taken.count(True) == 4
-    assert not taken[0]
+    first = [rule.takes_sample() for _ in range(4 * EVENTS_PER_FIRST_SAMPLE)]
+    assert first.count(True) == 4
+    assert not first[0]
+    rule = after(SAMPLES)
+    later = [rule.takes_sample() for _ in range(4 * EVENTS_PER_SAMPLE)]
+    assert later.count(True) == 4
 
 
 def test_the_way_stays_before_there_are_all_samples() -> None:

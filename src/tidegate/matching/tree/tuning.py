@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from tidegate.errors import SubscriptionError
 
+MOST = (1 << 31) - 1
+"""The largest value of a setting that is a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class TreeTuning:
@@ -18,7 +21,10 @@ class TreeTuning:
     order: tuple[str, ...] = ()
     """Attributes whose levels come first, in this order; the others follow by statistics."""
     factored: int = 0
-    """How many of the first levels are factored: a subtree for each of their values or ranges."""
+    """How many of the first levels are factored: a subtree for each of their values or ranges.
+
+    Subscriptions that do not care are copied into each of these: memory grows with the product.
+    """
     eliminates_trivial_tests: bool = True
     """Whether levels are left out on which all subscriptions below don't care."""
     delays_branching: bool = True
@@ -33,8 +39,15 @@ class TreeTuning:
             )
         for name in ("factored", "leaf_paths_max"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise SubscriptionError(f"{name} of a search tree is 0 or more, not {value!r}")
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+                raise SubscriptionError(
+                    f"{name} of a search tree is a number from 0 to {MOST:,}, not {value!r}"
+                )
+        for name in ("eliminates_trivial_tests", "delays_branching"):
+            if not isinstance(getattr(self, name), bool):
+                raise SubscriptionError(
+                    f"{name} of a search tree is True or False, not {getattr(self, name)!r}"
+                )
 
 
 DEFAULT_TUNING = TreeTuning()

@@ -14,8 +14,10 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import cast
 
-import tidegate
 from tidegate.errors import (
     AccessError,
     NetworkError,
@@ -30,6 +32,8 @@ from tidegate.network.server.client_lives import ClientLives
 from tidegate.network.server.client_output import ClientOutput
 from tidegate.network.server.durable_clients import DurableClients
 from tidegate.network.server.events import PUBLISHER, EventTurns
+from tidegate.network.server.link_connector import keep_connected
+from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
@@ -43,6 +47,7 @@ from tidegate.network.wire.handshake import Hello
 from tidegate.network.wire.publications import PublicationBlock
 from tidegate.routing import messages as m
 from tidegate.routing.broker import Broker
+from tidegate.routing.overlay.domains import Architecture, Domain
 from tidegate.routing.strategies import strategy
 
 _log = logging.getLogger(__name__)
@@ -60,6 +65,8 @@ class Counters:
     published: int = 0
     delivered: int = 0
     missed: int = 0
+    dropped: int = 0
+    """Events that were not confirmed, for neighbours that were not connected."""
     refused_connections: int = 0
 
 
@@ -68,7 +75,7 @@ class BrokerServer:
 
     def __init__(self, settings: BrokerSettings) -> None:
         self.settings = settings
-        self.software = f"tidegate {tidegate.__version__}"
+        self.software = f"tidegate {version('tidegate')}"
         self.counters = Counters()
         self.sessions: dict[m.Client, ClientSession] = {}
         self.published: dict[str, tuple[int, int]] = {}
@@ -80,6 +87,7 @@ class BrokerServer:
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
+        self.links = Links(self)
         self.output = ClientOutput(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
@@ -105,6 +113,16 @@ class BrokerServer:
                 substrate="columnar",
                 limits=settings.broker_limits,
             )
+            routing = self.broker.strategy
+            self.broker.add_domain(
+                Domain(
+                    settings.domain,
+                    Architecture(settings.architecture),
+                    settings.name,
+                    tree_per_source=routing.tree_per_source,
+                    floods=not routing.sends_subscriptions,
+                )
+            )
             self.turns = Turns(self)
             if self.store is not None:
                 self.published = self.store.positions(PUBLISHER)
@@ -123,6 +141,7 @@ class BrokerServer:
         self._tasks = [
             self.loop.create_task(self.turns.run(), name="turns"),
             self.loop.create_task(self._keep_house(), name="housekeeping"),
+            *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
         _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
 
@@ -177,11 +196,16 @@ class BrokerServer:
 
     async def _keep_house(self) -> None:
         """Heartbeats, time-outs and retention."""
+        before = self.loop.time()
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             now = self.loop.time()
+            # While this process stood still, as while kernels are compiled, it heard nobody.
+            stood_still_s, before = now - before - HOUSEKEEPING_S, now
+            for connection in self.connections:
+                connection.last_heard += max(0.0, stood_still_s)
             for connection, deadline in list(self.connections.items()):
-                if connection.session is None and now > deadline:
+                if not connection.wire.is_open and now > deadline:
                     connection.end(AccessError("no handshake came in time"))
                 elif not connection.beat(now):
                     connection.abort()
@@ -213,6 +237,9 @@ class BrokerServer:
     def connection_ended(self, connection: ServedConnection) -> None:
         """Part a connection from its session, which goes on for a while."""
         self.flow.ended(connection)
+        link, connection.link = connection.link, None
+        if link is not None:
+            self.links.connection_lost(link, connection)
         session, connection.session = connection.session, None
         if session is not None and session.connection is connection:
             self.lives.connection_lost(session)
@@ -232,8 +259,6 @@ class BrokerServer:
         """Raise unless whoever says hello may connect."""
         if self._is_draining:
             raise OverloadedError("the broker drains")
-        if hello.role == "broker":
-            raise AccessError(f"{self.settings.name!r} takes no neighbours")
         session = self.sessions.get(m.Client(hello.identity))
         if hello.is_durable and self.store is None:
             raise AccessError(
@@ -284,6 +309,9 @@ class BrokerServer:
         for address, message in outgoing:
             if isinstance(address, m.Client):
                 by_client.setdefault(address, []).append(message)
+            else:
+                passed_on = cast(m.PeerMessage, message)
+                turn.after_commit.append(partial(self.links.send, address, passed_on))
         for client, messages in by_client.items():
             self.output.dispatch(client, messages, turn)
 

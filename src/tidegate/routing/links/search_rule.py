@@ -25,11 +25,12 @@ could carry the event does. Below that it never floods, however long a search ta
 message costs a neighbour no more than any other, and each broker judges by the events that come to
 it, flooding does not spread to neighbours whose own links say No.
 
-Theory of operation. One event in EVENTS_PER_SAMPLE is a sample. For it the broker makes all three
-searches, whatever its way is; the links that said No are the spurious messages of flooding. The
-rules are applied after SAMPLES samples, three times 21: if none of that many had a spurious
-message, fewer than one in 21 have one, with a confidence of 95 % (the rule of three). A broker that
-floods stops at once when the samples so far have more spurious messages than any saving is worth.
+Theory of operation. One event in EVENTS_PER_SAMPLE is a sample, and of the first ones one in
+EVENTS_PER_FIRST_SAMPLE. For it the broker makes all three searches, whatever its way is; the links
+that said No are the spurious messages of flooding. The rules are applied after SAMPLES samples,
+three times 21: if none of that many had a spurious message, fewer than one in 21 have one, with a
+confidence of 95 % (the rule of three). A broker that floods stops at once when the samples so far
+have more spurious messages than any saving is worth.
 
 Nothing here depends on time or chance: the same events lead to the same decisions.
 """
@@ -44,6 +45,8 @@ SPURIOUS_SEARCHES = 2 * TRANSPORT_SEARCHES + 1
 SAMPLES = 3 * SPURIOUS_SEARCHES
 EVENTS_PER_SAMPLE = 64
 """So the other two searches of a sample add at most a 32nd to the work."""
+EVENTS_PER_FIRST_SAMPLE = 4
+"""Until the rules are applied for the first time, so that a new broker finds its way soon."""
 
 
 class Sample(NamedTuple):
@@ -69,6 +72,7 @@ class SearchRule:
         self.floods = False
         self.searches_apart = False
         """Whether the way is APART, when the broker does not flood."""
+        self._events_per_sample = EVENTS_PER_FIRST_SAMPLE
         self._events = 0
         self._samples = 0
         self._sum = NOTHING
@@ -76,7 +80,7 @@ class SearchRule:
     def takes_sample(self) -> bool:
         """Count an event; returns whether it is a sample."""
         self._events += 1
-        return self._events % EVENTS_PER_SAMPLE == 0
+        return self._events % self._events_per_sample == 0
 
     def add_sample(self, sample: Sample) -> None:
         """Take a sample into account."""
@@ -91,3 +95,4 @@ class SearchRule:
             self.floods = saved > spurious * SPURIOUS_SEARCHES * steps_of_a_search and not too_many
             self.searches_apart = apart < together
             self._samples, self._sum = 0, NOTHING
+            self._events_per_sample = EVENTS_PER_SAMPLE

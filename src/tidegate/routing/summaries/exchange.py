@@ -143,7 +143,10 @@ class SummaryExchange:
         graph = self.domain.graph
         if graph is not self._graph or self._plan is None:
             self._graph = graph
-            self._plan = plan_of(graph, self.domain.me, self._settings.degree_max)
+            settings = self._settings
+            self._plan = plan_of(
+                graph, self.domain.me, settings.degree_max, to_hubs=settings.to_hubs
+            )
             self.revision += 1
         return self._plan
 

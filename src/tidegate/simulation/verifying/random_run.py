@@ -514,6 +514,7 @@ def random_summary_settings(seed: int) -> SummarySettings:
         budget=random.choice(
             (EXACT_ENOUGH, SummaryBudget(rows_max=2), SummaryBudget(joins_covered=True))
         ),
+        to_hubs=random.random() < 0.5,
     )
 
 

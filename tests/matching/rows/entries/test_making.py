@@ -174,3 +174,53 @@ def test_a_motion_knows_the_origin_and_the_mode_of_its_subscription() -> None:
     assert entries.flags.tolist() == [MOVING] * 5
     assert words[:, M_SINCE].tolist() == [5, 6, 7, NO_TIME, 3]
     assert words[:, M_PIN].tolist() == [EVERY, EVERY + 2 * SECOND, 9, EVERY, EVERY]
+
+
+# -- lists ----------------------------------------------------------------------------------------
+
+MEMBERS = [1, 2, 2.5, 3, "a", "b", True, 2**60]
+LISTS = [
+    "x in (1, 2.5, 'a', true, :p)",
+    "x in (1, 2, 3, :p) and y in ('a', :p) and z > 1",
+    "x in (1, 2) and x in (2, 3, :p)",
+    "x in (1, 2, :p) and x < 2 + t and y in ('a', 'b')",
+    "x in (1, 2) or y in ('a', :p, 'b') or z = 3",
+    "x in (1152921504606846976, 3) and y != :p",
+    "x in (1, @v) or x not in (1, :p)",
+]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(LISTS), st.sampled_from([None, *MEMBERS])), min_size=1),
+    st.lists(st.fixed_dictionaries({name: st.sampled_from(MEMBERS) for name in "xyz"}), min_size=1),
+)
+def test_lists_are_found_by_each_of_their_values(
+    chosen: list[tuple[str, Value | None]], events: list[dict[str, Value]]
+) -> None:
+    subscriptions = [
+        Subscription(f"s{number}", Filter(parse_filter(text)), {} if p is None else {"p": p}, 0)
+        for number, (text, p) in enumerate(chosen)
+    ]
+    made = Made(*subscriptions)
+    moment = Moment(SECOND, {"v": 2})
+    for event in events:
+        found = made.found(event, moment)
+        for number, each in zip(made.numbers.tolist(), subscriptions, strict=True):
+            matches = holds(each.filter.node, event, each.environment(moment))
+            assert (number in found) >= matches
+            assert matches or found.get(number, True), "found, and sure, but wrong"
+
+
+def test_a_list_as_long_as_a_filter_may_have_needs_no_verification() -> None:
+    long = ", ".join(f"'w{number}'" for number in range(5000))
+    wide = ", ".join(map(str, range(900)))
+    texts = [f"s in ({long}) and x > 1", f"s in ('a', 'b', 'c') and x in ({wide})"]
+    made = Made(*(Subscription(text[-9:], parse(text), {}) for text in texts))
+    assert {flags & VERIFY for _, flags in made.flags()} == {0}
+    assert len(made.flags()) == 5000 + 3 * 900
+
+
+def test_lists_whose_choices_are_too_many_are_verified() -> None:
+    values = ", ".join(map(str, range(100)))
+    made = Made(Subscription("s", parse(f"x in ({values}) and y in ({values})"), {}))
+    assert [flags & VERIFY for _, flags in made.flags()] == [VERIFY] * 100

@@ -55,8 +55,11 @@ from tidegate.matching.rows.store.cells import Cells, StringPool, decode
 
 EXPANDED_MAX = 1024
 """A conjunction with `in` lists becomes an entry for each choice of their values, if the filter has
-at most this many in all: equalities can be hashed. A longer list only asks for the attribute, and
-is verified."""
+at most this many in all: equalities can be hashed. A list that is not expanded only asks for the
+attribute, and is verified, which takes some microseconds a value."""
+
+EXPANDED_RATIO = 4
+"""Where lists are long: as many entries as this for each value in them."""
 
 CONSTRAINTS_MAX = 32_768
 """Nor is a list expanded where that would make entries with more constraints in all."""
@@ -85,6 +88,8 @@ class Block:
     never: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     verify: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     shared: bool = False
+    owner: I64 | None = None
+    """The row that each entry is for, where a row has several; None if each has one."""
 
     def copy(self) -> Block:
         """Another block with the same constraints, to which others can be added."""
@@ -94,6 +99,24 @@ class Block:
             low=self.low[:],
             high=self.high[:],
             moving=self.moving[:],
+        )
+
+    def repeated(self, times: int) -> Block:
+        """A block with so many entries for each row, with the same constraints."""
+        owner = np.repeat(np.arange(self.length), times)
+        return replace(
+            self,
+            length=len(owner),
+            channels=self.channels[:],
+            low=[each[owner] for each in self.low],
+            high=[each[owner] for each in self.high],
+            moving=[
+                replace(each, constants=[column[owner] for column in each.constants])
+                for each in self.moving
+            ],
+            never=self.never[owner],
+            verify=self.verify[owner],
+            owner=owner,
         )
 
     def constrain(self, channel: int, low: F64, high: F64) -> None:
@@ -118,8 +141,14 @@ class _Room:
     """What of a filter may still be expanded, and compiled."""
 
     disjuncts_left: int
-    entries: int = EXPANDED_MAX
+    entries: int
     constraints: int = CONSTRAINTS_MAX
+
+    @classmethod
+    def of(cls, shape: Shape) -> _Room:
+        """The room of a whole filter."""
+        values = sum(_list_length(each) for conjunction in shape.disjuncts for each in conjunction)
+        return cls(len(shape.disjuncts), max(EXPANDED_MAX, EXPANDED_RATIO * values))
 
 
 def _values_of(predicate: Predicate) -> int:
@@ -132,7 +161,8 @@ def _expanded(
 ) -> tuple[list[list[Predicate]], list[Predicate]]:
     """The `in` lists of a conjunction as equalities, one list for each, and its other predicates.
 
-    A list stays as it is if there is no room for entries with each choice of values.
+    A list stays as it is if there is no room for entries with each choice of values. The longest
+    comes first.
     """
     lists: list[list[Predicate]] = []
     others: list[Predicate] = []
@@ -140,7 +170,7 @@ def _expanded(
     room.disjuncts_left -= 1
     entries_max = min(room.entries - room.disjuncts_left, room.constraints // max(1, width))
     count = 1
-    for predicate in conjunction:
+    for predicate in sorted(conjunction, key=lambda each: -_list_length(each)):
         values = _equalities(predicate, kinds)
         if values is None or count * len(values) > entries_max:
             others.append(predicate)
@@ -150,6 +180,10 @@ def _expanded(
     room.entries -= count
     room.constraints -= count * width
     return lists, others
+
+
+def _list_length(predicate: Predicate) -> int:
+    return len(predicate.operands) if predicate.operator is Operator.IN else 0
 
 
 def _equalities(predicate: Predicate, kinds: tuple[int, ...]) -> list[Predicate] | None:
@@ -176,19 +210,42 @@ class Compiler:
     def blocks(self, shape: Shape, kinds: tuple[int, ...], cells: Cells) -> list[Block]:
         """A block of entries for each disjunct, and for each choice from its `in` lists."""
         blocks: list[Block] = []
-        room = _Room(len(shape.disjuncts))
+        room = _Room.of(shape)
         for conjunction in shape.disjuncts:
             lists, others = _expanded(conjunction, kinds, room)
             comparisons_max = COMPARISONS_MAX // len(shape.disjuncts)
             common = self._block(conjunction, others, kinds, cells, comparisons_max)
-            for choice in product(*lists):
-                block = common.copy() if choice else common
+            for choice in product(*lists[1:]):
+                block = common.copy()
                 for predicate in choice:
                     self._constrain(block, predicate, kinds, cells)
-                blocks.append(block)
+                blocks += self._spread(block, lists[0], kinds, cells) if lists else [block]
         for block in blocks:
-            block.shared = len(blocks) > 1
+            block.shared = len(blocks) > 1 or block.owner is not None
         return blocks
+
+    def _spread(
+        self, block: Block, values: list[Predicate], kinds: tuple[int, ...], cells: Cells
+    ) -> list[Block]:
+        """Blocks with an entry for each row of a block and each of some equalities.
+
+        All values of one kind at once: lists are long.
+        """
+        spread: list[Block] = []
+        of_kind: dict[int, list[int]] = {}
+        for predicate in values:
+            (slot,) = predicate.operands
+            assert isinstance(slot, Slot)
+            if predicate.attribute in block.moving_attributes:  # then values become programs
+                spread.append(block.copy())
+                self._constrain(spread[-1], predicate, kinds, cells)
+            else:
+                of_kind.setdefault(kinds[slot.index], []).append(slot.index)
+        for kind, slots in of_kind.items():
+            spread.append(block.repeated(len(slots)))
+            column = cells[:, slots].ravel()
+            self._compare_cell(spread[-1], values[0].attribute, Operator.EQUAL, kind, column)
+        return spread
 
     def _block(
         self,
@@ -381,8 +438,12 @@ class Compiler:
 def entries_of(block: Block, subscriptions: I32, origin: I64, pin: I64) -> Entries:
     """The entries of a block, with constraints in ascending order of their channels.
 
-    ``origin`` is from when on `t` counts, ``pin`` for which time it is evaluated (see programs.py).
+    The other arrays are by row: ``origin`` is from when on `t` counts, ``pin`` for which time it is
+    evaluated (see programs.py).
     """
+    if block.owner is not None:
+        subscriptions, origin = subscriptions[block.owner], origin[block.owner]
+        pin = pin[block.owner]
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width = len(order)
     flags: U8 = np.zeros(block.length, np.uint8)
