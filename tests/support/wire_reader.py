@@ -93,7 +93,7 @@ class Reader:
         self.payload = b""
 
     def read(self, data: bytes) -> list[tuple[int, Any]]:
-        messages = []
+        messages: list[tuple[int, Any]] = []
         for type, body in frames(data):
             source = Source(body)
             match type:

@@ -146,8 +146,6 @@ def events_of(block: EventBlock) -> list[Any]:
     return found
 
 
-def test_defaults_are_those_of_the_page() -> None:
-    """Fields at the end may be left out."""
-    for kind, fields in [(requests.Subscribe, [1, "x < 1"]), (requests.Done, [1])]:
-        data = msgspec.msgpack.encode(fields)
-        assert msgspec.msgpack.decode(data, type=kind) == kind(*fields)  # type: ignore[arg-type]
+def test_fields_at_the_end_may_be_left_out() -> None:
+    data = msgspec.msgpack.encode([1, "x < 1"])
+    assert msgspec.msgpack.decode(data, type=requests.Subscribe) == requests.Subscribe(1, "x < 1")
