@@ -21,6 +21,8 @@ TidegateError
 │   └── StoreDamagedError   ... because its files are damaged
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
+│   ├── LinkProtocolError   ... because the other end of a link breaks the rules of its session
+│   └── SessionLostError    ... because two ends of a link cannot go on where they were
 ├── NetworkError            a broker cannot be reached, or does not do what was asked
 │   ├── ProtocolError       the bytes of a peer break the wire protocol
 │   ├── ConnectionLostError there is no connection to the broker, or it broke
@@ -144,6 +146,17 @@ class TopologyError(TidegateError):
 
 class RoutingError(TidegateError):
     """A request of a client, or a message of a neighbour, that a broker cannot accept."""
+
+
+class LinkProtocolError(RoutingError):
+    """The other end of a link counts messages that were not sent, or leaves some out."""
+
+
+class SessionLostError(RoutingError):
+    """One end of a link has forgotten what it had acknowledged, or keeps too much.
+
+    The link has to be given up and set up again, with nothing known on both sides.
+    """
 
 
 class NetworkError(TidegateError):

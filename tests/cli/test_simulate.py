@@ -51,7 +51,8 @@ def test_an_overlay_from_a_file(folder: Folder) -> None:
 def test_summaries(folder: Folder) -> None:
     ran = folder.run(
         "simulate", *SMALL, "--json", "--routing", "summaries", "--summary-period", "20ms",
-        "--summary-batch", "5", "--degree-max", "1", "--no-subsumption", "--trace", "t.jsonl",
+        "--summary-batch", "5", "--degree-max", "1", "--to-hubs", "--no-subsumption",
+        "--trace", "t.jsonl",
         "--summary-rows", "3",
     )  # fmt: skip
     made = json.loads(ran.out)
@@ -59,7 +60,7 @@ def test_summaries(folder: Folder) -> None:
     assert made["summaries"]["updates"] >= 2
     header = json.loads(folder.read("t.jsonl").splitlines()[0])
     assert header["summaries"] == {
-        "period_us": 20_000, "batch_max": 5, "degree_max": 1, "subsumption": False,
+        "period_us": 20_000, "batch_max": 5, "degree_max": 1, "to_hubs": True, "subsumption": False,
         "window_us": 10_000_000, "budget": asdict(SummaryBudget(rows_max=3)),
     }  # fmt: skip
     assert folder.run("simulate", "--replay", "t.jsonl").code == 0

@@ -34,21 +34,23 @@ def test_brokers_send_what_was_computed() -> None:
     assert len(told) == 3
 
 
+Hops = dict[tuple[str, int | None, bool, float], float]
+
+
 @pytest.fixture(scope="module")
-def hops() -> dict[tuple[str, int | None, float], float]:
+def hops() -> Hops:
     rows = list(event_hops(1, (0.1, 1.0), (None, 2), topology=summaries13()))
     for row in rows:
         assert row.link_hops >= row.hops
         assert 0 < row.matched_busiest <= 1
         assert row.matched_busiest <= row.matched <= 13
-    return {(row.routing, row.degree_max, row.popularity): row.hops for row in rows}
+    return {(row.routing, row.degree_max, row.to_hubs, row.popularity): row.hops for row in rows}
 
 
-def test_what_everybody_wants_comes_to_each_broker_once(
-    hops: dict[tuple[str, int | None, float], float],
-) -> None:
-    assert {value for (_, _, popularity), value in hops.items() if popularity == 1} == {12}
+def test_what_everybody_wants_comes_to_each_broker_once(hops: Hops) -> None:
+    assert {value for (_, _, _, popularity), value in hops.items() if popularity == 1} == {12}
 
 
-def test_virtual_degrees_cost_hops(hops: dict[tuple[str, int | None, float], float]) -> None:
-    assert hops["summaries", 2, 0.1] > hops["summaries", None, 0.1]
+def test_virtual_degrees_cost_hops(hops: Hops) -> None:
+    assert hops["summaries", 2, False, 0.1] > hops["summaries", None, False, 0.1]
+    assert ("summaries", None, True, 0.1) in hops

@@ -18,7 +18,7 @@ from tidegate.network.wire.handshake import Hello, Welcome
 
 T = TypeVar("T")
 PLENTY = 1 << 40
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 Row = tuple[dict[str, Any], list[tuple[int, int]], int]
@@ -47,7 +47,12 @@ class WireClient:
         hello = Hello(
             identity,
             fields.pop("session", 1),
-            **{"credit_events": PLENTY, "credit_bytes": PLENTY, **fields},
+            **{
+                "credit_events": PLENTY,
+                "credit_bytes": PLENTY,
+                "heartbeat_ms": 600_000,  # it sends none
+                **fields,
+            },
         )
         client = cls(hello)
         client._reader, client._writer = await asyncio.open_connection("127.0.0.1", port)

@@ -64,11 +64,11 @@ RUN_ONLY = (
     "workload", "publishers", "subscribers", "rate", "duration", "processor_us", "merging",
     "substrate", "slow", "crash", "cut", "trace", "loads", "picture", "semantics", "bandwidth",
     "jitter", "duplicates", "partition", "script", "space", "summary_period", "summary_batch",
-    "degree_max", "no_subsumption", "summary_rows",
+    "degree_max", "to_hubs", "no_subsumption", "summary_rows",
 )  # fmt: skip
 WORKLOAD_ONLY = ("workload", "publishers", "subscribers", "rate", "duration", "slow")
 SUMMARIES_ONLY = (
-    "summary_period", "summary_batch", "degree_max", "no_subsumption", "summary_rows",
+    "summary_period", "summary_batch", "degree_max", "to_hubs", "no_subsumption", "summary_rows",
 )  # fmt: skip
 VERIFY_ONLY = ("seeds", "runs", "jobs")
 PROBLEMS_SHOWN = 5
@@ -171,6 +171,12 @@ class _Slow(click.ParamType[SlowSubscribers]):
 @click.option("--degree-max", type=click.IntRange(min=1), metavar="N",
               help="With --routing summaries: the degree of a broker counts at most so much.  "
                    "[default: no limit]")  # fmt: skip
+@click.option(
+    "--to-hubs",
+    is_flag=True,
+    help="With --routing summaries: summaries go to the neighbour of the highest degree, "
+    "and on with all that came before. Fewer brokers examine an event.",
+)
 @click.option("--no-subsumption", is_flag=True,
               help="With --routing summaries: summarize covered subscriptions too.")  # fmt: skip
 @click.option("--summary-rows", type=click.IntRange(min=1), metavar="N",
@@ -305,7 +311,9 @@ def _summary_settings(given: Options) -> SummarySettings | None:
     fields = {field: given[name] for name, field in names.items() if name in given}
     if "summary_rows" in given:
         fields["budget"] = SummaryBudget(rows_max=given["summary_rows"])
-    return SummarySettings(subsumption="no_subsumption" not in given, **fields)
+    return SummarySettings(
+        to_hubs="to_hubs" in given, subsumption="no_subsumption" not in given, **fields
+    )
 
 
 def _demand(given: Options) -> Demand:

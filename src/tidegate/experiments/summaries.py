@@ -55,11 +55,13 @@ class SummaryVariant:
     subsumption: bool = True
     """Whether subscriptions that another one of the same broker covers are left out."""
     degree_max: int | None = None
+    to_hubs: bool = False
 
 
 VARIANTS = (
     SummaryVariant("summaries"),
     SummaryVariant("summaries, degree 3", degree_max=3),
+    SummaryVariant("summaries, to hubs", to_hubs=True),
     SummaryVariant("summaries, 16 rows", SummaryBudget(rows_max=16)),
     SummaryVariant("summaries of all", subsumption=False),
     SummaryVariant("summaries of all, as in 3.1", PAPER, subsumption=False),
@@ -211,7 +213,7 @@ def _summary_costs(
     backbone: Backbone, drawn: CoveredSubscriptions, variant: SummaryVariant
 ) -> Iterator[Costs]:
     """The costs of the stages after the first."""
-    plan = backbone.plan(variant.degree_max)
+    plan = backbone.plan(variant.degree_max, to_hubs=variant.to_hubs)
     stages = (sent_summaries(plan, own) for own in own_summaries(backbone, drawn, variant))
     before = next(stages)
     for after in stages:
@@ -282,7 +284,7 @@ def _stored(
         )
         yield method, (home + crossing, None, 0)
     for variant in variants:
-        plan = backbone.plan(variant.degree_max)
+        plan = backbone.plan(variant.degree_max, to_hubs=variant.to_hubs)
         own = next(own_summaries(backbone, drawn, variant))
         known = known_summaries(plan, own, sent_summaries(plan, own))
         yield variant.name, (*_sizes(known), home)

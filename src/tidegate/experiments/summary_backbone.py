@@ -61,9 +61,9 @@ class Backbone:
         """All brokers."""
         return self.topology.brokers
 
-    def plan(self, degree_max: int | None = None) -> Plan:
+    def plan(self, degree_max: int | None = None, *, to_hubs: bool = False) -> Plan:
         """Who sends summaries to whom."""
-        return plan_of(self.graph, self.brokers[0], degree_max)
+        return plan_of(self.graph, self.brokers[0], degree_max, to_hubs=to_hubs)
 
     def hops(self, tree: Tree) -> Iterator[int]:
         """The number of links between the root of a tree and each other broker."""

@@ -125,7 +125,8 @@ def matching_times(
         }
         entries = {"columnar index": len(drawn.placed)}
         for variant in variants:
-            if variant.degree_max is None:  # the merged summary does not depend on it
+            # the merged summary does not depend on the plan
+            if variant.degree_max is None and not variant.to_hubs:
                 index = SummaryIndex(_merged(backbone, drawn, variant))
                 methods[variant.name], entries[variant.name] = index.matching, len(index)
         found = {name: sum(len(match(event)) for event in given) for name, match in methods.items()}

@@ -53,6 +53,7 @@ class EventHops:
     overlay: str
     routing: str
     degree_max: int | None
+    to_hubs: bool
     popularity: float
     """The share of the brokers that have a subscriber for it."""
     hops: float
@@ -77,18 +78,20 @@ def event_hops(
 ) -> Iterator[EventHops]:
     """Rows for each routing and popularity; each broker publishes ``events`` for each of them."""
     overlay = topology or isp24()
-    cases: list[tuple[str, int | None]] = [("subscription", None)]
-    cases += [("summaries", degree) for degree in degrees]
-    for routing, degree in cases:
-        progress(f"{routing}, degree {degree or 'as it is'}")
-        run = _EventRun(World(overlay, routing, seed, summaries=_settings(degree)))
+    cases: list[tuple[str, SummarySettings]] = [("subscription", _settings())]
+    cases += [("summaries", _settings(degree)) for degree in degrees]
+    cases.append(("summaries", _settings(to_hubs=True)))
+    for routing, settings in cases:
+        ways = "to hubs" if settings.to_hubs else f"degree {settings.degree_max or 'as it is'}"
+        progress(f"{routing}, {ways}")
+        run = _EventRun(World(overlay, routing, seed, summaries=settings))
         for popularity in popularities:
             run.publish(events, popularity, Random(f"{popularity} of {seed}"))
-            yield run.row(overlay.name, routing, degree, popularity)
+            yield run.row(overlay.name, routing, settings, popularity)
 
 
-def _settings(degree_max: int | None = None) -> SummarySettings:
-    return SummarySettings(degree_max=degree_max, batch_max=BATCH_MAX)
+def _settings(degree_max: int | None = None, *, to_hubs: bool = False) -> SummarySettings:
+    return SummarySettings(degree_max=degree_max, to_hubs=to_hubs, batch_max=BATCH_MAX)
 
 
 class _EventRun:
@@ -140,7 +143,7 @@ class _EventRun:
         return found
 
     def row(
-        self, overlay: str, routing: str, degree_max: int | None, popularity: float
+        self, overlay: str, routing: str, settings: SummarySettings, popularity: float
     ) -> EventHops:
         """The figures of the events that were published last."""
         events = self._published.total()
@@ -161,7 +164,8 @@ class _EventRun:
         return EventHops(
             overlay,
             routing,
-            degree_max,
+            settings.degree_max,
+            settings.to_hubs,
             popularity,
             hops,
             link_hops,

@@ -19,6 +19,7 @@ TEXTS = {
     "storage": "at home beside them",
     "matching": "found an event",
     "precision": "in vain",
+    "changes": "us median",
 }
 
 

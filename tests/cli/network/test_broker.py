@@ -63,6 +63,10 @@ def test_addresses() -> None:
     result = run(cli, ["broker"])
     assert result.exit_code == 2
     assert "--name" in result.output
+    for peer in ("127.0.0.1:7070", "http://127.0.0.1:7070", "tidegate://nowhere"):
+        result = run(cli, ["broker", "--name", "a", "--peer", peer])
+        assert result.exit_code == 2
+        assert "--peer takes" in result.output
     for host in ("0.0.0.0", "192.168.1.7", "example.org", "[::]"):
         result = run(cli, ["broker", "--name", "a", "--listen", f"{host}:7070"])
         assert "--without-authentication" in str(result.exception)

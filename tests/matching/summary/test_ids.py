@@ -73,16 +73,22 @@ def test_numbers_are_used_again_lowest_first() -> None:
     assert [ids.take("a") for _ in range(3)] == [0, 2, 4]
 
 
-def test_numbers_that_are_taken_are_not_given_out() -> None:
-    ids = SummaryIds()
-    ids.reserve("a", [1, 3])
-    assert [ids.take("a") for _ in range(3)] == [0, 2, 4]
+def test_bits_of_attributes_are_used_again() -> None:
+    ids = SummaryIds(IdLayout(attributes_max=2))
+    assert [ids.take_attribute(name) for name in ("x", "y", "x")] == [0, 1, 0]
+    assert not ids.free_attribute("x")
+    with pytest.raises(SummaryError, match="attribute 2"):
+        ids.check("a", 0, ["z"])
+    assert ids.free_attribute("x")
+    ids.check("a", 0, ["z", "y"])
+    assert [ids.take_attribute(name) for name in ("y", "z")] == [1, 0]
+    assert ids.attributes == {"y": 1, "z": 0}
 
 
 def test_room_is_checked_before_anything_is_taken() -> None:
     ids = SummaryIds(IdLayout(brokers_max=1, subscriptions_max=2, attributes_max=2))
     ids.check("a", 2, ["x", "y"])
-    ids.broker("a"), ids.take("a"), ids.attribute("x")
+    ids.broker("a"), ids.take("a"), ids.take_attribute("x")
     ids.check("a", 1, ["x", "y"])
     with pytest.raises(SummaryError, match="broker 1"):
         ids.check("b", 1, [])

@@ -211,17 +211,15 @@ def test_wide_ranges_that_overlap_are_not_listed_a_quadratic_number_of_times() -
     assert len(table.rows) > 20
 
 
-def test_rows_are_taken_over_from_a_table() -> None:
+def test_rows_without_terms_give_all_of_their_lists_back() -> None:
     table = Table(EXACT_ENOUGH)
-    terms = [table.terms.add(0, 0.0, 5.0, loose=True), table.terms.add(1, 3.0, 5.0, loose=True)]
-    below = math.nextafter(3.0, 0)
-    table.rows.load(
-        np.array([0.0, 3.0]), np.array([below, 5.0]), np.array([0, 1, 1]),
-        np.array([terms[0], terms[0], terms[1]], np.int32),
-    )  # fmt: skip
-    assert table.ranges() == [(0.0, below, [0]), (3.0, 5.0, [0, 1])]
-    table.rows.remove(terms[1])
-    assert table.ranges() == [(0.0, 5.0, [0])]
+    for _ in range(100):
+        for term in table.add((1.0, 2.0), (-math.inf, math.inf)):
+            table.remove(term)
+        assert table.rows.is_empty
+        table.rows.free()
+        table.rows = RangeRows(NUMBER, table.lists, table.terms, EXACT_ENOUGH)
+    assert table.lists.reserved < 10
 
 
 def test_gaps() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.broker_network import Network
 from tidegate.errors import RoutingError
-from tidegate.routing.messages import Drain, Drained, Notify, Outgoing
+from tidegate.routing.messages import Drain, Drained, Notify, Outgoing, Refused
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.routing.summaries.exchange import Action
 from tidegate.routing.summaries.summaries import Summaries
@@ -179,7 +179,7 @@ def test_gateways_drain_what_lies_behind_them_first() -> None:
         is_done.append(True)
         return []
 
-    world._send(home, world.sites[home].broker.start_wave(done))
+    world.send(home, world.sites[home].broker.start_wave(done))
     world.run()
     assert is_done == [True]
     assert set(answered) == set(world.topology.brokers) - {home}
@@ -197,5 +197,10 @@ def test_malformed_answers_are_refused() -> None:
         summaries_of(found, "a").drains.on_drained(Drained(1, "b", ()), exchange)
     assert summaries_of(found, "a").drains.on_drained(Drained(9, "b", ("a",)), exchange) == []
     assert summaries_of(found, "a").drains.on_drained(Drained(9, "b", ("z",)), exchange) == []
+    with pytest.raises(RoutingError, match="goes to a broker twice"):
+        summaries_of(found, "a").drains.on_drained(Drained(1, "b", ("c", "d", "c")), exchange)
     (refused,) = found.brokers["a"].handle(Drain("b", 1, "b"), "b", 1)
     assert "one tree only" in str(refused)
+    ((_, refusal),) = found.brokers["a"].handle(Drain("a", 1), "b", 1)
+    assert isinstance(refusal, Refused)
+    assert "back to 'a', its origin" in refusal.reason

@@ -52,10 +52,10 @@ def test_the_rounds_of_figure_7() -> None:
     ]
     assert messages == [
         [
-            ("1", "2", "1"), ("12", "11", "12"), ("13", "11", "13"), ("3", "5", "3"),
-            ("4", "5", "4"), ("6", "5", "6"), ("9", "8", "9"),
+            ("1", "2", "1"), ("3", "5", "3"), ("4", "5", "4"), ("6", "5", "6"), ("9", "8", "9"),
+            ("12", "11", "12"), ("13", "11", "13"),
         ],
-        [("10", "8", "10"), ("2", "5", "1 2"), ("7", "8", "7")],
+        [("2", "5", "1 2"), ("7", "8", "7"), ("10", "8", "10")],
         [],
         [],
         [],
@@ -71,11 +71,12 @@ def test_the_knowledge_of_figure_7() -> None:
     assert plan.degree("5") == 5
 
 
-@given(graphs(), degree_limits)
-def test_rounds_and_plan_agree(graph: Graph, degree_max: int | None) -> None:
+@given(graphs(), degree_limits, st.booleans())
+def test_rounds_and_plan_agree(graph: Graph, degree_max: int | None, to_hubs: bool) -> None:
     """Driven by dependency or by rounds: the same messages, the same knowledge."""
-    plan = plan_of(graph, "b0", degree_max)
-    messages = [each for messages in rounds(graph, "b0", degree_max) for each in messages]
+    plan = plan_of(graph, "b0", degree_max, to_hubs=to_hubs)
+    in_rounds = rounds(graph, "b0", degree_max, to_hubs=to_hubs)
+    messages = [each for messages in in_rounds for each in messages]
     assert {each.sender: each.receiver for each in messages} == {
         each: parent for each in plan.brokers if (parent := plan.parent(each)) is not None
     }
@@ -95,6 +96,40 @@ def test_degrees_rise_along_a_chain_of_lower_children(graph: Graph, degree_max: 
         parts = [plan.sent(each) for each in plan.children(broker)]
         assert sum(map(len, parts)) == len(frozenset[str]().union(*parts))  # disjoint
         assert len(rounds(graph, broker, degree_max)) == max(map(plan.degree, plan.brokers))
+
+
+@given(graphs(), degree_limits)
+def test_to_hubs_everything_that_comes_is_passed_on(graph: Graph, degree_max: int | None) -> None:
+    plan = plan_of(graph, "b0", degree_max, to_hubs=True)
+    ends = [each for each in plan.brokers if plan.parent(each) is None]
+    for broker in plan.brokers:
+        assert plan.lower_children(broker) == plan.children(broker)
+        assert plan.known(broker) == plan.sent(broker)
+        parent = plan.parent(broker)
+        assert parent is None or plan.degree(parent) >= plan.degree(broker)
+    # trees, one below each broker without a parent
+    assert sum(len(plan.known(each)) for each in ends) == len(plan.brokers)
+    assert frozenset(plan.brokers) == frozenset[str]().union(*map(plan.known, ends))
+
+
+def test_to_hubs_on_figure_7() -> None:
+    plan = plan_of(graph_of(FIGURE_7), "1", to_hubs=True)
+    assert [plan.parent(each) for each in ("1", "2", "7", "10")] == ["2", "5", "5", "8"]
+    assert in_order(plan.known("5")) == "1 2 3 4 5 6 7"
+    assert in_order(plan.known("8")) == "8 9 10"
+
+
+def test_to_hubs_a_chain_of_equal_degrees_comes_to_one_end() -> None:
+    chain = graph_of("a-b b-c c-d d-e e-f")
+    assert [plan_of(chain, "a").parent(each) for each in "abcdef"] == ["b", "c", "b", "c", "d", "e"]
+    plan = plan_of(chain, "a", to_hubs=True)
+    assert [plan.parent(each) for each in "abcdef"] == ["b", None, "b", "c", "d", "e"]
+    assert plan.known("b") == set("abcdef")
+    (at_ends, middle) = rounds(chain, "a", to_hubs=True)
+    assert [(each.sender, each.receiver) for each in at_ends] == [("f", "e"), ("a", "b")]
+    assert [(each.sender, "".join(sorted(each.merged))) for each in middle] == [
+        ("e", "ef"), ("d", "def"), ("c", "cdef"),
+    ]  # fmt: skip
 
 
 def test_neighbours_of_equal_degree_send_to_each_other() -> None:
@@ -128,9 +163,11 @@ def test_the_visits_of_figure_7() -> None:
     assert plan.next_examiner("11", plan.bits(plan.brokers)) is None
 
 
-@given(graphs(), degree_limits)
-def test_every_broker_is_visited_or_known(graph: Graph, degree_max: int | None) -> None:
-    plan = plan_of(graph, "b0", degree_max)
+@given(graphs(), degree_limits, st.booleans())
+def test_every_broker_is_visited_or_known(
+    graph: Graph, degree_max: int | None, to_hubs: bool
+) -> None:
+    plan = plan_of(graph, "b0", degree_max, to_hubs=to_hubs)
     everybody = plan.bits(plan.brokers)
     for broker in plan.brokers:
         at: str | None = broker
@@ -151,6 +188,7 @@ def test_brokers_that_know_the_same_graph_share_a_plan() -> None:
     graph = graph_of(FIGURE_7)
     assert plan_of(graph, "1") is plan_of(graph, "9")
     assert plan_of(graph, "1") is not plan_of(graph, "1", 2)
+    assert plan_of(graph, "1") is not plan_of(graph, "1", to_hubs=True)
     assert plan_of(graph, "1").digest != plan_of(graph_of("1-2"), "1").digest
 
 

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from support.broker_network import Network
 from tidegate.errors import RoutingError
 from tidegate.language.events import Event
+from tidegate.language.filters import parse
 from tidegate.language.spaces import Space
 from tidegate.language.values import from_us
+from tidegate.matching.summary.summary import Summary
+from tidegate.matching.summary.tables import NO_ENTRIES
+from tidegate.matching.summary.wire.messages import encode, encode_difference
 from tidegate.routing.broker import Broker
 from tidegate.routing.messages import (
     Client,
+    Drain,
+    Drained,
+    Examination,
     Message,
     Notify,
     Probe,
+    Publication,
     Publish,
     Refused,
     Resume,
+    Stamp,
     Subscribe,
+    SummaryReceived,
     SummaryUpdate,
+    SummaryWithdrawal,
     Update,
+    Validity,
 )
 from tidegate.routing.strategies import strategy
 from tidegate.routing.summaries.settings import SummarySettings
@@ -211,6 +227,68 @@ def test_lists_of_other_routings_are_refused() -> None:
     in_tree = Notify(message.publication, "a")
     ((_, refused),) = routed.brokers["b"].handle(in_tree, "a", 9)
     assert isinstance(refused, Refused)
+
+
+# -- hostile neighbours ----------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "e", "z", "", "é"])
+NUMBERS = st.sampled_from([0, 1, 2, 99, -1, 2**63, -(2**63), 10**30])
+LISTS = st.lists(NAMES, max_size=4).map(tuple)
+TABLES = Summary()
+TABLES.add("a", 1, parse("x = 1 or s like 'a%'"))
+WIRE = (
+    b"", b"nonsense", encode(NO_ENTRIES), encode(TABLES.tables()),
+    encode_difference(NO_ENTRIES, TABLES.tables()), encode_difference(TABLES.tables(), NO_ENTRIES),
+)  # fmt: skip
+PUBLICATIONS = st.builds(
+    Publication,
+    st.builds(
+        lambda value, time_us: Event(Event.of({"x": value, "y": 1}).attributes, from_us(time_us)),
+        st.sampled_from([1, -0.0, 2**62, math.inf]),
+        st.sampled_from([0, 1, 10**15]),
+    ),
+    st.builds(Stamp, NAMES, NUMBERS, NUMBERS),
+    st.just("pub"),
+)
+MESSAGES: st.SearchStrategy[Message] = st.one_of(
+    st.builds(
+        SummaryUpdate,
+        NUMBERS,
+        LISTS | st.sampled_from([("a",), ("a", "b")]),
+        st.lists(st.builds(Validity, NAMES, NUMBERS, NUMBERS), max_size=2).map(tuple),
+        st.sampled_from(WIRE),
+        st.booleans(),
+    ),
+    st.builds(SummaryWithdrawal, NUMBERS),
+    st.builds(SummaryReceived, NUMBERS),
+    st.builds(Drain, NAMES, NUMBERS, st.none() | NAMES),
+    st.builds(Drained, NUMBERS, NAMES, LISTS),
+    st.builds(
+        Notify,
+        PUBLICATIONS,
+        st.none() | NAMES,
+        st.none() | LISTS.map(frozenset),
+        st.none() | st.builds(Examination, NAMES, NUMBERS, NUMBERS),
+    ),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(TREE), st.booleans(), MESSAGES), max_size=8))
+@example([(("a", "b"), False, Drain("b", 1))])
+@settings(max_examples=settings().max_examples // 4)
+def test_whatever_a_neighbour_sends_is_handled_or_refused(
+    sent: list[tuple[tuple[str, str], bool, Message]],
+) -> None:
+    found = network()
+    for broker in found.brokers:
+        found.subscribe(broker, f"at {broker}", "x = 1 and y < 2 + t")
+    found.wait()
+    for (lower, upper), is_from_above, message in sent:
+        sender, receiver = (upper, lower) if is_from_above else (lower, upper)
+        answers = found.brokers[receiver].handle(message, sender, found.now_us)
+        assert all(each.reason for _, each in answers if isinstance(each, Refused))
+        found.take(receiver, answers)
+        found.wait()
 
 
 # -- gateways --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.routing.overlay.domains import Architecture
 from tidegate.simulation.overlays.paper_networks import (
+    cwix24,
     gryphon,
     highway20,
     isp24,
@@ -64,6 +65,17 @@ def test_the_backbone() -> None:
     delay_s = nx.dijkstra_path_length(made.graph(), "San Francisco", "New York", weight="delay_s")
     assert 0.0206 < delay_s < 0.0225
     assert made.link("Seattle", "Portland").delay_s == pytest.approx(0.00117, abs=1e-4)
+
+
+def test_the_other_backbone() -> None:
+    made = cwix24()
+    degrees = sorted(len(made.neighbours(each)) for each in made.brokers)
+    assert degrees == [1] * 3 + [2] * 12 + [3] * 6 + [4] * 2 + [5]
+    assert nx.is_connected(made.graph())
+    assert made.neighbours("New York") == (
+        "San Francisco", "Pennsauken", "Chicago", "Hartford", "Boston",
+    )  # fmt: skip
+    assert made.link("Orlando", "Jacksonville").delay_s == pytest.approx(0.001, abs=1e-4)
 
 
 def test_highways() -> None:

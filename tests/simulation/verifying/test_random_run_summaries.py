@@ -42,6 +42,8 @@ SETTINGS = {
     "seldom": SummarySettings(period_us=3_000_000),
     "small batches": SummarySettings(period_us=3_000_000, batch_max=2),
     "one degree": SummarySettings(period_us=100_000, degree_max=1),
+    "to hubs": SummarySettings(period_us=100_000, to_hubs=True),
+    "to hubs of equal degrees": SummarySettings(degree_max=1, to_hubs=True, batch_max=2),
     "all filters": SummarySettings(period_us=100_000, subsumption=False),
     "short windows": SummarySettings(period_us=50_000, window_us=50_000),
     "one row": SummarySettings(period_us=50_000, budget=SummaryBudget(rows_max=1)),

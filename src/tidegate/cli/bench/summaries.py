@@ -14,6 +14,7 @@ from tidegate.cli.status import print_status
 
 if TYPE_CHECKING:
     from tidegate.experiments.summaries import PropagationCost, StorageCost
+    from tidegate.experiments.summary_cost import SummaryCost
     from tidegate.experiments.summary_precision import MatchingTime, Precision
     from tidegate.experiments.summary_runs import EventHops, SimulatedCost
 
@@ -36,6 +37,7 @@ SIZES = {
     "storage": PartSizes(50, subsumptions=(0.1, 0.9)),
     "matching": PartSizes(100, events=100),
     "precision": PartSizes(50, events=200),
+    "changes": PartSizes(1_000, events=100),
 }
 
 
@@ -86,11 +88,12 @@ def bench_summaries(
     \b
     bandwidth  bytes and messages for the new subscriptions of a period, beside the formulas
     simulated  the same, as brokers send it in a simulated network
-    events     hops of an event by its popularity, and loads by virtual degree; also on the tree of
-               the paper's example
+    events     hops of an event by its popularity, and loads by virtual degree; also on another
+               backbone and on the tree of the paper's example
     storage    bytes that all brokers hold
     matching   time of an event in the summary of all brokers and in the columnar index
     precision  bytes and events that come in vain, by the budget of rows
+    changes    time to change and to match the summary of one broker, by its size, in three steps
 
     \b
     Example:
@@ -157,17 +160,18 @@ def _simulated_line(row: SimulatedCost) -> str:
 
 def _events(sizes: PartSizes, _drawn: list[Precision]) -> Rows:
     from tidegate.experiments import summary_runs
-    from tidegate.simulation.overlays.paper_networks import isp24, summaries13
+    from tidegate.simulation.overlays.paper_networks import cwix24, isp24, summaries13
 
-    for topology in isp24(), summaries13():
+    for topology in isp24(), cwix24(), summaries13():
         for row in summary_runs.event_hops(sizes.events, topology=topology, progress=print_status):
             yield asdict(row), _events_line(row)
 
 
 def _events_line(row: EventHops) -> str:
-    degree = "" if row.degree_max is None else f"degree {row.degree_max}"
+    ways = "" if row.degree_max is None else f"degree {row.degree_max}"
+    ways = "to hubs" if row.to_hubs else ways
     return (
-        f"{row.overlay:<13}{row.routing:<14}{degree:<10}{row.popularity:>5.0%} popular"
+        f"{row.overlay:<13}{row.routing:<14}{ways:<10}{row.popularity:>5.0%} popular"
         f"{row.hops:>7.1f} hops{row.link_hops:>7.1f} on links{row.matched:>7.1f} match it"
         f"{row.matched_busiest:>6.2f} at the busiest,{row.handled_busiest:>6.2f} messages there"
     )
@@ -222,6 +226,22 @@ def _precision_line(row: Precision) -> str:
     )
 
 
+def _changes(sizes: PartSizes, _drawn: list[Precision]) -> Rows:
+    from tidegate.experiments import summary_cost
+
+    largest = sizes.subscriptions
+    steps = sorted({max(1, largest // 100), max(1, largest // 10), largest})
+    for row in summary_cost.costs(steps, sizes.events, progress=print_status):
+        yield asdict(row), _changes_line(row)
+
+
+def _changes_line(row: SummaryCost) -> str:
+    return (
+        f"{row.operation:<12}{row.size:>9,} subscriptions held{row.median_us:>10.1f} us median"
+        f"{row.mean_us:>10.1f} mean{row.slowest_us:>12.1f} slowest"
+    )
+
+
 PARTS: dict[str, Callable[[PartSizes, list[Precision]], Rows]] = {
     "bandwidth": _bandwidth,
     "simulated": _simulated,
@@ -229,6 +249,7 @@ PARTS: dict[str, Callable[[PartSizes, list[Precision]], Rows]] = {
     "storage": _storage,
     "matching": _matching,
     "precision": _precision,
+    "changes": _changes,
 }
 
 

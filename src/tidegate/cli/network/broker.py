@@ -15,7 +15,7 @@ from tidegate.errors import TidegateError
 from tidegate.routing.strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from tidegate.network.server.settings import BrokerSettings
+    from tidegate.network.server.settings import BrokerSettings, PeerAddress
 
 DEFAULT_PORT = 7070
 
@@ -28,6 +28,11 @@ DEFAULT_PORT = 7070
               help="Folder of the store. Without it nothing is durable.")  # fmt: skip
 @click.option("--routing", type=click.Choice(list(STRATEGIES)), default="subscription",
               show_default=True, help="How events find their way between brokers.")  # fmt: skip
+@click.option("--architecture", type=click.Choice(["acyclic", "general", "hierarchical"]),
+              default="acyclic", show_default=True,
+              help="How brokers are connected, the same at all of them.")  # fmt: skip
+@click.option("--peer", "peers", multiple=True, metavar="URL",
+              help="Broker to link with; in a hierarchy the master.")  # fmt: skip
 @click.option("--without-authentication", is_flag=True,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the log as JSON, a line each.")
@@ -39,6 +44,8 @@ def broker(
     listen: str,
     data: Path | None,
     routing: str,
+    architecture: str,
+    peers: tuple[str, ...],
     without_authentication: bool,
     as_json: bool,
     verbose: bool,
@@ -50,7 +57,7 @@ def broker(
     \b
     Examples:
       tidegate broker --name a --data ./a
-      tidegate broker --name b --listen 127.0.0.1:7071 --data ./b
+      tidegate broker --name b --listen 127.0.0.1:7071 --data ./b --peer tidegate://127.0.0.1:7070
     """
     if context.invoked_subcommand is not None:
         return
@@ -60,8 +67,23 @@ def broker(
     check_reach(host, without_authentication)
     settings_class = _settings_class()
     set_up_logs(as_json=as_json, is_verbose=verbose)
-    settings = settings_class(name, host, port, data, routing)
+    settings = settings_class(
+        name, host, port, data, routing, architecture, peers=_peer_addresses(peers)
+    )
     asyncio.run(_run(settings))
+
+
+def _peer_addresses(urls: tuple[str, ...]) -> tuple[PeerAddress, ...]:
+    from tidegate.network.server.settings import PeerAddress
+
+    return tuple(PeerAddress(*_peer_address(url)) for url in urls)
+
+
+def _peer_address(url: str) -> tuple[str, int]:
+    scheme, separator, address = url.partition("://")
+    if not separator or scheme != "tidegate":
+        raise click.UsageError(f"--peer takes tidegate://HOST:PORT, not {url!r}")
+    return parse_address(address, "--peer")
 
 
 def _settings_class() -> type[BrokerSettings]:
@@ -91,7 +113,7 @@ async def _run(settings: BrokerSettings) -> None:
     await waiting[0]  # raises what has ended the broker, if it was an error
 
 
-def parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str, option: str = "--listen") -> tuple[str, int]:
     """Host and port of an address; an IPv6 host is in brackets.
 
     >>> parse_address("127.0.0.1:7070"), parse_address("[::1]:7071")
@@ -99,7 +121,7 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise click.UsageError(f"--listen takes HOST:PORT, such as 127.0.0.1:7070, not {text!r}")
+        raise click.UsageError(f"{option} takes HOST:PORT, such as 127.0.0.1:7070, not {text!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

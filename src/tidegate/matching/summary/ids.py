@@ -119,7 +119,7 @@ def _check(noun: str, nouns: str, value: int, limit: int) -> None:
 
 @dataclass(slots=True)
 class _Numbers:
-    """The numbers of one broker: those in use are kept low, so that few bits suffice."""
+    """Numbers that are given out: those in use are kept low, so that few bits suffice."""
 
     used: int = 0
     """Numbers from here on were never given out."""
@@ -133,10 +133,11 @@ class _Numbers:
 
 
 class SummaryIds:
-    """Gives out the fields of ids: brokers and attributes in the order of their first appearance.
+    """Gives out the fields of ids: brokers in the order of their first appearance; numbers and bits
+    of attributes from the lowest on, and those that are not in use any more again.
 
     >>> ids = SummaryIds()
-    >>> ids.broker("home"), ids.take("home"), ids.take("home"), ids.attribute("price")
+    >>> ids.broker("home"), ids.take("home"), ids.take("home"), ids.take_attribute("price")
     (0, 0, 1, 0)
     """
 
@@ -144,7 +145,11 @@ class SummaryIds:
         self.layout = layout or IdLayout()
         self.brokers: dict[str, int] = {}
         self.attributes: dict[str, int] = {}
+        """The bits of the attributes that are in use."""
         self._numbers: dict[str, _Numbers] = {}
+        self._bits = _Numbers()
+        self._uses: dict[str, int] = {}
+        """How many entries name each attribute."""
 
     def check(self, broker: str, entries: int, attributes: Iterable[str]) -> None:
         """Raise SummaryError if there is no room for so many more entries with these attributes."""
@@ -164,26 +169,29 @@ class SummaryIds:
         self.layout.check_broker(number)
         return number
 
-    def attribute(self, name: str) -> int:
-        """The bit of an attribute in c3."""
-        bit = self.attributes.setdefault(name, len(self.attributes))
-        self.layout.check_attribute(bit)
+    def take_attribute(self, name: str) -> int:
+        """The bit of an attribute in c3, for one more entry that names it."""
+        bit = self.attributes.get(name)
+        if bit is None:
+            bit = self.attributes[name] = self._bits.take()
+            self.layout.check_attribute(bit)
+        self._uses[name] = self._uses.get(name, 0) + 1
         return bit
+
+    def free_attribute(self, name: str) -> bool:
+        """Note that one entry less names an attribute; whether that was the last one."""
+        self._uses[name] -= 1
+        if self._uses[name]:
+            return False
+        del self._uses[name]
+        heapq.heappush(self._bits.freed, self.attributes.pop(name))
+        return True
 
     def take(self, broker: str) -> int:
         """A free c2 of a broker, the lowest that was freed or else a new one."""
         number = self._numbers.setdefault(broker, _Numbers()).take()
         self.layout.check_number(number)
         return number
-
-    def reserve(self, broker: str, numbers: Iterable[int]) -> None:
-        """Take certain numbers of a broker that has none yet."""
-        taken = set(numbers)
-        used = max(taken, default=-1) + 1
-        if used:
-            self.layout.check_number(used - 1)
-        free = [number for number in range(used) if number not in taken]
-        self._numbers[broker] = _Numbers(used, free)
 
     def free(self, broker: str, number: int) -> None:
         """Give a number back, to be used again."""

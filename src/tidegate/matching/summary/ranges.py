@@ -79,6 +79,10 @@ class RangeRows:
         """Whether no term is left."""
         return not len(self.lows) and not self._lists.length[self._whole]
 
+    def free(self) -> None:
+        """Give back what rows without terms still have of the lists."""
+        self._lists.free(self._whole)
+
     def find(self, value: float, into: list[int]) -> None:
         """Append the lists that a value satisfies, shifted by one bit."""
         if self._lists.length[self._whole]:
@@ -363,23 +367,6 @@ class RangeRows:
             np.concatenate((rank[rows], every)),
             np.concatenate((terms, np.tile(whole, len(lows)))),
         )
-
-    def load(self, lows: F64, highs: F64, rows: I64, terms: I32) -> None:
-        """Take over rows with the terms that they list, in ascending order of the rows."""
-        is_whole = (self._terms.low[terms] == self._first) & (self._terms.high[terms] == self._last)
-        whole = np.unique(terms[is_whole])
-        self._lists.replace(self._whole, (whole << 1 | LOOSE).astype(np.int32))
-        rows, terms = rows[~is_whole], terms[~is_whole]
-        listed, begins = np.unique(rows, return_index=True)
-        members = (terms << 1 | LOOSE).astype(np.int32)
-        self.lows, self.highs = lows[listed], highs[listed]
-        self._list = np.array(
-            [self._lists.new(each) for each in np.split(members, begins[1:])][: len(listed)],
-            np.int64,
-        )
-        self._partial = np.zeros(len(listed), np.int64)
-        self._ids, self._terms_in_rows = len(terms), len(np.unique(terms))
-        self._keep_budget()
 
 
 A = TypeVar("A", F64, I64)

@@ -26,9 +26,8 @@ from tidegate.errors import SummaryError
 from tidegate.language.events import Event
 from tidegate.language.filters import Filter
 from tidegate.language.values import Value
-from tidegate.matching.arrays import I32, I64, U64, Bools
+from tidegate.matching.arrays import I32, I64, U64
 from tidegate.matching.summary.budget import EXACT_ENOUGH, SummaryBudget
-from tidegate.matching.summary.channels import after
 from tidegate.matching.summary.constraints import Constraint, PatternTerm, RangeTerm, constraint_of
 from tidegate.matching.summary.counter import (
     AttributeRows,
@@ -69,11 +68,6 @@ class _Entry:
     terms: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unconditional: int | None = None
     """The term in the list of what matches every event."""
-
-    def append(self, name: str, term: RangeTerm | PatternTerm, number: int) -> None:
-        """Note one more term of an attribute."""
-        self.constraints[name] = (*self.constraints.get(name, ()), term)
-        self.terms[name] = (*self.terms.get(name, ()), number)
 
 
 class Summary:
@@ -214,14 +208,28 @@ class Summary:
         for each, number in old.items():
             if each not in new:
                 self._remove_term(name, each, number)
-        bit = self.ids.attribute(name)
-        self._reserve_masks(len(self._masks), bit // WORD_BITS + 1)
         if wanted:
             record.constraints[name], record.terms[name] = wanted, tuple(new.values())
         else:
             del record.constraints[name], record.terms[name]
-        if not (constraint and wanted):
-            self._masks[entry, bit // WORD_BITS] ^= _bit(bit)
+        if not constraint:
+            self._add_to_mask(entry, name)
+        elif not wanted:
+            self._remove_from_mask(entry, name)
+
+    def _add_to_mask(self, entry: int, name: str) -> None:
+        bit = self.ids.take_attribute(name)
+        self._reserve_masks(len(self._masks), bit // WORD_BITS + 1)
+        self._masks[entry, bit // WORD_BITS] |= _bit(bit)
+
+    def _remove_from_mask(self, entry: int, name: str) -> None:
+        """Remove an attribute from a mask; one that no entry names any more leaves nothing."""
+        bit = self.ids.attributes[name]
+        self._masks[entry, bit // WORD_BITS] &= ~_bit(bit)
+        if self.ids.free_attribute(name):
+            for kind in self._rows.pop(name).ranges:
+                self._ranges.pop((name, kind)).free()
+            self._strings.pop(name, None)
 
     def _add_term(self, entry: int, name: str, term: RangeTerm | PatternTerm) -> int:
         if isinstance(term, RangeTerm):
@@ -268,9 +276,9 @@ class Summary:
         return self._rows.setdefault(name, AttributeRows({}, None))
 
     def _reserve(self, entries: int) -> None:
-        """Make room for entries, and for the masks of all attributes."""
+        """Make room for entries."""
         self._needed, self._owners = grown(self._needed, entries), grown(self._owners, entries)
-        self._reserve_masks(len(self._needed), mask_words(len(self.ids.attributes)))
+        self._reserve_masks(len(self._needed), self._masks.shape[1])
 
     def _reserve_masks(self, entries: int, words: int) -> None:
         if self._masks.shape[0] < entries or self._masks.shape[1] < words:
@@ -354,72 +362,6 @@ class Summary:
         counts = np.bincount(pairs // len(self._needed), minlength=rows)
         starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         return starts, (pairs % len(self._needed)).astype(np.int32)
-
-    @classmethod
-    def of_tables(cls, tables: SummaryTables, budget: SummaryBudget = EXACT_ENOUGH) -> Summary:
-        """The summary that has these tables, to be matched and changed.
-
-        Each entry is a subscription of its own, under its own number. The rows are as wide as they
-        are in the tables: how precise the constraints were before is not known any more.
-        """
-        summary = cls(budget)
-        summary._load_entries(tables)
-        for ranges in tables.ranges:
-            summary._load_ranges(ranges)
-        for strings in tables.strings:
-            rows = summary._string_rows(strings.attribute)
-            counts = np.diff(strings.starts).tolist()
-            patterns = (p for p, n in zip(strings.patterns, counts, strict=True) for _ in range(n))
-            for entry, pattern in zip(strings.members.tolist(), patterns, strict=True):
-                term = summary._terms.add(entry, 0.0, 0.0, loose=True)
-                rows.add(term, pattern)
-                summary._entries[entry].append(strings.attribute, PatternTerm(pattern, False), term)
-        return summary
-
-    def _load_entries(self, tables: SummaryTables) -> None:
-        for name in tables.owners:
-            self.ids.broker(name)
-        for name in tables.attributes:
-            self.ids.attribute(name)
-        count = len(tables.entry_owners)
-        self._needed = np.bitwise_count(tables.entry_masks).sum(axis=1).astype(np.int32)
-        self._owners = tables.entry_owners.copy()
-        self._masks = tables.entry_masks.copy()
-        owners = [tables.owners[each] for each in tables.entry_owners.tolist()]
-        numbers = tables.entry_numbers.tolist()
-        for entry in range(count):
-            key = owners[entry], numbers[entry]
-            self._entries[entry] = _Entry(key, numbers[entry])
-            self._subscriptions[key] = [entry]
-            if not self._needed[entry]:
-                self._set_unconditional(entry, self._entries[entry], True)
-                self._needed[entry] = 1
-        for owner in tables.owners:
-            self.ids.reserve(owner, (n for name, n in self._subscriptions if name == owner))
-
-    def _load_ranges(self, table: RangeTable) -> None:
-        """Load rows; the terms of an entry are the runs of rows without a gap that list it."""
-        row_of = np.arange(len(table.lows)).repeat(np.diff(table.starts))
-        order = np.lexsort((row_of, table.members))
-        rows, entries = row_of[order], table.members[order]
-        touches: Bools = np.concatenate(
-            ([False], after(table.kind, table.highs[:-1]) == table.lows[1:])
-        )
-        follows = (entries[1:] == entries[:-1]) & (rows[1:] == rows[:-1] + 1) & touches[rows[1:]]
-        begins = np.concatenate(([0], 1 + np.flatnonzero(~follows))).astype(np.int64)
-        ends = np.append(begins[1:], len(rows)) - 1
-        terms: I32 = np.empty(len(rows), np.int32)
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            low, high = float(table.lows[rows[begin]]), float(table.highs[rows[end]])
-            entry = int(entries[begin])
-            term = self._terms.add(entry, low, high, loose=True)
-            terms[begin : end + 1] = term
-            constraint = RangeTerm(table.kind, low, high, False)
-            self._entries[entry].append(table.attribute, constraint, term)
-        by_row = np.argsort(rows, kind="stable")
-        self._range_rows(table.attribute, table.kind).load(
-            table.lows, table.highs, rows[by_row], terms[by_row]
-        )
 
 
 def _conjuncts(filter: Filter) -> list[Conjunct]:

@@ -33,6 +33,9 @@ class Admission:
         server = self._server
         try:
             server.check_admission(hello)
+            if hello.role == "broker":
+                server.links.admit(connection, hello, turn)
+                return
         except (AccessError, OverloadedError) as error:
             server.log_refusal(connection, hello, error)
             connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)

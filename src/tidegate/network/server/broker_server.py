@@ -14,8 +14,10 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import cast
 
-import tidegate
 from tidegate.errors import (
     AccessError,
     NetworkError,
@@ -29,7 +31,10 @@ from tidegate.network.server.admission import Admission
 from tidegate.network.server.client_lives import ClientLives
 from tidegate.network.server.client_output import ClientOutput
 from tidegate.network.server.durable_clients import DurableClients
+from tidegate.network.server.durable_links import SEEN, DurableLinks
 from tidegate.network.server.events import PUBLISHER, EventTurns
+from tidegate.network.server.link_connector import keep_connected
+from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
@@ -43,6 +48,7 @@ from tidegate.network.wire.handshake import Hello
 from tidegate.network.wire.publications import PublicationBlock
 from tidegate.routing import messages as m
 from tidegate.routing.broker import Broker
+from tidegate.routing.overlay.domains import Architecture, Domain
 from tidegate.routing.strategies import strategy
 
 _log = logging.getLogger(__name__)
@@ -60,6 +66,8 @@ class Counters:
     published: int = 0
     delivered: int = 0
     missed: int = 0
+    dropped: int = 0
+    """Events that were not confirmed, for neighbours that were not connected."""
     refused_connections: int = 0
 
 
@@ -68,7 +76,7 @@ class BrokerServer:
 
     def __init__(self, settings: BrokerSettings) -> None:
         self.settings = settings
-        self.software = f"tidegate {tidegate.__version__}"
+        self.software = f"tidegate {version('tidegate')}"
         self.counters = Counters()
         self.sessions: dict[m.Client, ClientSession] = {}
         self.published: dict[str, tuple[int, int]] = {}
@@ -77,9 +85,13 @@ class BrokerServer:
         """The connections, with the time at which a handshake must be through."""
         self._now_us = 0
         self._is_draining = False
+        self._must_acknowledge = False
+        """Whether the next turn acknowledges what neighbours have sent, come what may."""
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
+        self.links = Links(self)
+        self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
@@ -105,10 +117,20 @@ class BrokerServer:
                 substrate="columnar",
                 limits=settings.broker_limits,
             )
+            routing = self.broker.strategy
+            self.broker.add_domain(
+                Domain(
+                    settings.domain,
+                    Architecture(settings.architecture),
+                    settings.name,
+                    tree_per_source=routing.tree_per_source,
+                    floods=not routing.sends_subscriptions,
+                )
+            )
             self.turns = Turns(self)
             if self.store is not None:
                 self.published = self.store.positions(PUBLISHER)
-                self.durable.restore(self.store.state())
+                self._restore(self.store)
             self._listener = await self.loop.create_server(
                 lambda: ServedConnection(self), settings.host, settings.port, backlog=1024
             )
@@ -123,8 +145,17 @@ class BrokerServer:
         self._tasks = [
             self.loop.create_task(self.turns.run(), name="turns"),
             self.loop.create_task(self._keep_house(), name="housekeeping"),
+            *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
         _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
+
+    def _restore(self, store: Store) -> None:
+        """Go on where the broker ended: with its neighbours first, then with its clients."""
+        state = list(store.state())
+        sent = self.durable_links.restore(state, store.positions(SEEN))
+        sent += self.durable.restore(state)
+        self.durable_links.begin()
+        self.links.restore(sent)
 
     def _begin(self) -> int:
         """The time of this start, which is later than that of the one before."""
@@ -177,17 +208,25 @@ class BrokerServer:
 
     async def _keep_house(self) -> None:
         """Heartbeats, time-outs and retention."""
+        before = self.loop.time()
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             now = self.loop.time()
+            # While this process stood still, as while kernels are compiled, it heard nobody.
+            stood_still_s, before = now - before - HOUSEKEEPING_S, now
+            for connection in self.connections:
+                connection.last_heard += max(0.0, stood_still_s)
             for connection, deadline in list(self.connections.items()):
-                if connection.session is None and now > deadline:
+                if not connection.wire.is_open and now > deadline:
                     connection.end(AccessError("no handshake came in time"))
                 elif not connection.beat(now):
                     connection.abort()
             self.lives.expire(now)
             due_us = self.broker.due_us
             if due_us is not None and due_us <= self.now_us():
+                self.turns.wake()
+            if any(each.unacknowledged for each in self.links.by_peer.values()):
+                self._must_acknowledge = True
                 self.turns.wake()
             if self.store is not None:
                 self.store.purge(self.now_us())
@@ -213,6 +252,9 @@ class BrokerServer:
     def connection_ended(self, connection: ServedConnection) -> None:
         """Part a connection from its session, which goes on for a while."""
         self.flow.ended(connection)
+        link, connection.link = connection.link, None
+        if link is not None:
+            self.links.connection_lost(link, connection)
         session, connection.session = connection.session, None
         if session is not None and session.connection is connection:
             self.lives.connection_lost(session)
@@ -232,8 +274,6 @@ class BrokerServer:
         """Raise unless whoever says hello may connect."""
         if self._is_draining:
             raise OverloadedError("the broker drains")
-        if hello.role == "broker":
-            raise AccessError(f"{self.settings.name!r} takes no neighbours")
         session = self.sessions.get(m.Client(hello.identity))
         if hello.is_durable and self.store is None:
             raise AccessError(
@@ -284,8 +324,20 @@ class BrokerServer:
         for address, message in outgoing:
             if isinstance(address, m.Client):
                 by_client.setdefault(address, []).append(message)
+            else:
+                passed_on = cast(m.PeerMessage, message)
+                turn.after_commit.append(partial(self.links.send, address, passed_on))
         for client, messages in by_client.items():
             self.output.dispatch(client, messages, turn)
+
+    def save_links(self, turn: Turn) -> None:
+        """Save what has changed about links, and acknowledge after the commit what was taken."""
+        positions_too = self._must_acknowledge or self.links.must_acknowledge
+        self._must_acknowledge = False
+        if self.store is None or self.durable_links.save(
+            turn.transaction, positions_too=positions_too
+        ):
+            turn.after_commit.append(self.links.acknowledge)
 
     def run_due(self, turn: Turn) -> None:
         """Do what time has made due."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,14 @@ import numpy as np
 
 from tidegate.errors import StoreFullError, TidegateError
 from tidegate.matching.arrays import I64, Bools
+from tidegate.network.server.links import LINK_QUEUE, Link
+from tidegate.network.server.passing_on import (
+    notifications,
+    notified_frame,
+    route_detail,
+    selected,
+)
+from tidegate.network.server.requests import has_events
 from tidegate.network.server.routed_turn import (
     ClientDeliveries,
     by_client,
@@ -18,13 +26,17 @@ from tidegate.network.server.routed_turn import (
     publications,
 )
 from tidegate.network.server.stored_events import client_detail, store_events
+from tidegate.network.store.transaction import Transaction
 from tidegate.network.wire.deliveries import Publish
 from tidegate.network.wire.event_batches import batch_of
+from tidegate.network.wire.event_block import EventBlock
 from tidegate.network.wire.flow import Confirmed, NotPublished
+from tidegate.network.wire.links import Linked, Notifications
 from tidegate.network.wire.problems import Problem
-from tidegate.network.wire.publications import PublicationBlock
-from tidegate.routing.batching.incoming import IncomingEvents, PublishedFrame
+from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
+from tidegate.routing.batching.incoming import Frame, IncomingEvents, PublishedFrame
 from tidegate.routing.batching.routed import RoutedEvents
+from tidegate.routing.messages import Peer
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
@@ -47,6 +59,37 @@ class _Published:
     """The number of its first event in the batch."""
 
 
+@dataclass(slots=True)
+class _Batch:
+    """The frames of a turn that have events, in the order of their rows."""
+
+    blocks: list[EventBlock] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    confirmed: list[Bools] = field(default_factory=list)
+    published: list[_Published] = field(default_factory=list)
+    length: int = 0
+
+    def add_published(self, session: ClientSession, publish: Publish) -> None:
+        """Add a frame of a client."""
+        self.published.append(_Published(session, session.epoch, publish, self.length))
+        self.frames += [
+            PublishedFrame(session.client, length, space)
+            for space, length in _runs_of_spaces(publish)
+        ]
+        self._add(publish.events, np.full(len(publish), publish.confirm))
+
+    def add_notified(self, peer: Peer, message: Notifications) -> None:
+        """Add a frame of a neighbour."""
+        self.frames.append(notified_frame(peer, message))
+        flags = message.publications.flags
+        self._add(message.publications.events, (flags & IS_CONFIRMED).astype(np.bool_))
+
+    def _add(self, events: EventBlock, confirmed: Bools) -> None:
+        self.blocks.append(events)
+        self.confirmed.append(confirmed)
+        self.length += len(events)
+
+
 class EventTurns:
     """Handles the events of a turn."""
 
@@ -55,29 +98,58 @@ class EventTurns:
 
     def handle(self, connections: Sequence[ServedConnection], turn: Turn) -> int:
         """Handle the events at the head of connections; returns how many there were."""
-        frames: list[_Published] = []
+        batch = _Batch()
         duplicates: list[tuple[ClientSession, int]] = []
-        count = 0
+        taken = 0
         for connection in connections:
-            session = connection.session
-            if session is None or self._server.broker.sessions.is_arriving(session.client):
-                continue
-            while connection.arrived and isinstance(connection.arrived[0], Publish):
-                publish = connection.arrived.popleft()
-                assert isinstance(publish, Publish)
-                self._server.flow.took(connection, publish)
-                fresh = self._without_duplicates(session, publish, duplicates, turn)
-                if fresh is not None:
-                    frames.append(_Published(session, session.epoch, fresh, count))
-                    count += len(fresh)
-        if frames:
-            self._route(frames, turn)
+            if connection.link is not None and connection.link.peer is not None:
+                taken += self._take_from_neighbour(connection, connection.link, batch)
+            elif connection.session is not None:
+                session = connection.session
+                taken += self._take_from_client(connection, session, batch, duplicates, turn)
+        if batch.length:
+            self._route(batch, turn)
         # After the others: the first copy may be among them.
         for session, last in duplicates:
             turn.after_commit.append(
                 lambda s=session, n=last: _send(s, Confirmed(max(n, s.published)))  # type: ignore[misc]
             )
-        return count + len(duplicates)
+        return taken
+
+    def _take_from_neighbour(self, connection: ServedConnection, link: Link, batch: _Batch) -> int:
+        taken = 0
+        assert link.peer is not None
+        if self._server.cannot_store() is not None:
+            return 0  # they wait at the neighbour, who has them on disk
+        while connection.arrived and has_events(connection.arrived[0]):
+            linked = connection.arrived.popleft()
+            assert isinstance(linked, Linked)
+            assert isinstance(linked.message, Notifications)
+            taken += len(linked.message)
+            if self._server.links.takes(link, linked):
+                batch.add_notified(link.peer, linked.message)
+        return taken
+
+    def _take_from_client(
+        self,
+        connection: ServedConnection,
+        session: ClientSession,
+        batch: _Batch,
+        duplicates: list[tuple[ClientSession, int]],
+        turn: Turn,
+    ) -> int:
+        taken = 0
+        if self._server.broker.sessions.is_arriving(session.client):
+            return 0
+        while connection.arrived and isinstance(connection.arrived[0], Publish):
+            publish = connection.arrived.popleft()
+            assert isinstance(publish, Publish)
+            taken += len(publish)
+            self._server.flow.took(connection, publish)
+            fresh = self._without_duplicates(session, publish, duplicates, turn)
+            if fresh is not None:
+                batch.add_published(session, fresh)
+        return taken
 
     def _without_duplicates(
         self,
@@ -101,24 +173,13 @@ class EventTurns:
         session.published = last
         return publish.part(known, len(publish)) if known > 0 else publish
 
-    def _route(self, frames: list[_Published], turn: Turn) -> None:
+    def _route(self, batch: _Batch, turn: Turn) -> None:
         server = self._server
-        events = joined_events([each.publish.events for each in frames])
-        incoming = IncomingEvents(
-            batch_of(events),
-            [
-                PublishedFrame(each.session.client, length, space)
-                for each in frames
-                for space, length in _runs_of_spaces(each.publish)
-            ],
-        )
+        events = joined_events(batch.blocks)
+        incoming = IncomingEvents(batch_of(events), batch.frames)
         routed = server.broker.handle_events(incoming, server.now_us())
-        confirmed = np.repeat(
-            np.array([each.publish.confirm for each in frames], np.bool_),
-            [len(each.publish) for each in frames],
-        )
-        block = publications(events, routed, confirmed)
-        step = _Step(server, frames, block, confirmed, list(by_client(routed.deliveries)))
+        block = publications(events, routed, np.concatenate(batch.confirmed))
+        step = _Step(server, batch.published, block, routed)
         step.store(turn)
         step.refuse(routed, turn)
         turn.after_commit.append(step.send)
@@ -142,17 +203,23 @@ class _Step:
         server: BrokerServer,
         frames: list[_Published],
         block: PublicationBlock,
-        confirmed: Bools,
-        deliveries: list[ClientDeliveries],
+        routed: RoutedEvents,
     ) -> None:
         self._server = server
         self._frames = frames
         self._block = block
-        self._confirmed = confirmed
-        self._deliveries = deliveries
+        self._confirmed = (block.flags & IS_CONFIRMED).astype(np.bool_)
+        self._deliveries = list(by_client(routed.deliveries))
+        self._passed_on = {
+            peer: notifications(block, passed) for peer, passed in routed.passed_on.items()
+        }
+        self._passed_events = {
+            peer: passed.events.astype(np.int64) for peer, passed in routed.passed_on.items()
+        }
         self._positions: I64 = np.zeros(len(block), np.int64)
-        """The positions of stored events; 0 for others."""
-        self._is_refused = False
+        """The positions of events that are stored, or go to durable clients; 0 for others."""
+        self._refused: Bools = np.zeros(len(block), np.bool_)
+        """The events that were refused because there is no room for them."""
 
     def store(self, turn: Turn) -> None:
         """Add what must be durable to the transaction of the turn."""
@@ -170,34 +237,56 @@ class _Step:
         numbered = self._confirmed & bool(store.retention.keep)
         for _, each in durable:
             numbered[each.events] = True
+        for events in self._passed_events.values():
+            numbered[events] |= self._confirmed[events]
         for index in np.flatnonzero(numbered).tolist():
             self._positions[index] = store.next_position()
-        transaction = turn.transaction
-        stored = np.flatnonzero(numbered & self._confirmed).tolist()
-        positions = self._positions[stored].tolist()
-        store_events(store, transaction, self._block, stored, positions)
-        is_stored = (numbered & self._confirmed).tolist()
-        name_of = self._server.broker.named.name_of
+        transaction, stored = turn.transaction, numbered & self._confirmed
+        indices = np.flatnonzero(stored).tolist()
+        positions = self._positions[indices].tolist()
+        store_events(store, transaction, self._block, indices, positions)
         for session, each in durable:
-            assert session.queue is not None
-            for index, (unnamed, matches) in zip(each.events.tolist(), each.matches(), strict=True):
-                if is_stored[index]:
-                    named = [(name_of(handle - 1), version) for handle, version in matches]
-                    detail = client_detail(unnamed, named)
-                    transaction.enqueue(session.queue, self._positions.item(index), detail)
+            self._enqueue_for_client(transaction, session, each, stored)
+        for peer, message in self._passed_on.items():
+            queue, details = store.queue(LINK_QUEUE, peer), list(map(route_detail, message.routes))
+            rows = zip(self._passed_events[peer].tolist(), message.route_of.tolist(), strict=True)
+            for index, route in rows:
+                if stored[index]:
+                    transaction.enqueue(queue, self._positions.item(index), details[route])
         for frame in self._frames:
             if frame.publish.confirm:
                 last = frame.publish.first_number + len(frame.publish) - 1
                 identity = frame.session.client.identity
                 transaction.set_position(PUBLISHER, identity, frame.epoch, last)
-        turn.if_full.append(lambda: self._take_back(turn))
+        turn.if_full.append(lambda: self._take_back(transaction))
 
-    def _take_back(self, turn: Turn) -> None:
-        """Refuse the confirmed events: there is no room to store them."""
-        self._is_refused = True
-        turn.transaction.events.clear()
-        turn.transaction.queue_rows.clear()
-        turn.transaction.positions.clear()
+    def _enqueue_for_client(
+        self,
+        transaction: Transaction,
+        session: ClientSession,
+        rows: ClientDeliveries,
+        stored: Bools,
+    ) -> None:
+        name_of = self._server.broker.named.name_of
+        assert session.queue is not None  # a durable client has one
+        for index, (unnamed, matches) in zip(rows.events.tolist(), rows.matches(), strict=True):
+            if stored[index]:
+                named = [(name_of(handle - 1), version) for handle, version in matches]
+                detail = client_detail(unnamed, named)
+                transaction.enqueue(session.queue, self._positions.item(index), detail)
+
+    def _take_back(self, transaction: Transaction) -> None:
+        """Refuse the confirmed events of clients: there is no room to store them. Those of
+        neighbours cannot be refused."""
+        for frame in self._frames:
+            if frame.publish.confirm:
+                self._refused[frame.begin : frame.begin + len(frame.publish)] = True
+                transaction.positions.pop((PUBLISHER, frame.session.client.identity), None)
+        gone = set(self._positions[self._refused].tolist())
+        transaction.events[:] = [each for each in transaction.events if each.position not in gone]
+        transaction.queue_rows[:] = [
+            each for each in transaction.queue_rows if each.position not in gone
+        ]
 
     def refuse(self, routed: RoutedEvents, turn: Turn) -> None:
         """Tell publishers which events the broker has refused."""
@@ -210,26 +299,33 @@ class _Step:
             turn.after_commit.append(lambda f=frame, n=number, e=error: _refuse_one(f, n, e))  # type: ignore[misc]
 
     def send(self) -> None:
-        """Deliver the events and confirm them; everything is on disk."""
+        """Deliver the events, pass them on, and confirm them; everything is on disk."""
         for each in self._deliveries:
             session = self._server.sessions.get(each.client)
             if session is None:
                 continue
-            rows = each
-            if self._is_refused:
-                rows = each.only(~self._confirmed[each.events])
+            rows = each.only(~self._refused[each.events]) if self._refused.any() else each
             if len(rows.events):
                 self._server.add_deliveries(session, rows, self._block, self._positions)
+        for peer, message in self._passed_on.items():
+            events = self._passed_events[peer]
+            if self._refused.any():
+                kept = np.flatnonzero(~self._refused[events])
+                message, events = selected(message, kept), events[kept]
+            if len(events):
+                stored = self._positions[events] * self._confirmed[events]
+                self._server.links.send(peer, message, int(stored.max()))
         for frame in self._frames:
             publish = frame.publish
             if not publish.confirm:
                 continue
             last = publish.first_number + len(publish) - 1
-            if self._is_refused:
+            if self._refused[frame.begin]:
                 problem = StoreFullError("the store of the broker is full")
                 frame.session.published = min(frame.session.published, publish.first_number - 1)
                 _refuse(frame.session, publish.first_number, len(publish), problem)
-            _send(frame.session, Confirmed(last))
+            else:
+                _send(frame.session, Confirmed(last))
 
 
 def _refuse_one(frame: _Published, number: int, error: TidegateError) -> None:

@@ -12,8 +12,9 @@ from tidegate.network.wire import requests as wire
 from tidegate.network.wire.connection import Broken
 from tidegate.network.wire.deliveries import Publish
 from tidegate.network.wire.filter_shapes import subscribe_messages
-from tidegate.network.wire.flow import Ack, Credit
-from tidegate.network.wire.handshake import Goodbye, Hello
+from tidegate.network.wire.flow import Ack, Credit, LinkAck
+from tidegate.network.wire.handshake import Goodbye, Hello, Welcome
+from tidegate.network.wire.links import Linked, Notifications
 from tidegate.network.wire.problems import Problem
 from tidegate.routing import messages as m
 
@@ -50,7 +51,7 @@ class RequestTurns:
         """Handle what comes before the next events on each connection."""
         asked: list[_Asked] = []
         for connection in connections:
-            while connection.arrived and not isinstance(connection.arrived[0], Publish):
+            while connection.arrived and not has_events(connection.arrived[0]):
                 message = connection.arrived.popleft()
                 match message:
                     case Hello():
@@ -60,6 +61,12 @@ class RequestTurns:
                         self._server.connection_ended(connection)
                     case Broken(error):
                         self._server.peer_broke_protocol(connection, error)
+                    case Welcome() if connection.link is not None:
+                        self._server.links.welcomed(connection, message, turn)
+                    case Linked() if connection.link is not None:
+                        self._server.links.handle(connection.link, message, turn)
+                    case LinkAck(number) if connection.link is not None:
+                        self._server.links.acknowledged(connection.link, number, turn)
                     case Credit(events, bytes) if connection.session is not None:
                         connection.session.deliveries.grant(events, bytes)
                         self._server.output.touch(connection.session)
@@ -170,6 +177,13 @@ class RequestTurns:
         if message.name is None:
             return 0
         return self._server.broker.named.handle(session.client, message.name) + 1
+
+
+def has_events(message: object) -> bool:
+    """Whether a message is handled with the events of a turn."""
+    return isinstance(message, Publish) or (
+        isinstance(message, Linked) and isinstance(message.message, Notifications)
+    )
 
 
 def _pattern(text: str) -> Pattern | None:

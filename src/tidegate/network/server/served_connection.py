@@ -1,4 +1,4 @@
-"""A connection that a broker has accepted: bytes in, messages to the next turn, bytes out."""
+"""A connection of a broker: bytes in, messages to the next turn, bytes out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 from tidegate.errors import EventError, NetworkError, TidegateError
 from tidegate.network.wire.connection import Connection, Message
 from tidegate.network.wire.flow import Heartbeat
+from tidegate.network.wire.links import LinkMessage
 from tidegate.network.wire.problems import Problem
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.links import Link
     from tidegate.network.server.sessions import ClientSession
 
 _UNHANDLED_BYTES_MAX = 1 << 23
@@ -22,15 +24,20 @@ _UNWRITTEN_BYTES_MAX = 1 << 22
 
 
 class ServedConnection(asyncio.Protocol):
-    """One accepted connection; its peer is not known before `Hello`."""
+    """One connection; its peer is not known before the handshake."""
 
-    def __init__(self, server: BrokerServer) -> None:
+    def __init__(self, server: BrokerServer, wire: Connection | None = None) -> None:
+        """``wire`` is given for a connection that this broker makes."""
         self._server = server
         self._transport: asyncio.Transport | None = None
-        self.wire = Connection.accepting()
+        self.wire = wire or Connection.accepting()
         self.arrived: deque[Message] = deque()
         """Messages for the next turn."""
         self.session: ClientSession | None = None
+        self.link: Link | None = None
+        """The link that the connection is of; it has one from `Hello` or `Welcome` on."""
+        self.lost = asyncio.Event()
+        """Set when the connection is closed."""
         self.address = "unknown"
         self.is_lost = False
         self.can_write = True
@@ -62,6 +69,7 @@ class ServedConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self.is_lost = True
+        self.lost.set()
         self._server.connection_lost(self)
 
     def pause_writing(self) -> None:
@@ -90,6 +98,15 @@ class ServedConnection(asyncio.Protocol):
         except EventError as error:
             # An event that the peer's frames cannot hold: the peer must know that it has a gap.
             self.end(error)
+        except NetworkError as error:
+            self.end(error)
+
+    def send_link(self, number: int, message: LinkMessage) -> None:
+        """Send a neighbour a message of its link, unless the connection has ended."""
+        if not self.wire.is_open:
+            return
+        try:
+            self.wire.send_link(number, message)
         except NetworkError as error:
             self.end(error)
 

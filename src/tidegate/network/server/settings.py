@@ -33,6 +33,15 @@ class ClientLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class PeerAddress:
+    """Where a neighbour listens to which this broker connects."""
+
+    host: str
+    port: int
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """What a broker process is started with."""
 
@@ -43,6 +52,18 @@ class BrokerSettings:
     data: Path | None = None
     """The folder of the store; without one nothing is durable, and confirmations are refused."""
     routing: str = "subscription"
+    architecture: str = "acyclic"
+    """How the brokers of the network are connected, the same at all of them."""
+    domain: str = "main"
+    peers: tuple[PeerAddress, ...] = ()
+    """The neighbours to which this broker connects; others connect to it. In a hierarchy the
+    master."""
+    link_cost_us: int = 1_000
     limits: ClientLimits = field(default_factory=ClientLimits)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
     retention: Retention = field(default_factory=Retention)
+
+    @property
+    def is_hierarchical(self) -> bool:
+        """Whether a broker connects to its master."""
+        return self.architecture == "hierarchical"

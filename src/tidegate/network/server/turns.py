@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate.errors import StoreError, StoreFullError
+from tidegate.network.server.requests import has_events
 from tidegate.network.store.transaction import Transaction
-from tidegate.network.wire.deliveries import Publish
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
@@ -87,6 +87,7 @@ class Turns:
                 break
             events += taken
         server.run_due(turn)
+        server.save_links(turn)
         await self._commit(turn)
         for each in connections:
             if each.arrived:
@@ -126,4 +127,4 @@ class Turns:
 
 
 def _publishes(connection: ServedConnection) -> bool:
-    return bool(connection.arrived) and isinstance(connection.arrived[0], Publish)
+    return bool(connection.arrived) and has_events(connection.arrived[0])

@@ -90,6 +90,10 @@ class Drains:
 
     def on_drain(self, message: Drain, peer: Peer, exchange: SummaryExchange) -> Outgoing:
         """Pass the request on, and answer it once the other domains are drained."""
+        if message.origin == self._me:
+            raise RoutingError(
+                f"{peer!r} sends a request to drain back to {self._me!r}, its origin"
+            )
         domain = exchange.domain
         below = domain.downstream(message.tree, peer)
         sent: Outgoing = [(each, message) for each in below]
@@ -105,6 +109,8 @@ class Drains:
         """Pass an answer on, or take it if it is for this broker."""
         if not message.stops:
             raise RoutingError("an answer of a broker that was drained names no broker to go to")
+        if len(set(message.stops)) < len(message.stops):
+            raise RoutingError("an answer of a broker that was drained goes to a broker twice")
         stops = message.stops[1:] if message.stops[0] == self._me else message.stops
         if stops:
             return _onward(Drained(message.number, message.broker, stops), exchange)

@@ -21,6 +21,10 @@ class SummarySettings:
     """With so many changes waiting, a broker sends before the period is over."""
     degree_max: int | None = None
     """The degree of a broker counts at most so much (`plan`, rule 3); None for no limit."""
+    to_hubs: bool = False
+    """Whether summaries go to the neighbour of the highest degree, and with them all that has come
+    before (`plan`, rule 4). Fewer brokers examine an event then, those with many links. Where many
+    brokers of equal degree follow each other, a change takes as many periods."""
     subsumption: bool = True
     """Whether subscriptions that another one of the same broker covers are left out."""
     window_us: int = 10_000_000

@@ -92,6 +92,7 @@ TOPOLOGIES: Mapping[str, Generator] = {
     "gryphon": _fixed("three regional trees with lateral links", 39, paper_networks.gryphon),
     "summaries13": _fixed("the example of summaries, a tree", 13, paper_networks.summaries13),
     "isp24": _fixed("a backbone of cities of the United States", 24, paper_networks.isp24),
+    "cwix24": _fixed("the backbone of Cable & Wireless", 24, paper_networks.cwix24),
     "highway20": _fixed("highways out of a city and two ring roads", 20, paper_networks.highway20),
     "trading20": _fixed("market data, clearing houses, firms", 20, paper_networks.trading20),
 }

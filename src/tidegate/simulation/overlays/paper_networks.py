@@ -6,6 +6,7 @@ what was chosen here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import asin, cos, radians, sin, sqrt
 
@@ -18,8 +19,10 @@ _FIBRE_KM_PER_S = 200_000.0  # two thirds of the speed of light
 
 _SUMMARIES_13 = "1-2 2-5 3-5 4-5 5-6 5-7 7-8 8-9 8-10 10-11 11-12 11-13"
 
-# Longitude and latitude in degrees, and the region.
-_CITIES = {
+_City = tuple[float, float, str]
+"""Longitude and latitude in degrees, and the region."""
+
+_CITIES: dict[str, _City] = {
     "Seattle": (-122.33, 47.61, "west"),
     "Portland": (-122.68, 45.52, "west"),
     "San Francisco": (-122.42, 37.77, "west"),
@@ -57,6 +60,41 @@ _ROUTES = (
     "Denver-Chicago",
     "Cleveland-Washington-New York",
     "Miami-Washington",
+)
+
+_CWIX_CITIES: dict[str, _City] = {
+    "San Francisco": _CITIES["San Francisco"],
+    "Los Angeles": _CITIES["Los Angeles"],
+    "Denver": _CITIES["Denver"],
+    "Kansas City": _CITIES["Kansas City"],
+    "Dallas": _CITIES["Dallas"],
+    "Houston": _CITIES["Houston"],
+    "Chicago": _CITIES["Chicago"],
+    "Cleveland": _CITIES["Cleveland"],
+    "Akron": (-81.52, 41.08, "east"),
+    "Pittsburgh": (-80.00, 40.44, "east"),
+    "Richmond": (-77.44, 37.54, "east"),
+    "Baltimore": (-76.61, 39.29, "east"),
+    "Philadelphia": _CITIES["Philadelphia"],
+    "Pennsauken": (-75.06, 39.96, "east"),
+    "New York": _CITIES["New York"],
+    "Hartford": (-72.69, 41.76, "east"),
+    "Boston": _CITIES["Boston"],
+    "Atlanta": _CITIES["Atlanta"],
+    "Raleigh": (-78.64, 35.78, "east"),
+    "Jacksonville": (-81.66, 30.33, "east"),
+    "Orlando": (-81.38, 28.54, "east"),
+    "Tampa": (-82.46, 27.95, "east"),
+    "Fort Lauderdale": (-80.14, 26.12, "east"),
+    "Miami": _CITIES["Miami"],
+}
+_CWIX_ROUTES = (
+    "New York-San Francisco-Los Angeles-Dallas-Atlanta-Baltimore-Philadelphia-Pennsauken-New York",
+    "San Francisco-Denver-Kansas City-Chicago-New York-Hartford-Boston-New York",
+    "Kansas City-Dallas-Houston",
+    "Chicago-Akron-Pittsburgh-Baltimore-Richmond-Raleigh-Jacksonville-Orlando-Fort Lauderdale",
+    "Akron-Cleveland",
+    "Miami-Fort Lauderdale-Tampa-Atlanta",
 )
 
 
@@ -103,17 +141,33 @@ def isp24() -> Topology:
     """A backbone of 24 cities of the United States, in place of that of subscription summaries.
 
     The paper (5.2.1) used the backbone of Cable & Wireless, with 24 nodes, and refers to a web page
-    that no longer exists; it lists no links. The cities and links were chosen here, after the maps
-    that providers published: routes along the coasts and some across the continent, degrees from 2
-    to 6. A delay is that of light in fibre along the great circle.
+    that no longer exists; it lists no links (`cwix24` is probably nearer to it). The cities and
+    links were chosen here, after the maps that providers published: routes along the coasts and
+    some across the continent, degrees from 2 to 6. A delay is that of light in fibre along the
+    great circle.
     """
+    return _backbone("isp24", _CITIES, _ROUTES)
+
+
+def cwix24() -> Topology:
+    """The backbone of Cable & Wireless in the United States, with 24 nodes.
+
+    Probably that of subscription summaries (5.2.1), which has as many: the links are those of the
+    provider's map as the Internet Topology Zoo has it (Cwix), without the links to other countries.
+    There two nodes have the name Pittsburgh; the one between Philadelphia and New York is called
+    Pennsauken here. Three cities are at the end of a single link, and 12 have two.
+    """
+    return _backbone("cwix24", _CWIX_CITIES, _CWIX_ROUTES)
+
+
+def _backbone(name: str, cities: Mapping[str, _City], routes: Iterable[str]) -> Topology:
     links = []
-    for route in _ROUTES:
-        cities = route.split("-")
-        links += [(a, b, _fibre_delay_s(a, b)) for a, b in pairwise(cities)]
-    regions = {city: region for city, (_, _, region) in _CITIES.items()}
-    positions = {city: (x * cos(radians(38)), y) for city, (x, y, _) in _CITIES.items()}
-    return one_domain("isp24", _CITIES, links, Architecture.GENERAL, regions, positions)
+    for route in routes:
+        ways = pairwise(route.split("-"))
+        links += [(a, b, _fibre_delay_s(cities[a], cities[b])) for a, b in ways]
+    regions = {city: region for city, (_, _, region) in cities.items()}
+    positions = {city: (x * cos(radians(38)), y) for city, (x, y, _) in cities.items()}
+    return one_domain(name, cities, links, Architecture.GENERAL, regions, positions)
 
 
 def highway20() -> Topology:
@@ -160,9 +214,9 @@ def trading20() -> Topology:
     return one_domain("trading20", regions, links, Architecture.HIERARCHICAL, regions)
 
 
-def _fibre_delay_s(a: str, b: str) -> float:
+def _fibre_delay_s(a: _City, b: _City) -> float:
     """The time of light in fibre between two cities, in whole microseconds (haversine formula)."""
-    (lon_a, lat_a, _), (lon_b, lat_b, _) = _CITIES[a], _CITIES[b]
+    (lon_a, lat_a, _), (lon_b, lat_b, _) = a, b
     lon_a, lat_a, lon_b, lat_b = map(radians, (lon_a, lat_a, lon_b, lat_b))
     half_chord = sqrt(
         sin((lat_b - lat_a) / 2) ** 2 + cos(lat_a) * cos(lat_b) * sin((lon_b - lon_a) / 2) ** 2

@@ -26,6 +26,7 @@ from tidegate.routing.messages import Peer
 from tidegate.routing.overlay.graph import Graph
 from tidegate.routing.summaries.exchange import SummaryExchange
 from tidegate.routing.summaries.plan import rounds
+from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.routing.summaries.summaries import Summaries
 from tidegate.simulation.verifying.random_filters import random_event
 from tidegate.simulation.world import World
@@ -37,7 +38,7 @@ EVENTS = 20
 def broken_summary_invariants(world: World) -> list[str]:
     """The violations; none if the world does not route by summaries."""
     brokers = {name: site.broker for name, site in world.sites.items() if site.is_up}
-    degree_max = None if world.summaries is None else world.summaries.degree_max
+    settings = world.summaries or SummarySettings()
     graphs = {name: _links_that_are_up(world, name) for name in world.topology.domains}
     violations: list[str] = []
     for name, broker in brokers.items():
@@ -50,7 +51,7 @@ def broken_summary_invariants(world: World) -> list[str]:
         for domain, exchange in summaries.exchanges.items():
             violations += [
                 f"{name}: {each}"
-                for each in _exchange_problems(name, exchange, graphs[domain], brokers, degree_max)
+                for each in _exchange_problems(name, exchange, graphs[domain], brokers, settings)
             ]
     return violations
 
@@ -86,7 +87,7 @@ def _exchange_problems(
     exchange: SummaryExchange,
     graph: Graph,
     brokers: Mapping[Peer, Broker],
-    degree_max: int | None,
+    settings: SummarySettings,
 ) -> Iterator[str]:
     """Check invariants 1, 3 and 4 for a broker in one domain."""
     known = {each: set(exchange.domain.graph.neighbours(each)) for each in graph.tree(name).costs}
@@ -98,7 +99,7 @@ def _exchange_problems(
         yield "its summary waits to be sent or acknowledged"
     expected = {
         message.sender: message.merged
-        for messages in rounds(graph, name, degree_max)
+        for messages in rounds(graph, name, settings.degree_max, to_hubs=settings.to_hubs)
         for message in messages
         if message.receiver == name
     }

@@ -1,0 +1,59 @@
+"""Makes the connections of links that this broker is to make, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidegate.network.server.served_connection import ServedConnection
+from tidegate.network.server.settings import PeerAddress
+from tidegate.network.wire.connection import Connection
+
+if TYPE_CHECKING:
+    from tidegate.network.server.broker_server import BrokerServer
+
+_log = logging.getLogger(__name__)
+
+FIRST_S = 0.05
+LONGEST_S = 10.0
+
+
+async def keep_connected(server: BrokerServer, address: PeerAddress) -> None:
+    """Connect to a neighbour, and again whenever the connection is lost, with longer and longer
+    pauses while that fails."""
+    at = f"{address.host}:{address.port}"
+    known = server.durable_links.peer_at(at)
+    link = server.links.by_peer.get(known or "") or server.links.new_link()
+    link.is_ours, link.address = True, at
+    pause_s = FIRST_S
+    while True:
+        hello = link.hello(
+            server.settings.name,
+            server.software,
+            server.settings.limits.heartbeat_ms,
+            address.token,
+        )
+        connection = ServedConnection(server, Connection.connecting(hello))
+        connection.link = link
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                await server.loop.create_connection(
+                    partial(_same, connection), address.host, address.port
+                )
+        except (OSError, TimeoutError) as error:
+            _log.info("%s:%d cannot be reached: %s", address.host, address.port, error)
+        else:
+            connection.write_out()
+            await connection.lost.wait()
+            if connection.heartbeat_s:
+                pause_s = FIRST_S
+        # At random, so that brokers that have lost each other do not meet again and again.
+        await asyncio.sleep(pause_s * (1 - random.random() / 2))
+        pause_s = min(LONGEST_S, 2 * pause_s)
+
+
+def _same(connection: ServedConnection) -> ServedConnection:
+    return connection
