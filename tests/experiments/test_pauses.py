@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import time
+from time import perf_counter
 
 import pytest
 
@@ -41,14 +43,14 @@ def test_each_operation_has_a_row(mode: str) -> None:
 def test_timers_are_taken_away_again() -> None:
     before = [getattr(owner, name) for owner, name, _ in CAUSES]
     callbacks = list(gc.callbacks)
-    with pauses._Timers().installed():
+    with pauses._Timers(perf_counter).installed():
         assert gc.callbacks != callbacks
     assert [getattr(owner, name) for owner, name, _ in CAUSES] == before
     assert gc.callbacks == callbacks
 
 
 def test_the_cause_of_a_call_is_what_took_more_than_half_of_it() -> None:
-    timers = pauses._Timers()
+    timers = pauses._Timers(perf_counter)
     with timers.installed():
         assert timers.main_cause(1.0) == pauses.ELSEWHERE
         timers.seconds.update({"layout": 0.6, "flush": 0.1})
@@ -56,3 +58,11 @@ def test_the_cause_of_a_call_is_what_took_more_than_half_of_it() -> None:
         assert timers.main_cause(2.0) == pauses.ELSEWHERE
         gc.collect()
         assert timers.seconds[pauses.GARBAGE] > 0
+
+
+@pytest.mark.slow  # builds an engine
+def test_calls_may_be_timed_by_the_processor() -> None:
+    before = time.process_time()
+    rows = measure(PauseCase("lazy", 60, seconds=0.02, processor_time=True))
+    spent_ms = (time.process_time() - before) * 1000
+    assert sum(each.calls * each.p50_us / 2000 for each in rows) <= spent_ms

@@ -215,6 +215,7 @@ def test_threads_with_oracles_of_their_own(matcher: str, seed: int) -> None:
         engine.provide("limit", limit)
         for_snapshots = Path(folder) if matcher == "columnar" else None
         workers = [Worker(engine, THREADS * seed + each, for_snapshots) for each in range(THREADS)]
+        workers[0].run()  # alone, as kernels may be compiled, which takes long
         threads = [threading.Thread(target=each.run, daemon=True) for each in workers]
         for thread in threads:
             thread.start()

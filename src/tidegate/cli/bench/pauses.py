@@ -49,6 +49,7 @@ MODES = ("static", "lazy", "periodic", "cached")
     help="Events that are matched in a second.",
 )
 @click.option("--engine", default="columnar", show_default=True, help="Matcher of the engine.")
+@click.option("--processor", is_flag=True, help="Time calls by the processor, not by the clock.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_pauses(
     subscriptions: tuple[int, ...],
@@ -56,6 +57,7 @@ def bench_pauses(
     seconds: float,
     matches: int,
     engine: str,
+    processor: bool,
     as_json: bool,
 ) -> None:
     """The longest calls of a running engine, and what they waited for.
@@ -68,7 +70,9 @@ def bench_pauses(
 
     for size in subscriptions or pauses.SIZES:
         for mode in modes or MODES:
-            case = pauses.PauseCase(mode, size, seconds, matches, engine=engine)
+            case = pauses.PauseCase(
+                mode, size, seconds, matches, engine=engine, processor_time=processor
+            )
             rows = pauses.measure(case, print_status)
             if not as_json:
                 click.echo(
