@@ -9,14 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tidegate.errors import (
+    AccessError,
     BadValueError,
+    ConnectionLostError,
     ConnectorError,
     EventError,
     FilterError,
     FilterLimitError,
     LateEventsError,
     LogError,
+    NetworkError,
     NeverMatchesWarning,
+    OverloadedError,
+    ProtocolError,
     QueueFullError,
     SnapshotError,
     SpaceError,
@@ -46,15 +51,21 @@ if TYPE_CHECKING:
     from tidegate.matching.engine import Engine
     from tidegate.matching.explain import Explanation
     from tidegate.matching.tree.tuning import TreeTuning
+    from tidegate.network.client.client import Client
+    from tidegate.network.client.connect import connect
+    from tidegate.network.client.sync import SyncClient, connect_sync
     from tidegate.subscribers.hub import Hub
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessError",
     "Advertisement",
     "BadValueError",
     "BulkParser",
     "Cached",
+    "Client",
+    "ConnectionLostError",
     "ConnectorError",
     "Engine",
     "Event",
@@ -68,10 +79,13 @@ __all__ = [
     "Lazy",
     "Limits",
     "LogError",
+    "NetworkError",
     "NeverMatchesWarning",
+    "OverloadedError",
     "Parameter",
     "Pattern",
     "Periodic",
+    "ProtocolError",
     "QueueFullError",
     "Reckoned",
     "SequenceMatcher",
@@ -82,12 +96,15 @@ __all__ = [
     "StateError",
     "Subscriber",
     "SubscriptionError",
+    "SyncClient",
     "TidegateError",
     "TidegateWarning",
     "TreeTuning",
     "UnresolvedError",
     "UnsetParameterWarning",
     "VariableError",
+    "connect",
+    "connect_sync",
     "on",
     "parse",
     "parse_advertisement",
@@ -101,10 +118,22 @@ _LAZY_MODULES = {
     "Explanation": "tidegate.matching.explain",
     "Hub": "tidegate.subscribers.hub",
     "TreeTuning": "tidegate.matching.tree.tuning",
+    "Client": "tidegate.network.client.client",
+    "SyncClient": "tidegate.network.client.sync",
+    "connect": "tidegate.network.client.connect",
+    "connect_sync": "tidegate.network.client.sync",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY_MODULES:
         raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
-    return getattr(import_module(_LAZY_MODULES[name]), name)
+    try:
+        module = import_module(_LAZY_MODULES[name])
+    except ModuleNotFoundError as error:
+        if error.name != "msgspec":
+            raise
+        raise NetworkError(
+            f"tidegate.{name} needs the extra `network`: pip install 'tidegate[network]'"
+        ) from None
+    return getattr(module, name)

@@ -33,15 +33,21 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
             "cli.backtest", "Count the deliveries that changed subscriptions would make."
         ),
     },
-    "Network": {
-        "broker": Listed("cli.network.broker", "Run a broker."),
-    },
     "Spark": {
         "pipeline": Listed("cli.pipeline", "Match a stream of events on Spark."),
     },
     "Overlays in a simulated world": {
         "simulate": Listed("cli.simulate", "Run brokers and clients in a simulated world."),
         "topology": Listed("cli.topology", "Show, draw or write an overlay of brokers."),
+    },
+    "Network": {
+        "broker": Listed("cli.network.broker", "Run a broker."),
+        "pub": Listed("cli.network.pub", "Publish events."),
+        "sub": Listed("cli.network.sub", "Print the events that match a filter."),
+        "update": Listed("cli.network.update", "Change parameters of a durable subscription."),
+        "advertise": Listed(
+            "cli.network.advertise", "Announce the events that a durable client will publish."
+        ),
     },
     "See and measure": {
         "demo": Listed("cli.demo", "Show static, parametric and evolving filters."),

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,31 @@ EVENTS_MAX = 1 << 18
 _LAYOUT: Layout = [("shape_of", "<u4"), ("times", "<i8"), ("sizes", "<u4")]
 _FIRST_US = to_us(datetime.min.replace(tzinfo=UTC))
 _LAST_US = to_us(datetime.max.replace(tzinfo=UTC))
+
+
+class EncodedEvent(NamedTuple):
+    """One event, ready for a block."""
+
+    shape: EventShape
+    time_us: int
+    body: bytes
+
+
+@lru_cache(maxsize=4_096)
+def _shape_of_names(names: tuple[str, ...], space: str | None) -> EventShape:
+    return EventShape.of(sorted(names), space)
+
+
+def encode_event(event: Event, space: str | None = None) -> EncodedEvent:
+    """The event as it is in a block.
+
+    >>> encode_event(Event.of({"b": 1, "a": True})).body.hex()
+    '92c301'
+    """
+    attributes = event.attributes
+    shape = _shape_of_names(tuple(attributes), space)
+    time_us = int(NO_TIME) if event.time is None else to_us(event.time)
+    return EncodedEvent(shape, time_us, encode_body([attributes[name] for name in shape.names]))
 
 
 class EventBlock:
@@ -72,24 +98,18 @@ class EventBlock:
     @classmethod
     def of(cls, events: Sequence[Event], space: str | None = None) -> EventBlock:
         """The block of these events, in one space."""
+        return cls.of_encoded([encode_event(event, space) for event in events])
+
+    @classmethod
+    def of_encoded(cls, events: Sequence[EncodedEvent]) -> EventBlock:
+        """The block of these events."""
         numbers: dict[EventShape, int] = {}
-        shape_of, times_us, bodies = [], [], []
-        orders: dict[tuple[str, ...], tuple[int, tuple[str, ...]]] = {}
-        for event in events:
-            attributes = event.attributes
-            names = tuple(attributes)
-            known = orders.get(names)
-            if known is None:
-                shape = EventShape.of(sorted(names), space)
-                known = orders[names] = numbers.setdefault(shape, len(numbers)), shape.names
-            index, ordered = known
-            shape_of.append(index)
-            times_us.append(NO_TIME if event.time is None else to_us(event.time))
-            bodies.append(encode_body([attributes[name] for name in ordered]))
+        shape_of = [numbers.setdefault(shape, len(numbers)) for shape, _, _ in events]
+        bodies = [body for _, _, body in events]
         return cls(
             tuple(numbers),
             np.array(shape_of, np.int64),
-            np.array(times_us, np.int64),
+            np.array([time_us for _, time_us, _ in events], np.int64),
             np.array(list(map(len, bodies)), np.int64),
             b"".join(bodies),
         )

@@ -61,6 +61,14 @@ class ClientState:
             raise RoutingError(f"there is no subscription {name!r}; subscribe first")
         return named
 
+    def adopt(self, named: NamedSubscription) -> None:
+        """Take a subscription over as the broker has it, in place of this client's own version.
+
+        An earlier process of a durable client has made it, or an update was refused.
+        """
+        self._named[named.subscription.id] = named
+        self._changes = max(self._changes, named.version)
+
     # -- requests -----------------------------------------------------------------------------
 
     def subscribe(

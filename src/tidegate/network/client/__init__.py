@@ -1,0 +1,1 @@
+"""The client: `tidegate.connect` and `tidegate.connect_sync`."""

@@ -1,0 +1,482 @@
+"""The client of a broker: publishes, subscribes, updates; see `tidegate.connect`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Generator, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from tidegate.errors import (
+    NetworkError,
+    OverloadedError,
+    SubscriptionError,
+    TidegateError,
+)
+from tidegate.language.algebra.advertisements import Advertisement, parse_advertisement
+from tidegate.language.events import Event
+from tidegate.language.evolve import Evolve
+from tidegate.language.filters import Filter
+from tidegate.language.patterns.pattern import Pattern, parse_pattern
+from tidegate.network.client.inbox import Inbox
+from tidegate.network.client.publishing import Publishing
+from tidegate.network.client.receiving import Receiving
+from tidegate.network.client.registry import Registry, subscribe_request, update_request
+from tidegate.network.client.requesting import AfterLoss, Requests
+from tidegate.network.client.session import Session
+from tidegate.network.client.settings import ClientSettings
+from tidegate.network.client.subscription import PatternSubscription, Subscription
+from tidegate.network.wire import requests as wire
+from tidegate.network.wire.connection import Message
+from tidegate.network.wire.deliveries import Deliver, DeliverSequence
+from tidegate.network.wire.event_block import EncodedEvent, encode_event
+from tidegate.network.wire.flow import Confirmed, Credit, NotPublished
+from tidegate.network.wire.handshake import Hello, Welcome
+
+_log = logging.getLogger("tidegate")
+
+CLOSING_S = 5.0
+"""How long a client that leaves waits for a connection."""
+
+
+class Client:
+    """A connection to a broker that is made again when it breaks.
+
+    Use it as `async with tidegate.connect(...) as client`. All methods are for one event loop.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self._session: Session | None = None
+        self._end: TidegateError | None = None
+        self._moves = 0
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self.__aenter__().__await__()
+
+    async def _start(self) -> None:
+        if self._session is not None:
+            raise NetworkError("this client was connected before; make another one")
+        session = self._session = Session(self._settings, self)
+        self._requests = Requests(session.send)
+        self._publishing = Publishing(session.send)
+        self._receiving = Receiving(self._settings, session)
+        self._registry = Registry(self)
+        await session.start()
+        await self._registry.held_came(self._settings.timeout_s)
+
+    async def close(self) -> None:
+        """Leave the broker. A durable client keeps its subscriptions there; any other departs.
+
+        If the connection is broken at this moment, a durable client waits for the next one, for a
+        while: else events that it has acknowledged would come again.
+        """
+        session = self._session
+        if session is None or self._end is not None:
+            return
+        deadline = asyncio.get_running_loop().time() + CLOSING_S
+        while self._receiving.owes_acknowledgement and not session.is_connected:
+            if self._end is not None or asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(0.01)
+        if not self._settings.durable and session.is_connected:
+            self._requests.add(wire.Depart, AfterLoss.DONE).add_done_callback(_ignore)
+        await session.close()
+
+    async def drain(self, timeout: float | None = None) -> None:
+        """Leave in good order: nothing new comes, all that is here is handled, then it closes.
+
+        Waits until publications are confirmed and readers have taken all events from the inboxes;
+        for not longer than ``timeout`` seconds, after which TimeoutError is raised.
+        """
+        async with asyncio.timeout(timeout):
+            self._receiving.stop()
+            while not (self._publishing.is_idle and not len(self._requests)):
+                await asyncio.sleep(0.005)
+            self._registry.close_inboxes(None)
+            while self._receiving.waiting:
+                await asyncio.sleep(0.005)
+        await self.close()
+
+    @property
+    def _live(self) -> Session:
+        """The session; raises if the client is not connected or has ended."""
+        if self._session is None:
+            raise NetworkError(
+                "the client is not connected; use `async with tidegate.connect(...)`"
+            )
+        if self._end is not None:
+            raise self._end
+        return self._session
+
+    @property
+    def identity(self) -> str:
+        """The identity by which the broker knows the client."""
+        return self._settings.identity
+
+    @property
+    def broker(self) -> str:
+        """The name of the broker."""
+        welcome = self._live.welcome
+        return "" if welcome is None else welcome.broker
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection at this moment."""
+        return self._session is not None and self._session.is_connected
+
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]:
+        """The named subscriptions, also those that a durable client has from an earlier process."""
+        return self._registry.subscriptions
+
+    @property
+    def missed(self) -> int:
+        """Deliveries that the broker dropped because they were not taken in time."""
+        return self._receiving.missed
+
+    @property
+    def sessions_lost(self) -> int:
+        """How often the broker had forgotten this client, so that it may have missed events."""
+        return self._registry.sessions_lost
+
+    @property
+    def last_published(self) -> int:
+        """The number of the last publication in its epoch, of this process or, stored, of one
+        before."""
+        return self._publishing.last_number
+
+    # -- subscribing --------------------------------------------------------------------------
+
+    def inbox(self) -> Inbox:
+        """An inbox that several subscriptions can share; each event comes to it once."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        return self._receiving.new_inbox()
+
+    async def subscribe(
+        self,
+        filter: str | Filter,
+        *,
+        name: str | None = None,
+        evolve: Evolve | None = None,
+        space: str | None = None,
+        inbox: Inbox | None = None,
+        wait: bool = True,
+        parameters: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Subscription:
+        """Subscribe; returns when the subscription is in force in the whole network.
+
+        Values of parameters are given by name, those that are named like an argument in
+        ``parameters``. A durable client finds a subscription again by its ``name``: it goes on
+        where the process before has ended, with this filter and these values.
+        """
+        session = self._live
+        values = {**(parameters or {}), **more}
+        if name is None:
+            if self._settings.durable:
+                raise SubscriptionError(
+                    "a subscription of a durable client needs a name, by which it is found again"
+                )
+            name = self._registry.free_name()
+        held = self._registry.unclaimed(name)
+        if held is not None:
+            return await self._registry.claim(held, filter, values, evolve, space, inbox)
+        state = self._registry.state
+        request = state.subscribe(
+            name, filter, values, now_us=session.now_us(), evolve=evolve, space=space
+        )
+        subscription = self._registry.add(name, inbox)
+        try:
+            await self._requests.room()
+            await self._requests.add(
+                lambda number: subscribe_request(
+                    number,
+                    subscription.named,
+                    str(filter) if subscription.version == request.version else None,
+                    wait=wait,
+                ),
+                AfterLoss.RESTORED,
+                lambda done: self._registry.bind(subscription, done.handles[0]),
+            )
+        except TidegateError:
+            self._registry.drop(subscription)
+            raise
+        if wait:
+            await subscription.wait_in_force(request.version)
+        return subscription
+
+    async def subscribe_pattern(
+        self, pattern: str | Pattern, *, space: str | None = None
+    ) -> PatternSubscription:
+        """Subscribe to a sequence of events: `alarm = 'a' then file = 'b' within 30 s`."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        parsed = parse_pattern(pattern) if isinstance(pattern, str) else pattern
+        if len(parsed.steps) < 2:
+            raise SubscriptionError(f"`{parsed}` is a filter, not a pattern; use `subscribe`")
+        subscription = PatternSubscription(self, parsed, space)
+        await self._requests.room()
+        await self._registry.ask_pattern(subscription)
+        return subscription
+
+    async def change(
+        self,
+        subscription: Subscription,
+        parameters: Mapping[str, Any],
+        *,
+        filter: str | Filter | None = None,
+        wait: bool = True,
+    ) -> None:
+        """Change a subscription; `Subscription.update` and `Subscription.change` call it."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        await self._requests.room()
+        before = subscription.named
+        update = self._registry.state.update(subscription.name, parameters, filter=filter)
+        subscription.named = self._registry.state[subscription.name]
+        try:
+            await self._requests.add(
+                lambda number: update_request(number, subscription, update, wait=wait),
+                AfterLoss.RESTORED,
+            )
+        except TidegateError:
+            # Refused; a later change stands as it is, with what this one should have brought.
+            if subscription.named.version == update.version:
+                self._registry.state.adopt(before)
+                subscription.named = self._registry.state[subscription.name]
+            raise
+        if wait:
+            await subscription.wait_in_force(update.version)
+
+    async def cancel(self, subscription: Subscription) -> None:
+        """End a subscription; `Subscription.cancel` calls it."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        handle = subscription.handle
+        self._registry.drop(subscription)
+        if handle is not None:
+            await self._requests.add(lambda number: wire.Cancel(number, handle), AfterLoss.DONE)
+
+    async def cancel_pattern(self, subscription: PatternSubscription) -> None:
+        """End a subscription to a pattern; `PatternSubscription.cancel` calls it."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        handle = subscription.handle
+        self._registry.drop_pattern(subscription)
+        if handle is not None:
+            await self._requests.add(lambda number: wire.Cancel(number, handle), AfterLoss.DONE)
+
+    async def unsubscribe(self, filter: str | Filter, *, space: str | None = None) -> None:
+        """End all subscriptions of this client that a filter covers."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        text = str(filter)
+        await self._requests.room()
+        dropped = self._registry.covered(filter, space)
+        await self._requests.add(
+            lambda number: wire.Unsubscribe(number, text, space), AfterLoss.DONE
+        )
+        for subscription in dropped:
+            self._registry.drop(subscription)
+
+    # -- publishing ---------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        event: Mapping[str, object] | Event,
+        *,
+        confirm: bool = False,
+        space: str | None = None,
+        time: Any = None,
+    ) -> None:
+        """Publish an event.
+
+        With ``confirm=True`` it returns when the event is safe: on the disk of the broker. Without,
+        it returns when the event is on its way, which it takes at most once.
+        """
+        await self.publish_many([Event.of(event, time)], confirm=confirm, space=space)
+
+    async def publish_many(
+        self,
+        events: Iterable[Mapping[str, object] | Event],
+        *,
+        confirm: bool = False,
+        space: str | None = None,
+    ) -> None:
+        """Publish events in order; with ``confirm=True`` returns when all of them are safe.
+
+        If some are refused, the error of the first is raised, and the others are published.
+        """
+        session = self._live
+        encoded = [self._encoded(Event.of(each), space) for each in events]
+        confirmation = await self._publishing.add(encoded, confirm=confirm)
+        session.write_soon()
+        if confirmation is not None:
+            await confirmation
+
+    def _encoded(self, event: Event, space: str | None) -> EncodedEvent:
+        encoded = encode_event(event, space)
+        welcome = self._live.welcome
+        if welcome is not None and len(encoded.body) > welcome.frame_bytes_max - 1_000:
+            raise OverloadedError(
+                f"an event has {len(encoded.body)} bytes; the broker takes frames of "
+                f"{welcome.frame_bytes_max}"
+            )
+        return encoded
+
+    async def advertise(
+        self, advertisement: str | Advertisement, *, space: str | None = None
+    ) -> None:
+        """Announce which events this client will publish."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        text = _advertisement_text(advertisement)
+        await self._requests.room()
+        await self._requests.add(
+            lambda number: wire.Advertise(number, text, space), AfterLoss.REPEAT
+        )
+        self._registry.advertised(text, space)
+
+    async def unadvertise(
+        self, advertisement: str | Advertisement, *, space: str | None = None
+    ) -> None:
+        """Take back all advertisements of this client that this one covers."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        text = _advertisement_text(advertisement)
+        await self._requests.room()
+        await self._requests.add(
+            lambda number: wire.Unadvertise(number, text, space), AfterLoss.DONE
+        )
+        self._registry.unadvertised(text, space)
+
+    # -- away and back ------------------------------------------------------------------------
+
+    async def suspend(self) -> None:
+        """Ask the broker to keep all deliveries until ``resume``."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        await self._requests.add(wire.Suspend, AfterLoss.REPEAT)
+
+    async def resume(self) -> None:
+        """Get what the broker has kept, and whatever comes from now on."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        await self._requests.add(wire.Resume, AfterLoss.REPEAT)
+
+    async def depart(self) -> None:
+        """End all subscriptions and advertisements, also those of a durable client, and close."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        await self._requests.add(wire.Depart, AfterLoss.DONE)
+        self._registry.close_inboxes(None)
+        await self.close()
+
+    # -- for the session ----------------------------------------------------------------------
+
+    @property
+    def requests(self) -> Requests:
+        """The requests that wait for answers."""
+        return self._requests
+
+    @property
+    def receiving(self) -> Receiving:
+        """The deliveries."""
+        return self._receiving
+
+    def has(self, subscription: Subscription) -> bool:
+        """Whether a subscription has not ended."""
+        return self._registry.is_current(subscription)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether the broker keeps what this client has when it is away."""
+        return self._settings.durable
+
+    def hello(self, session: int) -> Hello:
+        """The first message of each connection."""
+        settings = self._settings
+        events, size = self._receiving.first_credit()
+        return Hello(
+            settings.identity,
+            session,
+            token=settings.token,
+            is_durable=settings.durable,
+            epoch=session if settings.epoch is None else settings.epoch,
+            answered=self._requests.answered,
+            received=self._receiving.received,
+            slow_policy=settings.slow,
+            slow_key=settings.slow_key,
+            queue_max=settings.queue_max,
+            credit_events=events,
+            credit_bytes=size,
+            heartbeat_ms=round(settings.heartbeat_s * 1_000),
+            software="tidegate for Python",
+        )
+
+    def welcomed(self, welcome: Welcome) -> None:
+        """Go on with the session, or begin a new one."""
+        self._requests.window = max(1, welcome.requests_max)
+        if self._settings.epoch is not None:
+            self._publishing.begin_after(welcome.published)
+        self._publishing.connected(Credit(welcome.credit_events, welcome.credit_bytes))
+        self._registry.welcomed(welcome)
+
+    def message_came(self, message: Message) -> None:
+        """Take a message of the broker."""
+        match message:
+            case Deliver():
+                self._receiving.deliver(message, self._registry)
+            case wire.Done() | wire.Refused():
+                self._requests.answer(message)
+            case wire.InForce(handle, version):
+                subscription = self._registry.by_handle.get(handle)
+                if isinstance(subscription, Subscription):
+                    subscription.came_into_force(version)
+            case Confirmed():
+                self._publishing.confirmed(message)
+            case NotPublished(number, problem):
+                if not self._publishing.refused(message):
+                    _log.warning("publication %d was refused: %s", number, problem.reason)
+            case Credit():
+                self._publishing.grant(message)
+            case DeliverSequence():
+                self._receiving.deliver_sequence(message, self._registry)
+            case wire.Missed(count):
+                self._receiving.missed += count
+                _log.warning("the broker dropped %d deliveries for %s", count, self.identity)
+            case wire.Held():
+                self._registry.take_held(message)
+
+    def before_write(self) -> None:
+        """Send what waits for the end of the turn."""
+        if self._live.can_write:
+            self._publishing.flush()
+        self._receiving.flush()
+
+    def ended(self, error: TidegateError) -> None:
+        """Let all who wait fail."""
+        if self._end is None:
+            self._end = error
+            self._requests.fail(error)
+            self._publishing.fail(error)
+            is_closed = type(error) is NetworkError
+            self._registry.close_inboxes(None if is_closed else error)
+
+
+def _ignore(future: asyncio.Future[Any]) -> None:
+    """Take the result of a future that nobody waits for."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _advertisement_text(advertisement: str | Advertisement) -> str:
+    if isinstance(advertisement, str):
+        parse_advertisement(advertisement)
+    return str(advertisement)
