@@ -163,6 +163,11 @@ def _texts(message: object) -> str:
             return f"{[_texts(step) for step in message.steps]} {message.within_s}"
         case m.FilterDelta(added, removed, updated):
             return f"{[(key, _texts(each)) for key, each in added]} {removed} {updated}"
+        case m.Sync(digest, None, None):
+            return f"Sync {digest!r}"
+        case m.Sync(digest, filters, offers):
+            held = [(key, _texts(each)) for key, each in filters or ()]
+            return f"Sync {digest!r} {held} {[(key, str(each)) for key, each in offers or ()]}"
         case m.SeekReply():
             wanted = [_texts(each) for each in message.subscriptions]
             named = [(_texts(each.subscription), *each[1:]) for each in message.named]

@@ -25,6 +25,7 @@ from tidegate.routing.messages import (
     Probe,
     Refused,
     Subscribe,
+    SummaryReceived,
     Suspend,
     Sync,
     Update,
@@ -220,3 +221,34 @@ def test_a_sync_that_does_not_fit_is_refused_and_the_link_given_up(sync: Sync) -
     sent = network.brokers["a"].handle(refused[1], "b", 1)
     assert ("b", Disconnect()) in sent
     assert not network.brokers["a"].knows("b")
+
+
+def test_an_old_acknowledgement_is_not_taken_for_one_of_a_new_summary() -> None:
+    network = RestartingNetwork(LINE, "summaries")
+    network.now_us = 1_000
+    network.subscribe("a", "ann", "x = 1")
+    network.wait()
+    network.restart("a")
+    network.wait()
+    (exchange,) = network.brokers["a"].summaries.exchanges.values()  # type: ignore[union-attr]
+    acknowledged = exchange._acknowledged
+    assert exchange.sent is not None
+    network.brokers["a"].handle(Subscribe("y = 1"), Client("ann"), network.now_us)
+    for number in range(1, 20):  # one from before the restart would have such a number
+        network.brokers["a"].handle(SummaryReceived(number), "b", network.now_us)
+    assert exchange._acknowledged == acknowledged >= 1_000
+
+
+def test_a_chain_for_a_pattern_from_before_is_ignored() -> None:
+    network = RestartingNetwork(LINE, "advertisement")
+    network.advertise("c", "pub", "x is not null and y is not null")
+    network.run()
+    network.subscribe("a", "ann", "x = 1 then y = 1")
+    old = {each.number for each in network.waiting["a", "b"] if isinstance(each, Delegate)}
+    network.run()
+    network.now_us += 77
+    network.restart("a")
+    new = {each.number for each in network.waiting["a", "b"] if isinstance(each, Delegate)}
+    assert old
+    assert new
+    assert not old & new

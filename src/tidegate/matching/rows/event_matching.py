@@ -128,23 +128,36 @@ class EventMatching:
 
     def match(self, event: Event, moment: Moment) -> list[str]:
         """The ids of the subscriptions that match an event."""
-        with self.ready_for(event, moment) as ready:
+        times = EventTimes.at(moment.time_us)
+        # as in ``ready_for``, which costs some microseconds more
+        variables = self._share_ready(
+            times, partial(encode_variables, moment.variables, self._channels)
+        )
+        try:
+            ready = self._encoded(event, moment, times, variables)
             _, numbers, _ = self.matching_pairs(ready, lambda _: (event, moment))
             return self._table.ids_of(numbers)
+        finally:
+            self._lock.unshare()
 
     @contextmanager
     def ready_for(self, event: Event, moment: Moment) -> Iterator[ReadyEvents]:
         """Share the lock while the index is ready for an event, which is given encoded."""
         times = EventTimes.at(moment.time_us)
         variables = self._share_ready(
-            times, lambda: encode_variables(moment.variables, self._channels)
+            times, partial(encode_variables, moment.variables, self._channels)
         )
         try:
-            times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
-            encoded = encode_event(event.attributes, self._channels, self._table.pool)
-            yield ReadyEvents(encoded, times_us, times, variables)
+            yield self._encoded(event, moment, times, variables)
         finally:
             self._lock.unshare()
+
+    def _encoded(
+        self, event: Event, moment: Moment, times: EventTimes, variables: F64
+    ) -> ReadyEvents:
+        times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
+        encoded = encode_event(event.attributes, self._channels, self._table.pool)
+        return ReadyEvents(encoded, times_us, times, variables)
 
     def match_chunks(self, batch: EventBatch) -> list[SubscriptionPairs]:
         """The pairs of a batch, chunk by chunk of its events."""

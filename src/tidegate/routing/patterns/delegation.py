@@ -95,6 +95,10 @@ class Monitor:
         return [part.first_step for part in self.parts if part.provider is None]
 
 
+_NUMBERS = 1 << 30
+"""The number of a monitor is less by far than twice this, so that numbers of parts have 64 bits."""
+
+
 class PatternMonitors:
     """The monitors of a broker."""
 
@@ -103,7 +107,8 @@ class PatternMonitors:
         self._monitors: dict[int, Monitor] = {}
         self._by_text: dict[tuple[str, int], Monitor] = {}
         """Monitors by the text of the pattern, and how often it may still be delegated."""
-        self._last_number = 0
+        # After a restart other numbers, mostly: chains for a pattern from before may still come.
+        self._last_number = broker.now_us % _NUMBERS
         self._arrived = 0
 
     def __len__(self) -> int:

@@ -67,7 +67,9 @@ class Summaries:
         own = GatewaySummary(self._broker.name) if is_gateway else self.own
         for name, domain in domains.items():
             if name not in self.exchanges:
-                exchange = self.exchanges[name] = SummaryExchange(domain, own, self._settings)
+                exchange = self.exchanges[name] = SummaryExchange(
+                    domain, own, self._settings, begun_us=self._broker.now_us
+                )
                 self._examiners[name] = Examiner(exchange, self.counts)
             elif self.exchanges[name].own is not own:
                 self.exchanges[name].own = own
