@@ -1,4 +1,4 @@
-"""Hypothesis profiles, the marker for tests that start Spark, and the fixtures for Spark and Kafka.
+"""Hypothesis profiles, the marker for tests that start Spark, and its fixtures.
 
 The same examples are run each time, on every machine: the profile is derandomized, and constants
 that Hypothesis finds in modules which happen to be imported already are not mixed in. Chance comes
@@ -16,9 +16,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-from support.spark_fixtures import connector_jars, kafka, spark
+from support.spark_fixtures import connector_jars, kafka, s3, s3_connector, spark
 
-__all__ = ["connector_jars", "kafka", "spark"]
+__all__ = ["connector_jars", "kafka", "s3", "s3_connector", "spark"]
 
 settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True, derandomize=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)

@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.errors import ConnectorError
 from tidegate.spark import connectors
-from tidegate.spark.connectors import JarSet, cache_folder, fetch_jars, kafka_jars
+from tidegate.spark.connectors import JarSet, cache_folder, fetch_jars, kafka_jars, s3_jars
 
 SOME = JarSet("some-1.0", ("org.example:some:1.0",), ("org.example:other:0.9",))
 
@@ -84,6 +84,16 @@ def test_concurrent_calls_share_one_fetch(maven: FetchAs) -> None:
 def test_what_spark_has_itself_is_left_out(maven: FetchAs) -> None:
     maven('touch "$TARGET/scala-library-2.13.1.jar" "$TARGET/kafka-clients-3.9.2.jar"')
     assert [jar.name for jar in kafka_jars()] == ["kafka-clients-3.9.2.jar"]
+
+
+def test_of_amazons_sdk_only_some_modules_are_fetched(maven: FetchAs) -> None:
+    maven('cp pom.xml "$TARGET/pom.jar"; touch "$TARGET/slf4j-api-1.7.36.jar"')
+    (project,) = s3_jars()
+    text = project.read_text()
+    excluded = "<groupId>software.amazon.awssdk</groupId><artifactId>bundle</artifactId>"
+    assert text.count(f"<exclusion>{excluded}</exclusion>") == text.count("</exclusions>") == 4
+    assert "<artifactId>hadoop-aws</artifactId>" in text
+    assert "<artifactId>s3-transfer-manager</artifactId>" in text
 
 
 def test_an_older_connector_is_taken_where_that_of_this_spark_is_not_there(

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.conf import RuntimeConfig
 
-from tidegate import SnapshotError
+from tidegate import SnapshotError, StateError
 from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.records import SubscriptionRecord
@@ -21,9 +20,10 @@ from tidegate.spark.index_files import (
     BroadcastFile,
     DriverFile,
     IndexFile,
-    runs_here,
     ship_index,
+    stored_index,
 )
+from tidegate.spark.storage.local_folder import LocalFolder
 
 
 def saved(folder: Path, name: str, filter: str = "a < 2") -> IndexFile:
@@ -117,14 +117,27 @@ def test_tasks_find_what_was_broadcast_and_share_one_copy(
     assert [each.name for each in elsewhere.glob("*.arrow")] == [file.name]
 
 
-@pytest.mark.xdist_group("spark")
-def test_where_the_tasks_of_a_session_run(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_stream_keeps_its_indexes_in_its_own_folder(
+    tmp_path: Path, copied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert runs_here(spark)
-    for master, here in (
-        ("local[*]", True), ("local", True), ("local-cluster[2,1,1024]", False), ("yarn", False),
-        ("spark://host:7077", False), ("k8s://https://host:443", False),
-    ):  # fmt: skip
-        monkeypatch.setattr(RuntimeConfig, "get", lambda *_, is_=master: is_)
-        assert runs_here(spark) == here, master
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", str(tmp_path / "machine"))
+    place = LocalFolder(tmp_path / "place")
+    matcher = AsOfMatcher([SubscriptionRecord("s", "a < 2")])
+    file = stored_index(place, matcher, copied=copied)
+    assert place.names() == [file.name]
+    assert matched(file.open(), [1, 2]) == [0]
+    assert (tmp_path / "machine").exists() is copied
+    file.discard()
+    assert place.names() == []
+    assert matched(file.open(), [3, 0]) == [1]  # who has it open keeps it
+
+
+def test_an_index_that_was_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_EXECUTOR_DIRS", str(tmp_path / "machine"))
+    file = stored_index(LocalFolder(tmp_path / "place"), AsOfMatcher(), copied=True)
+    file.discard()
+    with pytest.raises(StateError, match=rf"place/{file.name}: No such file"):
+        file.open()

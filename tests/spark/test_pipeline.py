@@ -183,7 +183,7 @@ def test_a_table_of_json_lines(tmp_path: Path) -> None:
     file.write_bytes(
         b'\xef\xbb\xbf{"id": "a", "filter": "x > :p", "params": {"p": 1}}\n\n{"id": "b"}\n'
     )
-    assert read_table(str(file)).to_pylist() == [
+    assert read_table(str(file), {}).to_pylist() == [
         {"id": "a", "filter": "x > :p", "params": '{"p": 1}'},
         {"id": "b", "filter": None, "params": None},
     ]
@@ -201,7 +201,7 @@ def test_a_table_that_cannot_be_read(tmp_path: Path, content: bytes, reason: str
     file = tmp_path / "s.jsonl"
     file.write_bytes(content)
     with pytest.raises(ConnectorError, match=reason):
-        read_table(str(file))
+        read_table(str(file), {})
 
 
 @pytest.mark.parametrize(
@@ -225,6 +225,27 @@ def test_a_table_that_cannot_be_read(tmp_path: Path, content: bytes, reason: str
         ),
         ('event_time = "time"', "", "[source] event_time is missing; with changes"),
         ('event_time = "time"', 'event_time = "tme"', "no column 'tme' with their time"),
+        (
+            'path = "deliveries"',
+            'path = "ftp://a/b"',
+            "[sink] ftp://a/b: there is no storage 'ftp'",
+        ),
+        ('path = "checkpoint"', 'path = "dbfs:/b"', "[checkpoint] dbfs:/b: there is no storage"),
+        (
+            'format = "parquet"\npath = "deliveries"',
+            'format = "delta"\npath = "s3://b/t"',
+            "[sink] a Delta table must be in a local or mounted folder, which 's3://b/t' is not",
+        ),
+        (
+            'format = "json"\npath = "events"',
+            'format = "tidegate"\npath = "s3://b/t"',
+            "[source] an event log must be in a local or mounted folder, which 's3://b/t' is not",
+        ),
+        (
+            'path = "checkpoint"',
+            'path = "hdfs://nowhere/c"',
+            "[checkpoint] hdfs://nowhere cannot be reached",
+        ),
         ("price double", "price array<int>", "column 'price' is array<int>; a list is not a value"),
         ("price double", "price dubble", "is not DDL"),
         ("[checkpoint]", "[checkpoint", "is not valid TOML"),

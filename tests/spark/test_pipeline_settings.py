@@ -47,6 +47,7 @@ def test_what_need_not_be_said(tmp_path: Path) -> None:
     assert (found.sink.columns, found.sink.grouped, found.sink.key) == (None, False, [])
     assert (found.metrics, found.variables, found.spark) == (None, {}, {})
     assert not found.needs_kafka
+    assert not found.needs_s3
 
 
 def test_paths_are_those_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +57,12 @@ def test_paths_are_those_beside_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.checkpoint.path == str(tmp_path / "checkpoint")
     away = read(tmp_path, changed('path = "out"', 'path = "s3a://bucket/out"'))
     assert away.sink.path == "s3a://bucket/out"
+    assert not away.needs_s3  # workers write without Spark's connector
+    for location in ("s3://bucket/c", "s3a://bucket/c"):
+        there = read(tmp_path, changed('path = "checkpoint"', f'path = "{location}"'))
+        assert (there.checkpoint.path, there.needs_s3) == (location, True)
+    local = read(tmp_path, changed('path = "out"', 'path = "file:/data/out"'))
+    assert local.sink.path == "file:/data/out"
     whole = read(tmp_path, changed('path = "out"', 'path = "/data/out"'))
     assert whole.sink.path == "/data/out"
     monkeypatch.chdir(tmp_path)
@@ -66,6 +73,7 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
     text = changed('changes = "changes"', 'topic = "changes"\nservers = "s:1"\nlateness = "2 min"')
     text = text.replace('format = "json"', 'format = "json"\noptions = {multiLine = true}')
     text += 'rejected = "rejected"\n[trigger]\nevery = "500 ms"\n[metrics]\nport = 0\n'
+    text = text.replace('event_time = "time"', 'event_time = "time"\nahead = "1 d"')
     text += '[variables]\nload = 0.5\n[spark]\n"spark.master" = "local[2]"\n'
     found = read(tmp_path, text)
     assert found.needs_kafka
@@ -73,6 +81,7 @@ def test_all_that_can_be_said(tmp_path: Path) -> None:
     assert found.source.options == {"multiLine": True}
     assert found.checkpoint.rejected == str(tmp_path / "rejected")
     assert found.trigger.every == timedelta(milliseconds=500)
+    assert found.source.ahead == timedelta(days=1)
     assert found.metrics is not None
     assert (found.metrics.port, found.metrics.address) == (0, "127.0.0.1")
     assert (found.variables, found.spark) == ({"load": 0.5}, {"spark.master": "local[2]"})

@@ -10,8 +10,16 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.conf import RuntimeConfig
 
-from tidegate.spark.session import LOCAL_SETTINGS, SETTINGS, local_session
+from tidegate.spark.session import (
+    LOCAL_SETTINGS,
+    SETTINGS,
+    choose_worker_python,
+    is_connect,
+    local_session,
+    runs_here,
+)
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -78,3 +86,51 @@ def test_times_and_names_mean_in_spark_what_they_mean_in_filters(spark: SparkSes
 def test_workers_run_this_python(spark: SparkSession) -> None:
     found = spark.range(1).rdd.map(lambda _: sys.executable).collect()
     assert Path(found[0]).resolve() == Path(os.environ["PYSPARK_PYTHON"]).resolve()
+
+
+def test_where_the_tasks_of_a_session_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert runs_here(spark)
+    assert not is_connect(spark)
+    for master, here in (
+        ("local[*]", True), ("local", True), ("local-cluster[2,1,1024]", False), ("yarn", False),
+        ("spark://host:7077", False), ("k8s://https://host:443", False),
+    ):  # fmt: skip
+        monkeypatch.setattr(RuntimeConfig, "get", lambda *_, is_=master: is_)
+        assert runs_here(spark) == here, master
+
+
+def test_workers_of_a_session_of_ones_own_run_the_python_of_the_job(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text("""
+import os, sys
+from pyspark.sql import SparkSession
+import tidegate.spark
+
+def task(batches):
+    import pyarrow as pa
+    for _ in batches:
+        yield pa.record_batch({"python": [sys.executable]})
+
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.getOrCreate()
+print(*spark.range(1).mapInArrow(task, "python string").toArrow().column(0).to_pylist())
+spark.stop()
+""")
+    environment = {name: text for name, text in os.environ.items() if "PYSPARK" not in name}
+    run = subprocess.run(
+        [sys.executable, str(job)], capture_output=True, text=True, check=True,
+        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert run.stdout.split() == [sys.executable]
+
+
+def test_a_python_that_was_chosen_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "chosen")
+    choose_worker_python()
+    assert os.environ["PYSPARK_PYTHON"] == "chosen"
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # as `spark-submit` sets it
+    choose_worker_python()
+    assert "PYSPARK_PYTHON" not in os.environ

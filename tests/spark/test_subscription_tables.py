@@ -226,3 +226,21 @@ def test_changes_in_a_space() -> None:
     assert [each.params for each in changes] == [{"p": DAY}, {"p": None}, {"p": "2026-01-02"}]
     (reason,) = bad
     assert reason.startswith("subscription 'a': space 'trades' has no attribute 'prize'")
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int8(), pa.uint32()])
+def test_integers_as_ids_are_their_digits(kind: pa.DataType) -> None:
+    ids = pa.array([7, 10], kind)
+    table = pa.table({"id": ids, "filter": ["a < 1", "a < 2"]})
+    assert [each.id for each in read_versions(table, timeless=True, skip_bad=False)] == ["7", "10"]
+    log = pa.table({"time": ["2026-01-01T00:00:00Z"] * 2, "op": ["subscribe"] * 2, "id": ids,
+                    "filter": ["a < 1", "a < 2"]})  # fmt: skip
+    changes = read_changes(log, lambda row, reason: pytest.fail(f"{row}: {reason}"))
+    assert [each.id for each in changes] == ["7", "10"]
+    assert [each.id for each in read_versions(log, timeless=False, skip_bad=False)] == ["7", "10"]
+
+
+def test_other_numbers_are_no_ids() -> None:
+    table = pa.table({"id": [1.5], "filter": ["a < 1"]})
+    with pytest.raises(SubscriptionError, match="id: must be a string"):
+        read_versions(table, timeless=True, skip_bad=False)

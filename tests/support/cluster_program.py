@@ -1,7 +1,8 @@
 """Programs for `spark-submit`: they match on a cluster while processes of it are killed.
 
-Run as ``cluster_program.py tables|stream <folder> [<batch>:<victim> ...]``. A victim is `executor`,
-`worker` or `driver`, and is killed with SIGKILL by a task in the middle of its work.
+Run as ``cluster_program.py tables <folder>`` or ``cluster_program.py stream <folder> <place>
+[<batch>:<victim> ...]``; the checkpoint and the deliveries are at the place. A victim is an
+`executor`, a `worker` or the `driver`, and a task kills it with SIGKILL in the middle of its work.
 """
 
 from __future__ import annotations
@@ -141,15 +142,16 @@ def _as_json(found: Counter[tuple[object, ...]]) -> list[list[object]]:
     return sorted([number, id, str(version)] for number, id, version in found.elements())
 
 
-def run_stream(spark: SparkSession, folder: Path, points: Sequence[str]) -> None:
+def run_stream(spark: SparkSession, folder: Path, place: str, points: Sequence[str]) -> None:
     """Match the files of a stream that were not matched yet, with snapshots of the few changes."""
     stream_state.DELTA_MIN = 10
     killers = {
         int(batch): killer(folder, batch, victim)
         for batch, victim in (point.split(":") for point in points)
     }
-    to = KillingSink(ParquetSink(str(folder / "out")), killers)
-    reports = Folders(folder).run(spark, to, files=1, lateness=timedelta(hours=1))
+    to = KillingSink(ParquetSink(f"{place}/out"), killers)
+    lateness, checkpoint = timedelta(hours=1), f"{place}/checkpoint"
+    reports = Folders(folder).run(spark, to, files=1, lateness=lateness, checkpoint=checkpoint)
     document = {
         "corrected": sum(each.corrected for each in reports),
         "late": sum(each.late for each in reports),
@@ -170,12 +172,12 @@ def write_stream(folder: Path) -> tuple[list[Row], list[Row]]:
     return events, changes
 
 
-def main(kind: str, folder: Path, points: Sequence[str]) -> None:
+def main(kind: str, folder: Path, more: Sequence[str]) -> None:
     spark = local_session("tidegate-cluster-test")
     if kind == "tables":
         run_tables(spark, folder)
     else:
-        run_stream(spark, folder, points)
+        run_stream(spark, folder, more[0], more[1:])
     spark.stop()
 
 

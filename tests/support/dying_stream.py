@@ -17,11 +17,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from tidegate.spark.log.datasource import (
-    LogStreamWriter,
     SourceOptions,
     TidegateDataSource,
     register,
 )
+from tidegate.spark.log.log_streams import LogStreamWriter
 
 
 class DyingWriter(LogStreamWriter):

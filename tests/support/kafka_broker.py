@@ -40,7 +40,7 @@ def running_broker(folder: Path) -> Iterator[str]:
     """Run a broker with its data in a folder; yields its address. Raises ConnectorError."""
     classes = f"{fetch_jars(BROKER_JARS)[0].parent}/*"
     java = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes]
-    broker, controller = _free_ports(2)
+    broker, controller = free_ports(2)
     settings = folder / "server.properties"
     text = _SETTINGS.format(broker=broker, controller=controller, folder=folder)
     settings.write_text(text, encoding="utf-8")
@@ -64,7 +64,7 @@ def running_broker(folder: Path) -> Iterator[str]:
                 process.wait()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Free ports, all of them different: each is held until the last one is known."""
     held = [socket.create_server(("localhost", 0)) for _ in range(count)]
     try:

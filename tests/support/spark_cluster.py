@@ -6,6 +6,7 @@ by accident. `submit` runs a program on the cluster with `spark-submit`.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -22,6 +23,8 @@ import pyspark
 _SPARK_HOME = Path(pyspark.__file__).parent
 _TESTS = Path(__file__).parents[1]
 _START_SECONDS_MAX = 60
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 _SUBMIT_SECONDS_MAX = 200
 
 # These processes live for a minute; the optimising compiler would take most of it.
@@ -72,7 +75,7 @@ class Cluster:
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command, env=environment, cwd=self.folder / name, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=out, start_new_session=True,
+                stdout=out, stderr=out, start_new_session=True, preexec_fn=_die_with_parent,
             )  # fmt: skip
         self._processes.append(process)
         return log
@@ -90,7 +93,7 @@ class Cluster:
         process = subprocess.Popen(
             [*command, str(program), *arguments], env=environment, cwd=self.folder / "driver",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
+            start_new_session=True, preexec_fn=_die_with_parent,
         )  # fmt: skip
         try:
             out, errors = process.communicate(timeout=_SUBMIT_SECONDS_MAX)
@@ -140,6 +143,11 @@ def _wait_for(pattern: str, log: Path) -> str:
             return found[1]
         time.sleep(0.05)
     raise TimeoutError(f"{log} has no {pattern!r}:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def _die_with_parent() -> None:
+    """Let the system kill this process when the tests end without stopping it, as by SIGTERM."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures: one Spark session and one Kafka broker for all tests of a process.
+"""Fixtures: one Spark session, one Kafka broker and one S3 server for all tests of a process.
 
 Tests that use them are in one of two xdist groups, so that two workers run all of them, each with a
 session of its own: `connectors` for tests that need Kafka or a data source, `spark` for the rest.
@@ -15,16 +15,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.kafka_broker import running_broker
+from support.s3_server import S3Server, running_s3
 from support.spark_sessions import start_session
 from tidegate.errors import ConnectorError
-from tidegate.spark.connectors import kafka_jars
+from tidegate.spark.connectors import kafka_jars, s3_jars
 
 
 def _skip_or_fail(error: ConnectorError) -> NoReturn:
     """Skip the test; in CI fail, because it must not pass by skipping."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"needed in CI: {error}")
-    pytest.skip(f"no Kafka here: {error}")
+    pytest.skip(f"not here: {error}")
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +60,19 @@ def kafka(
             yield address
     except ConnectorError as error:
         _skip_or_fail(error)
+
+
+@pytest.fixture(scope="session")
+def s3_connector() -> list[Path]:
+    """The jars of Spark's connector for S3."""
+    try:
+        return s3_jars()
+    except ConnectorError as error:
+        _skip_or_fail(error)
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A running S3 server."""
+    with running_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server

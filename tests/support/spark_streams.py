@@ -115,21 +115,24 @@ class Folders:
         table: pa.Table | None = None,
         *,
         files: int = 1_000,
+        checkpoint: str | None = None,
         **options: object,
     ) -> list[BatchReport]:
         """Match all files that were not read yet with the changes, or with a table.
 
-        A micro-batch reads at most ``files`` files of events and of changes.
+        The checkpoint is in the same folder, or at the location given. A micro-batch reads at most
+        ``files`` files of events and of changes.
         """
         reader = spark.readStream.option("maxFilesPerTrigger", files)
         events = reader.schema(EVENT_SCHEMA).json(str(self.root / "events"))
         changes = reader.schema(CHANGE_SCHEMA).json(str(self.root / "changes"))
         reports: list[BatchReport] = []
-        all_options = {"lateness": timedelta(seconds=20), "key": ["number"], **options}
+        defaults = {"lateness": timedelta(seconds=20), "key": ["number"], "report": reports.append}
+        all_options = {**defaults, **options}
         query = deliver(
             events, changes if table is None else table, to, event_time="time",
-            checkpoint=self.root / "checkpoint",
-            trigger={"availableNow": True}, report=reports.append, **all_options,  # type: ignore[arg-type]
+            checkpoint=checkpoint or self.root / "checkpoint",
+            trigger={"availableNow": True}, **all_options,  # type: ignore[arg-type]
         )  # fmt: skip
         query.awaitTermination()
         return reports

@@ -1,6 +1,6 @@
-"""The jars of Spark's Kafka connector, fetched once by Maven.
+"""The jars of Spark's connectors for Kafka and S3, fetched once by Maven.
 
-PySpark comes without the connector. Maven fetches it into a subfolder of
+PySpark comes without them. Maven fetches them into a subfolder of
 ``~/.cache/tidegate/jars``, or of the folder that ``TIDEGATE_JARS`` names. A subfolder that exists
 is used as it is, so on a machine without Maven or network the jars can be copied there by hand.
 Delta needs no jar; see `tidegate.spark.sinks.delta` for the reason.
@@ -35,6 +35,12 @@ _SCALA = "2.13"
 _FALLBACKS = {"4.3": ("4.2.0", "4.0.0")}
 
 
+# The connector for S3 depends on all of Amazon's SDK, half a gigabyte. These modules of it, at the
+# version that belongs to the version of Hadoop, are what it needs.
+_AMAZON_SDKS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
+_SDK_MODULES = ("s3", "s3-transfer-manager", "sts")
+
+
 @dataclass(frozen=True, slots=True)
 class JarSet:
     """Maven artifacts, as ``group:name:version``, whose jars are kept in one folder.
@@ -45,6 +51,8 @@ class JarSet:
     folder: str
     artifacts: tuple[str, ...]
     overrides: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    """Artifacts, as ``group:name``, that others depend on and that are left out."""
 
 
 def kafka_jars() -> list[Path]:
@@ -63,6 +71,24 @@ def kafka_jars() -> list[Path]:
         except ConnectorError as error:
             failures.append(error)
     raise failures[0]
+
+
+def s3_jars() -> list[Path]:
+    """The jars to list in ``spark.jars``, so that a session can read and write `s3a://`.
+
+    Raises ConnectorError if they are not in the cache and cannot be fetched.
+    """
+    hadoop = next(Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"))
+    version = hadoop.stem.removeprefix("hadoop-client-api-")
+    connector = f"org.apache.hadoop:hadoop-aws:{version}"
+    sdk = _AMAZON_SDKS.get(version)
+    if sdk is None:
+        jars = JarSet(f"hadoop-aws-{version}", (connector,))
+    else:
+        modules = (f"software.amazon.awssdk:{name}:{sdk}" for name in _SDK_MODULES)
+        bundle = ("software.amazon.awssdk:bundle",)
+        jars = JarSet(f"hadoop-aws-{version}", (connector, *modules), excluded=bundle)
+    return fetch_jars(jars, excluded=_artifacts_of_spark())
 
 
 def fetch_jars(jars: JarSet, excluded: frozenset[str] = frozenset()) -> list[Path]:
@@ -201,17 +227,23 @@ def _pom(jars: JarSet) -> str:
   <dependencyManagement>
     <dependencies>{_dependencies(jars.overrides)}</dependencies>
   </dependencyManagement>
-  <dependencies>{_dependencies(jars.artifacts)}</dependencies>
+  <dependencies>{_dependencies(jars.artifacts, jars.excluded)}</dependencies>
 </project>
 """
 
 
-def _dependencies(artifacts: Sequence[str]) -> str:
+def _dependencies(artifacts: Sequence[str], excluded: Sequence[str] = ()) -> str:
+    exclusions = ""
+    for each in excluded:
+        group, name = map(escape, each.split(":"))
+        exclusions += (
+            f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
+        )
     parts = []
     for artifact in artifacts:
         group, name, version = map(escape, artifact.split(":"))
         parts.append(
             f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-            f"<version>{version}</version></dependency>"
+            f"<version>{version}</version><exclusions>{exclusions}</exclusions></dependency>"
         )
     return "".join(parts)

@@ -1,9 +1,11 @@
 """Index files: written by the driver, mapped into memory by the workers.
 
 On one machine the workers map the driver's file itself. On a cluster the driver broadcasts the
-file, and the workers of a machine share one copy (`machine_cache.py`). Unlike a file that is given
-to Spark with `addFile`, which every executor that starts later fetches, a broadcast is fetched by
-the tasks that need it, and can be withdrawn.
+file, and the workers of a machine share one copy (`storage/machine_cache.py`). Unlike a file that
+is given to Spark with `addFile`, which every executor that starts later fetches, a broadcast is
+fetched by the tasks that need it, and can be withdrawn. On Spark Connect, which has no broadcasts,
+the file is an artifact of the session, which the server keeps as long as the session. A stream
+keeps its indexes in its checkpoint instead.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyspark import Broadcast
+from pyspark import Broadcast, SparkFiles
 from pyspark.sql import SparkSession
 
 from tidegate.matching.history.as_of import AsOfMatcher
-from tidegate.spark.machine_cache import HeldFile, hold
+from tidegate.spark.session import is_connect, runs_here
+from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.storage.local_folder import LocalFolder
+from tidegate.spark.storage.machine_cache import HeldFile, hold
 
 OPEN_INDEXES_MAX = 4
 """The number of indexes that stay open in a worker."""
@@ -79,6 +84,36 @@ class BroadcastFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFile:
+    """A file that was given to a session of Spark Connect, under its name."""
+
+    def hold(self, name: str) -> HeldFile:
+        return HeldFile(Path(SparkFiles.get(name)))
+
+    def discard(self) -> None:
+        """Nothing: the server removes it when the session ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in a storage that all machines reach."""
+
+    folder: Folder
+    name: str
+
+    def hold(self, name: str) -> HeldFile:
+        return hold(name, self._download)
+
+    def _download(self, path: Path) -> None:
+        with as_state_error(self.folder, self.name):
+            self.folder.download(self.name, path)
+
+    def discard(self) -> None:
+        with as_state_error(self.folder, self.name):
+            self.folder.remove(self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFile:
     """The index in a file, which workers open by its name; a name stands for one index for ever."""
 
@@ -114,9 +149,13 @@ _OPEN: OrderedDict[str, _OpenIndex] = OrderedDict()
 
 def ship_index(spark: SparkSession, matcher: AsOfMatcher) -> IndexFile:
     """Write an index to a file that workers can open; what is left of it goes with the driver."""
-    name = f"tidegate-{uuid.uuid4().hex}.arrow"
+    name = _new_name()
     path = _driver_folder() / name
     matcher.save(path)
+    if is_connect(spark):
+        spark.addArtifacts(str(path), file=True)
+        path.unlink()
+        return IndexFile(name, SessionFile())
     if runs_here(spark):
         return IndexFile(name, DriverFile(str(path)))
     broadcast = spark.sparkContext.broadcast
@@ -126,11 +165,24 @@ def ship_index(spark: SparkSession, matcher: AsOfMatcher) -> IndexFile:
     return IndexFile(name, BroadcastFile(parts))
 
 
-def runs_here(spark: SparkSession) -> bool:
-    """Whether all tasks of a session run on the driver's machine, and see its files."""
-    master = spark.conf.get("spark.master") or ""
-    # "local-cluster" runs its executors on this machine, but as if they were on others.
-    return master.startswith("local") and not master.startswith("local-cluster")
+def stored_index(folder: Folder, matcher: AsOfMatcher, *, copied: bool) -> IndexFile:
+    """Write an index to a folder of a stream.
+
+    Workers map the file itself, where that is possible, or with ``copied`` their machine's copy.
+    """
+    name = _new_name()
+    path = _driver_folder() / name
+    matcher.save(path)
+    with as_state_error(folder, name):
+        folder.upload(path, name)
+    path.unlink()
+    if isinstance(folder, LocalFolder) and not copied:
+        return IndexFile(name, DriverFile(str(folder.path / name)))
+    return IndexFile(name, StoredFile(folder, name))
+
+
+def _new_name() -> str:
+    return f"tidegate-{uuid.uuid4().hex}.arrow"
 
 
 _FOLDER: list[Path] = []

@@ -40,6 +40,8 @@ from tidegate.spark.subscription_tables import (
 from tidegate.spark.worker_tasks import DeliveryLayout, MatchTask
 
 AUTOMATIC = "auto"
+TASKS_MAX = 128
+"""At most so many buckets are made for the sake of parallel tasks, because each has its index."""
 
 
 def match(
@@ -119,7 +121,8 @@ def _match_partitioned(
     session = events.sparkSession
     # Buckets are uneven, so there are twice as many as would do if all were of the same size.
     needed = 2 * len(versions) * BYTES_PER_SUBSCRIPTION // INDEX_BYTES_MAX
-    count = max(needed, session.sparkContext.defaultParallelism)
+    tasks = int(session.conf.get("spark.sql.shuffle.partitions") or 0)
+    count = max(needed, min(tasks, TASKS_MAX), 1)
     rest, buckets = split_into_buckets(versions, events, attribute, count)
     files = [ship_index(session, AsOfMatcher(each)) for each in [rest, *buckets]]
     task = PartitionedTask(files[0], files[1:], layout)

@@ -173,7 +173,10 @@ def with_bucket(events: DataFrame, attribute: str, buckets: int) -> DataFrame:
     # columns spreads such events evenly; one fixed bucket would get all of them.
     spread = f.xxhash64(*map(quoted_column, events.columns))
     bucket: Column = f.pmod(f.coalesce(checksum, spread), f.lit(buckets)).cast("int")
-    return events.withColumn(BUCKET, bucket).repartitionById(buckets, BUCKET)
+    numbered = events.withColumn(BUCKET, bucket)
+    if not hasattr(numbered, "repartitionById"):  # new in Spark 4.1
+        return numbered.repartition(buckets, BUCKET)  # several buckets may share a partition
+    return numbered.repartitionById(buckets, BUCKET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from tidegate.language.spaces import Space
 from tidegate.matching.json_lines import decode_line, non_blank_lines
 from tidegate.matching.space_file import read_space
 from tidegate.spark.columns import check_events
-from tidegate.spark.connectors import kafka_jars
+from tidegate.spark.connectors import kafka_jars, s3_jars
 from tidegate.spark.log import datasource
 from tidegate.spark.pipeline_settings import PipelineSettings, SourceSettings
 from tidegate.spark.session import local_session
@@ -30,6 +32,16 @@ from tidegate.spark.sinks.parquet import ParquetSink
 from tidegate.spark.sinks.sink import Sink
 from tidegate.spark.sources.event_schemas import check_in_space, event_schema
 from tidegate.spark.sources.event_streams import file_events, kafka_events
+from tidegate.spark.storage.folder import as_connector_error
+from tidegate.spark.storage.locations import (
+    Credentials,
+    credentials_of,
+    folder_at,
+    is_uri,
+    local_path,
+    scheme_of,
+    spark_location,
+)
 from tidegate.spark.streaming.deliver import deliver
 from tidegate.spark.streaming.micro_batch import BatchReport
 from tidegate.spark.subscription_tables import build_matcher, read_versions
@@ -40,7 +52,10 @@ HEADER = "header"
 
 def session_for(settings: PipelineSettings) -> SparkSession:
     """A Spark session for a pipeline, or the existing one of this process."""
-    jars = kafka_jars() if settings.needs_kafka else []
+    jars = [
+        *(kafka_jars() if settings.needs_kafka else []),
+        *(s3_jars() if settings.needs_s3 else []),
+    ]
     spark_settings = {name: str(value) for name, value in settings.spark.items()}
     spark = local_session("tidegate-pipeline", jars=jars, settings=spark_settings)
     datasource.register(spark)
@@ -48,7 +63,9 @@ def session_for(settings: PipelineSettings) -> SparkSession:
 
 
 def check_paths(settings: PipelineSettings) -> None:
-    """Check that the files a pipeline reads exist, as far as that can be seen without Spark."""
+    """Check that the files a pipeline reads exist, as far as that can be seen without Spark, and
+    that there is a storage for those it writes.
+    """
     subscriptions = settings.subscriptions
     paths = [
         ("source", settings.source.path),
@@ -56,9 +73,28 @@ def check_paths(settings: PipelineSettings) -> None:
         ("subscriptions", subscriptions.table),
     ]
     for table, path in paths:
-        if path is not None and "://" not in path and not Path(path).exists():
+        if path is not None and not is_uri(path) and not Path(path).exists():
             raise ConnectorError(f"[{table}] there is no {path}")
+    checkpoint = settings.checkpoint
+    for table, location in (("checkpoint", checkpoint.path), ("checkpoint", checkpoint.rejected)):
+        if location is not None:
+            with _in_table(table):
+                scheme_of(location)
+    with _in_table("sink"):
+        sink_of(settings)
+    if settings.source.format == "tidegate":
+        with _in_table("source"):
+            local_path(settings.source.path or "", "an event log")
     space_of(settings)
+
+
+@contextmanager
+def _in_table(table: str) -> Iterator[None]:
+    """Name the table of the file in errors about it."""
+    try:
+        yield
+    except ConnectorError as error:
+        raise ConnectorError(f"[{table}] {error}") from None
 
 
 def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
@@ -67,6 +103,9 @@ def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
     Returns the number of subscriptions if they are a table, else None.
     """
     check_paths(settings)
+    checkpoint = folder_at(settings.checkpoint.path, credentials_of(spark))
+    with _in_table("checkpoint"), as_connector_error(checkpoint):
+        checkpoint.names()
     source = settings.source
     schema = event_schema(source.schema)
     # An empty table stands for the stream, because starting the source would need Kafka or files.
@@ -79,7 +118,7 @@ def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
             raise ConnectorError(f"[source] schema: {error}") from None
     if settings.subscriptions.table is None:
         return None
-    table = read_table(settings.subscriptions.table)
+    table = read_table(settings.subscriptions.table, credentials_of(spark))
     timeless = source.event_time is None
     versions = read_versions(table, timeless=timeless, skip_bad=False, space=space)
     build_matcher(versions, skip_bad=False)  # raises an error for a bad subscription
@@ -128,6 +167,7 @@ def start(
         report=report,
         name="tidegate",
         space=space_of(settings),
+        ahead=settings.source.ahead,
     )
 
 
@@ -154,7 +194,7 @@ def subscriptions_of(settings: PipelineSettings, spark: SparkSession) -> DataFra
     """The table of subscriptions, or a stream of changes as JSON in a column `value`."""
     subscriptions = settings.subscriptions
     if subscriptions.table is not None:
-        return read_table(subscriptions.table)
+        return read_table(subscriptions.table, credentials_of(spark))
     if subscriptions.topic is not None:
         kafka_reader = spark.readStream.format("kafka").options(
             **{
@@ -166,7 +206,7 @@ def subscriptions_of(settings: PipelineSettings, spark: SparkSession) -> DataFra
         )
         return kafka_reader.load().selectExpr("cast(value as string) as value")
     reader = spark.readStream.options(**_spark_options(subscriptions.options))
-    lines = reader.text(subscriptions.changes or "")
+    lines = reader.text(spark_location(subscriptions.changes or ""))
     return lines.where("trim(value) != ''")  # blank lines are not changes
 
 
@@ -186,14 +226,16 @@ def sink_of(settings: PipelineSettings) -> Sink:
             return ConsoleSink()
 
 
-def read_table(path: str) -> pa.Table:
+def read_table(path: str, credentials: Credentials) -> pa.Table:
     """Read a table of subscriptions or a change log from a JSON Lines or Parquet file."""
+    parent, slash, name = path.rpartition("/")
+    folder = folder_at(parent + slash, credentials)
     try:
         if path.endswith(".parquet"):
-            return pq.read_table(path)
-        with open(path, "rb") as file:
-            lines = non_blank_lines(file)
-            return _to_table([_parse_line(line, f"{path}:{number}") for number, line in lines])
+            with folder.open_input(name) as source:
+                return pq.read_table(source)
+        lines = non_blank_lines(io.BytesIO(folder.read(name)))
+        return _to_table([_parse_line(line, f"{path}:{number}") for number, line in lines])
     except OSError as error:
         raise ConnectorError(f"{path}: {error.strerror or error}") from None
     except pa.ArrowException as error:

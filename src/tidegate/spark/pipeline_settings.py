@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from tidegate.errors import BadValueError, ConnectorError
 from tidegate.language.durations import parse_duration
+from tidegate.spark.storage.locations import is_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class SourceSettings:
     servers: str | None = None
     topic: str | None = None
     event_time: str | None = None
+    ahead: timedelta | None = None
+    """By how much the time of an event may be ahead of the clock."""
     key: str | None = None
     headers: list[str] = field(default_factory=list)
     starting: str = "earliest"
@@ -105,6 +108,12 @@ class PipelineSettings:
         """Whether the session needs the Kafka connector."""
         formats = (self.source.format, self.sink.format)
         return "kafka" in formats or self.subscriptions.topic is not None
+
+    @property
+    def needs_s3(self) -> bool:
+        """Whether the session needs the S3 connector."""
+        read = (self.source.path, self.subscriptions.changes, self.checkpoint.path)
+        return any(each is not None and each.startswith(("s3:", "s3a:")) for each in read)
 
 
 _TABLES: dict[str, type[Any]] = {
@@ -189,7 +198,7 @@ def _read_toml_table(
         if key not in hints:
             raise ConnectorError(f"[{name}] has no key {key}; it has {', '.join(hints)}")
         values[key] = _checked_value(hints[key], value, f"[{name}] {key}")
-        if key in ("path", "rejected", "table", "changes", "space") and "://" not in values[key]:
+        if key in ("path", "rejected", "table", "changes", "space") and not is_uri(values[key]):
             values[key] = str((folder / values[key]).absolute())
     for each in fields(kind):  # type: ignore[arg-type]
         if each.name not in values and each.default is MISSING and each.default_factory is MISSING:

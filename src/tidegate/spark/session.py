@@ -50,8 +50,15 @@ def local_session(
     """The session of this process, or a new one: where `spark-submit` says, else on this machine.
 
     ``master``, ``jars`` and ``settings`` win over what is set for the program from outside, and
-    that over the defaults of Tidegate. A session that exists keeps its settings but for these.
+    that over the defaults of Tidegate. A session that exists keeps its settings but for these. With
+    ``SPARK_REMOTE`` in the environment it is a session of Spark Connect on that server, with its
+    settings.
     """
+    if "SPARK_REMOTE" in os.environ:
+        builder = SparkSession.builder
+        for option, value in (settings or {}).items():
+            builder = builder.config(option, value)
+        return builder.getOrCreate()
     joined = ",".join(str(each) for each in jars)
     chosen = {
         **({} if master is None else {"spark.master": master}),
@@ -59,13 +66,34 @@ def local_session(
         **(settings or {}),
     }
     if SparkSession.getActiveSession() is None:
-        # Workers must run the Python that has Tidegate installed.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        choose_worker_python()
         chosen = _with_defaults(chosen)
     builder = SparkSession.builder.appName(name)
     for option, value in chosen.items():
         builder = builder.config(option, value)
     return builder.getOrCreate()
+
+
+def choose_worker_python() -> None:
+    """Let workers run the Python that runs here and has Tidegate installed, if none was chosen.
+
+    Without a choice they would run the first `python3` of the path, and fail to import Tidegate.
+    `spark-submit` chooses for itself.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, whose client has no JVM."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def runs_here(spark: SparkSession) -> bool:
+    """Whether all tasks of a session run on one machine, and see its files."""
+    master = spark.conf.get("spark.master") or ""
+    # "local-cluster" runs its executors on this machine, but as if they were on others.
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def _with_defaults(chosen: Mapping[str, str]) -> dict[str, str]:

@@ -73,6 +73,7 @@ def read_versions(
     leaves them out.
     """
     bad: list[str] = []
+    table = _with_text_ids(table)
 
     def add_bad(row: Mapping[str, object], reason: str) -> None:
         prefix = f"subscription {row.get('id')!r}: "
@@ -101,6 +102,7 @@ def read_changes(table: pa.Table, on_bad: OnBadRow, space: Space | None = None) 
     here.
     """
     as_json = table.column_names == ["value"]
+    table = _with_text_ids(table)
     parser = BulkParser()
     for row in rows_of(table):
         try:
@@ -111,6 +113,14 @@ def read_changes(table: pa.Table, on_bad: OnBadRow, space: Space | None = None) 
             on_bad(row, str(error))
         else:
             yield change
+
+
+def _with_text_ids(table: pa.Table) -> pa.Table:
+    """The table with a column `id` of integers as strings, as ids are everywhere else."""
+    index = table.schema.get_field_index("id")
+    if index < 0 or not pa.types.is_integer(table.schema.field(index).type):
+        return table
+    return table.set_column(index, "id", table.column(index).cast(pa.string()))
 
 
 def _with_checked_filter(

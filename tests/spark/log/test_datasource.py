@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException, PythonException, StreamingQueryExc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.datasource import CaseInsensitiveDict
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import ArrayType, LongType, StructType
 
 from support import dying_stream
@@ -27,7 +27,6 @@ from tidegate import Event, LogError
 from tidegate.language.values import to_us
 from tidegate.spark.log.datasource import (
     PARTITION_EVENTS_MAX,
-    LogStreamReader,
     OffsetRange,
     SourceOptions,
     StagedMessage,
@@ -35,6 +34,7 @@ from tidegate.spark.log.datasource import (
     register,
 )
 from tidegate.spark.log.event_log import EventLog, StagedFolder
+from tidegate.spark.log.log_streams import LogStreamReader
 
 THEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 TIME_US = to_us(THEN)
@@ -94,14 +94,14 @@ class TestOptions:
 
     def test_their_values(self) -> None:
         given = SourceOptions.of({"path": "p"})
-        assert given == SourceOptions("p", 0, None, False, None, None)
+        assert given == SourceOptions(str(Path("p").absolute()), 0, None, False, None, None)
         given = SourceOptions.of(
             CaseInsensitiveDict(
                 path="p", startingoffset="Latest", MAXEVENTSPERBATCH="7", onMismatch="NULL",
                 producer="a", batch="3",
             )
         )  # fmt: skip
-        assert given == SourceOptions("p", None, 7, True, "a", 3)
+        assert given == SourceOptions(str(Path("p").absolute()), None, 7, True, "a", 3)
         assert SourceOptions.of({"path": "p", "startingOffset": "12"}).starting_offset == 12
 
     def test_a_log_only_grows(self) -> None:
@@ -154,21 +154,6 @@ class TestReaders:
         log.create()
         assert source(path=str(log.path)).reader(NUMBERS).partitions() == [OffsetRange(0, 0)]
 
-    def test_limits(self, log: EventLog) -> None:
-        log.append({"n": n} for n in range(10))
-        reader = self.reader(log, maxEventsPerBatch="4")
-        assert reader.getDefaultReadLimit() == ReadMaxRows(4)
-        assert self.reader(log).getDefaultReadLimit() == ReadAllAvailable()
-        start = {"offset": 3}
-        assert reader.latestOffset(start, ReadMaxRows(4)) == {"offset": 7}
-        assert reader.latestOffset(start, ReadMaxRows(20)) == {"offset": 10}
-        assert reader.latestOffset(start, ReadAllAvailable()) == {"offset": 10}
-        reader.prepareForTriggerAvailableNow()
-        log.append([{"n": 10}])
-        assert reader.latestOffset(start, ReadAllAvailable()) == {"offset": 10}
-        assert reader.latestOffset({"offset": 11}, ReadAllAvailable()) == {"offset": 11}
-        assert reader.reportLatestOffset() == {"offset": 11}
-
     def test_starts(self, log: EventLog) -> None:
         log.append({"n": n} for n in range(3))
         assert self.reader(log).initialOffset() == {"offset": 0}
@@ -200,17 +185,6 @@ class TestWriters:
         stream.commit([], 0)
         batch.commit([])
         assert log.end_offset() == 0
-
-    def test_a_stream_needs_the_id_of_its_query(self, log: EventLog) -> None:
-        writer = source(path=str(log.path)).streamWriter(NUMBERS, False)
-        message = writer.write(self.batches(1))
-        with pytest.raises(LogError, match="passes no query id"):
-            writer.commit([message], 0)
-        message.query = "q"
-        for _ in range(2):
-            writer.commit([message], 0)
-            message = StagedMessage(writer.write(self.batches(2)).staged, "q")
-        assert numbers_in(log) == [1]
 
     def test_producers_are_for_batches(self, log: EventLog) -> None:
         with pytest.raises(LogError, match="are for batch writes"):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from support.s3_server import BUCKET, S3Server
 from tidegate.errors import ConnectorError
 from tidegate.spark.sinks.parquet import ParquetSink
+from tidegate.spark.sinks.parquet_writing import computed, write_batch
 from tidegate.spark.sinks.sink import Sink
+from tidegate.spark.storage.locations import folder_at
 
 pytestmark = pytest.mark.xdist_group("connectors")
 
@@ -68,3 +72,17 @@ def test_a_folder_belongs_to_one_query(spark: SparkSession, tmp_path: Path) -> N
 def test_a_column_named_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConnectorError, match="have a column 'batch'"):
         ParquetSink(str(tmp_path)).write(spark.range(1).withColumnRenamed("id", "batch"), 0)
+
+
+def test_without_renames_strangers_are_removed_from_the_final_folder(
+    spark: SparkSession, s3: S3Server, tmp_path: Path
+) -> None:
+    root = folder_at(f"s3://{BUCKET}/{tmp_path.name}", s3.credentials)
+    root.write("batch=3/part-left-over.parquet", b"half a file")
+    for _ in range(2):
+        assert write_batch([computed(spark.range(0, 2, 1, 1))], root, "batch=3") == 2
+        [name] = root.folder("batch=3").names()
+        with root.open_input(f"batch=3/{name}") as source:
+            assert pq.read_table(source).column("id").to_pylist() == [0, 1]
+    assert write_batch([computed(spark.range(0))], root, "batch=3") == 0
+    assert root.names() == []

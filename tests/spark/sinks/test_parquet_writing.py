@@ -13,13 +13,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from tidegate import ConnectorError
 from tidegate.spark.sinks.parquet_writing import (
     STAGING,
     WriteParquetTask,
-    is_local,
     write_batch,
 )
 from tidegate.spark.sinks.sink import PendingDeliveries
+from tidegate.spark.storage.local_folder import LocalFolder
 
 Batches = Iterator[pa.RecordBatch]
 SCHEMA = t.StructType([t.StructField("id", t.LongType())])
@@ -42,19 +43,11 @@ def written(folder: Path) -> list[int]:
     return sorted(int(str(each)) for each in pq.read_table(folder).column("id").to_pylist())
 
 
-@pytest.mark.parametrize(
-    ("path", "local"),
-    [("/data/x", True), ("x", True), ("s3a://b/x", False), ("file:/data/x", False)],
-)
-def test_paths_of_this_machine(path: str, local: bool) -> None:
-    assert is_local(path) is local
-
-
 # -- in a worker ------------------------------------------------------------------------------
 
 
 def test_a_partition_is_one_file(tmp_path: Path) -> None:
-    task = WriteParquetTask(same, str(tmp_path / "deep" / "out"))
+    task = WriteParquetTask(same, LocalFolder(tmp_path / "deep" / "out"))
     [told] = [
         row
         for rows in task(iter([numbers(1, 2), numbers(), numbers(3)]))
@@ -69,7 +62,7 @@ def test_of_grouped_deliveries_each_counts(tmp_path: Path) -> None:
     lists = pa.array([["a", "b"], [], ["c"]])
     rows = pa.record_batch({"deliveries": lists})
     for batch, wanted in ((rows, 3), (rows.slice(1), 1), (rows.slice(0, 1), 2)):
-        [told] = WriteParquetTask(same, str(tmp_path))(iter([batch]))
+        [told] = WriteParquetTask(same, LocalFolder(tmp_path))(iter([batch]))
         assert told.column("matches").to_pylist() == [wanted]
 
 
@@ -84,7 +77,7 @@ def test_codes_are_read_as_texts_whatever_their_dictionaries(
 ) -> None:
     monkeypatch.setattr("tidegate.spark.sinks.parquet_writing.ROW_GROUP_MATCHES", group)
     batches = [coded("a", "b"), coded("c", None, "a"), coded(None), coded("b", "a")]
-    list(WriteParquetTask(same, str(tmp_path))(iter(batches)))
+    list(WriteParquetTask(same, LocalFolder(tmp_path))(iter(batches)))
     [file] = tmp_path.iterdir()
     column = pq.read_table(file).column("s")
     assert column.type == pa.string()
@@ -95,7 +88,7 @@ def test_codes_are_read_as_texts_whatever_their_dictionaries(
 
 @pytest.mark.parametrize("batches", [[], [numbers(1)]])
 def test_without_deliveries_there_is_no_file(tmp_path: Path, batches: list[pa.RecordBatch]) -> None:
-    assert list(WriteParquetTask(nothing, str(tmp_path / "out"))(iter(batches))) == []
+    assert list(WriteParquetTask(nothing, LocalFolder(tmp_path / "out"))(iter(batches))) == []
     assert not (tmp_path / "out").exists()
 
 
@@ -105,7 +98,7 @@ def test_a_task_that_fails_tells_of_no_file(tmp_path: Path) -> None:
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        list(WriteParquetTask(failing, str(tmp_path))(iter([numbers(1)])))
+        list(WriteParquetTask(failing, LocalFolder(tmp_path))(iter([numbers(1)])))
 
 
 # -- a batch ----------------------------------------------------------------------------------
@@ -118,12 +111,17 @@ def test_a_batch_takes_the_place_of_what_was_there(spark: SparkSession, tmp_path
         PendingDeliveries(spark.range(0, 5, 1, 2), same, SCHEMA),
         PendingDeliveries(spark.range(7, 9, 1, 1), same, SCHEMA),
     ]
-    assert write_batch(found, tmp_path, target) == 7
+    assert write_batch(found, LocalFolder(tmp_path), target.name) == 7
     assert written(target) == [0, 1, 2, 3, 4, 7, 8]
-    assert write_batch(found[1:], tmp_path, target) == 2
+    assert write_batch(found[1:], LocalFolder(tmp_path), target.name) == 2
     assert written(target) == [7, 8]
     assert sorted(row.id for row in found[1].deliveries().collect()) == [7, 8]
-    assert write_batch([PendingDeliveries(spark.range(3), nothing, SCHEMA)], tmp_path, target) == 0
+    assert (
+        write_batch(
+            [PendingDeliveries(spark.range(3), nothing, SCHEMA)], LocalFolder(tmp_path), target.name
+        )
+        == 0
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -143,11 +141,32 @@ def test_what_a_try_left_does_not_come_in(spark: SparkSession, tmp_path: Path) -
     (tmp_path / STAGING / "old").mkdir(parents=True)
     target = tmp_path / "batch=1"
     assert (
-        write_batch([PendingDeliveries(spark.range(0, 3, 1, 1), late, SCHEMA)], tmp_path, target)
+        write_batch(
+            [PendingDeliveries(spark.range(0, 3, 1, 1), late, SCHEMA)],
+            LocalFolder(tmp_path),
+            target.name,
+        )
         == 3
     )
     assert written(target) == [0, 1, 2]
     assert [each.name for each in tmp_path.iterdir()] == ["batch=1"]
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_file_that_the_driver_does_not_see_is_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As if the folder was one of the worker's machine."""
+
+    def hiding(batches: Batches) -> Batches:
+        yield from batches
+        for each in tmp_path.rglob("part-*"):
+            each.unlink()
+
+    found = PendingDeliveries(spark.range(0, 3, 1, 1), same, SCHEMA)
+    hidden = PendingDeliveries(spark.range(0, 3, 1, 1), hiding, SCHEMA)
+    with pytest.raises(ConnectorError, match="does not see 1; it must be a folder that all"):
+        write_batch([found, hidden], LocalFolder(tmp_path), "batch=0")
 
 
 @pytest.mark.xdist_group("spark")
@@ -157,7 +176,13 @@ def test_a_batch_that_fails_leaves_what_was_there(spark: SparkSession, tmp_path:
         raise ValueError("no more")
 
     target = tmp_path / "batch=0"
-    write_batch([PendingDeliveries(spark.range(0, 2, 1, 1), same, SCHEMA)], tmp_path, target)
+    write_batch(
+        [PendingDeliveries(spark.range(0, 2, 1, 1), same, SCHEMA)],
+        LocalFolder(tmp_path),
+        target.name,
+    )
     with pytest.raises(PySparkException, match="no more"):
-        write_batch([PendingDeliveries(spark.range(5), failing, SCHEMA)], tmp_path, target)
+        write_batch(
+            [PendingDeliveries(spark.range(5), failing, SCHEMA)], LocalFolder(tmp_path), target.name
+        )
     assert written(target) == [0, 1]

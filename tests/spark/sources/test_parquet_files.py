@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as t
 
+from tidegate import ConnectorError
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.sources.parquet_files import ParquetReader
 
@@ -27,7 +28,7 @@ def read(*paths: str) -> list[dict[str, object]]:
     """The rows that the reader makes of files, without absent attributes."""
     batch = pa.RecordBatch.from_arrays([pa.array(paths)], names=["path"])
     rows: list[dict[str, object]] = []
-    for result in ParquetReader(SCHEMA)(iter([batch])):
+    for result in ParquetReader(SCHEMA, {})(iter([batch])):
         assert result.schema.names == [*SCHEMA.names, BAD, RECORD, SOURCE]
         rows += result.to_pylist()
     return [{name: value for name, value in row.items() if value is not None} for row in rows]
@@ -88,8 +89,22 @@ def test_a_file_that_drifted_is_one_bad_record(
 
 def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("symbol,price")
-    absent = f"file:{tmp_path}/absent.parquet"
-    first, second = read(f"file:{tmp_path}/a.parquet", absent)
-    assert str(first[BAD]).startswith("cannot be read: ")
-    assert str(second[BAD]).startswith("cannot be read: ")
-    assert second[SOURCE] == absent
+    damaged = Path(written(tmp_path / "b.parquet", price=[1.0] * 99).removeprefix("file:"))
+    damaged.write_bytes(damaged.read_bytes()[:4] + b"x" * 40 + damaged.read_bytes()[44:])
+    for path in (tmp_path / "a.parquet", damaged):
+        [row] = read(f"file:{path}")
+        assert str(row[BAD]).startswith("cannot be read: ")
+        assert row[SOURCE] == f"file:{path}"
+
+
+def test_a_storage_that_does_not_answer_is_no_bad_file(tmp_path: Path) -> None:
+    with pytest.raises(ConnectorError, match=f"^{tmp_path}: .*No such file"):
+        read(f"file:{tmp_path}/absent.parquet")
+    nowhere = {
+        "fs.s3a.endpoint": "http://127.0.0.1:1",
+        "fs.s3a.access.key": "k",
+        "fs.s3a.secret.key": "s",
+    }
+    batch = pa.RecordBatch.from_arrays([pa.array(["s3a://b/c/a.parquet"])], names=["path"])
+    with pytest.raises(ConnectorError, match=r"^s3a://b/c: "):
+        list(ParquetReader(SCHEMA, nowhere)(iter([batch])))

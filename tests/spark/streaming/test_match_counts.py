@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.spark.sinks.sink import PendingDeliveries
-from tidegate.spark.streaming.match_counts import MatchCounts
+from tidegate.spark.storage.local_folder import LocalFolder
+from tidegate.spark.streaming.match_counts import total_count, with_counting
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -31,34 +33,29 @@ def deliveries(counted: list[PendingDeliveries]) -> list[DataFrame]:
     return [each.deliveries() for each in counted]
 
 
-def test_matches_are_counted_by_batch_and_once(spark: SparkSession) -> None:
-    counts = MatchCounts(spark)
-    first = deliveries(counts.with_counting([pending(spark, 5), pending(spark, 2)], 7))
-    assert counts.total(7) == 0  # nothing was computed yet, and nothing is waited for
-    assert first[0].union(first[1]).count() == 14
-    assert counts.total(7) == 14
-    first[0].collect()
-    first[0].coalesce(1).collect()
-    first[1].repartition(2).collect()
-    assert counts.total(7) == 14
-    [second] = deliveries(counts.with_counting([pending(spark, 3)], 8))
-    assert (counts.total(7), counts.total(8)) == (0, 0)
-    first[0].count()  # a task of an earlier batch that still runs
-    second.count()
-    assert counts.total(8) == 6
+def test_matches_are_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path / "counts")
+    first, second = deliveries(with_counting([pending(spark, 5), pending(spark, 2)], folder))
+    assert total_count(folder) == 0  # nothing was computed yet, and nothing is waited for
+    assert first.union(second).count() == 14
+    assert total_count(folder) == 14
+    first.collect()
+    first.coalesce(1).collect()
+    second.repartition(2).collect()
+    assert total_count(folder) == 14
 
 
-def test_a_part_of_the_rows_is_counted_in_part(spark: SparkSession) -> None:
-    counts = MatchCounts(spark)
-    [rows] = deliveries(counts.with_counting([pending(spark, 9)], 0))
+def test_a_part_of_the_rows_is_counted_in_part(spark: SparkSession, tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    [rows] = deliveries(with_counting([pending(spark, 9)], folder))
     assert len(rows.take(2)) == 2
-    assert counts.total(0) <= 6
+    assert total_count(folder) <= 6
     assert rows.count() == 18
-    assert counts.total(0) == 18
+    assert total_count(folder) == 18
 
 
-def test_no_rows_are_no_matches(spark: SparkSession) -> None:
-    counts = MatchCounts(spark)
-    [rows] = deliveries(counts.with_counting([pending(spark, 0)], 0))
+def test_no_rows_are_no_matches(spark: SparkSession, tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path / "counts")
+    [rows] = deliveries(with_counting([pending(spark, 0)], folder))
     assert rows.count() == 0
-    assert counts.total(0) == 0
+    assert total_count(folder) == 0

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from tidegate.errors import StateError
 from tidegate.language.values import to_us
+from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.streaming.spool import RowClassifier, RowKind, Spool, chunk_locations
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -76,9 +77,10 @@ def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark_rows(spark)
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / "left over").touch()
-    written = Spool.write(rows, tmp_path / "0", CLASSIFIER)
+    root = LocalFolder(tmp_path)
+    written = Spool.write(rows, root, 0, CLASSIFIER)
     assert not (tmp_path / "0" / "left over").exists()
-    spool = Spool.read([tmp_path / "0"])
+    spool = Spool.read(root, [0])
     assert spool == written
     assert [spool.count(kind) for kind in RowKind] == [4, 2, 0, 1, 2]
     assert spool.latest_us() == to_us(at(5))
@@ -96,7 +98,7 @@ def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("spark")
 def test_a_batch_without_rows(spark: SparkSession, tmp_path: Path) -> None:
-    spool = Spool.write(spark_rows(spark).where("false"), tmp_path / "0", CLASSIFIER)
+    spool = Spool.write(spark_rows(spark).where("false"), LocalFolder(tmp_path), 0, CLASSIFIER)
     assert spool.chunks == []
     assert spool.changes() is None
     assert spool.latest_us() is None
@@ -104,4 +106,4 @@ def test_a_batch_without_rows(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_an_incomplete_spool_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"chunks\.json"):
-        Spool.read([tmp_path])
+        Spool.read(LocalFolder(tmp_path), [0])

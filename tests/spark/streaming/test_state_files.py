@@ -13,11 +13,13 @@ from support.strategies import strings, times, values
 from tidegate import StateError
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.versions import Version, VersionDifference
+from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.streaming.state_files import (
     change_as_json,
     change_of_json,
     difference_as_json,
     difference_of_json,
+    numbers_in,
     read_json,
     write_json,
 )
@@ -54,15 +56,23 @@ def _kinds(params: object) -> list[type]:
 
 
 def test_a_file_is_there_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "1.json"
-    write_json(path, {"a": [1, None]})
-    assert read_json(path) == {"a": [1, None]}
-    assert [each.name for each in path.parent.iterdir()] == ["1.json"]
+    folder = LocalFolder(tmp_path)
+    write_json(folder, "deep/1.json", {"a": [1, None]})
+    assert read_json(folder, "deep/1.json") == {"a": [1, None]}
+    assert [each.name for each in (tmp_path / "deep").iterdir()] == ["1.json"]
+
+
+def test_batches_are_found_by_the_names_of_their_files(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    assert numbers_in(folder, "done") == []
+    for name in ("done/10.json", "done/9.json", "done/x.json", "done/2/a", "other/3.json"):
+        folder.write(name, b"")
+    assert numbers_in(folder, "done") == [2, 9, 10]
 
 
 def test_what_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"1\.json: No such file"):
-        read_json(tmp_path / "1.json")
+        read_json(LocalFolder(tmp_path), "1.json")
     (tmp_path / "1.json").write_text('{"a":')
     with pytest.raises(StateError, match=r"1\.json: is damaged"):
-        read_json(tmp_path / "1.json")
+        read_json(LocalFolder(tmp_path), "1.json")

@@ -17,6 +17,8 @@ from tidegate.matching.batches import EventBatch
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.timelines import versions_of
+from tidegate.spark.storage.local_folder import LocalFolder
+from tidegate.spark.streaming.state_identity import StreamIdentity
 from tidegate.spark.streaming.stream_state import StreamState
 from tidegate.spark.streaming.timeline_slices import SLICES
 
@@ -56,6 +58,9 @@ def matches(matcher: AsOfMatcher, since: datetime) -> set[tuple[object, ...]]:
     )
 
 
+IDENTITY = StreamIdentity("query", "time", "struct<a:double>", "a", grouped=False)
+
+
 def apply(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
     """Apply changes as a micro-batch does; returns the late ones."""
     applied = state.apply(batch, changes)
@@ -74,17 +79,17 @@ def test_any_batch_may_be_tried_again(
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 4 * delta_min)
     rng = random.Random(seed)
     on_time: list[Change] = []
-    state = StreamState(tmp_path, LATENESS)
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(8):
         changes = drawn(rng, batch)
         for _ in range(rng.choice([0, 0, 1, 2])):  # attempts that are killed
-            state.begin(batch)
+            state.begin(batch, IDENTITY)
             if rng.random() < 0.7:
                 apply(state, batch, changes)
                 state.index(batch).open()
             if rng.random() < 0.5:
-                state = StreamState(tmp_path, LATENESS)
-        state.begin(batch)
+                state = StreamState(LocalFolder(tmp_path), LATENESS)
+        state.begin(batch, IDENTITY)
         late = apply(state, batch, changes)
         on_time += [each for each in changes if each not in late]
         border = state.border or START
@@ -94,17 +99,21 @@ def test_any_batch_may_be_tried_again(
 
 
 def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    with pytest.raises(StateError, match=r"has no state .* it must be kept together"):
+        StreamState(folder, LATENESS).begin(5, IDENTITY)
+    StreamState(folder, LATENESS).begin(0, IDENTITY)
     with pytest.raises(StateError, match="does not know of batch 4; it must be kept together"):
-        StreamState(tmp_path, LATENESS).begin(5)
+        StreamState(folder, LATENESS).begin(5, IDENTITY)
 
 
 def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidegate.spark.streaming.stream_state.DELTA_MIN", 3)
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 64)
-    state = StreamState(tmp_path, LATENESS)
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(30):
-        state.begin(batch)
-        state.spool_folder(batch).mkdir(parents=True)
+        state.begin(batch, IDENTITY)
+        state.spools.write(f"{batch}/rows", b"")
         apply(state, batch, drawn(random.Random(batch), batch))
         state.end(batch, to_us(at(batch * 5)))
     found = Counter(path.parent.name for path in tmp_path.rglob("*") if path.is_file())
@@ -114,12 +123,35 @@ def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:
-    state = StreamState(tmp_path, LATENESS)
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(3):
-        state.begin(batch)
-        state.spool_folder(batch).mkdir(parents=True)
+        state.begin(batch, IDENTITY)
+        state.spools.write(f"{batch}/rows", b"")
         state.apply(batch, [])
         state.end(batch, to_us(at(batch)))
-    state.begin(3)
-    folders = state.spool_folders_since(3, to_us(at(1)))
-    assert sorted(path.name for path in folders) == ["1", "2"]
+    state.begin(3, IDENTITY)
+    assert state.spooled_since(3, to_us(at(1))) == [1, 2]
+
+
+def test_the_border_does_not_go_back_when_the_lateness_is_raised(tmp_path: Path) -> None:
+    folder, hour = LocalFolder(tmp_path), timedelta(hours=1)
+    borders: list[datetime | None] = []
+    for batch, lateness in enumerate([LATENESS, LATENESS, hour, hour, LATENESS]):
+        state = StreamState(folder, lateness)  # restarted
+        state.begin(batch, IDENTITY)
+        borders.append(state.border)
+        state.apply(batch, [])
+        state.end(batch, to_us(at(1_800 * batch + 1_000)))
+    first = at(1_000) - LATENESS
+    assert borders == [None, first, first, at(4_600) - hour, at(6_400) - LATENESS]
+
+
+def test_a_second_driver_is_noticed_before_a_batch_is_done(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    first, second = StreamState(folder, LATENESS), StreamState(folder, LATENESS)
+    first.begin(0, IDENTITY)
+    second.begin(0, IDENTITY)  # in the same process, where Spark has stopped the first
+    first.apply(0, [])
+    with pytest.raises(StateError, match="has taken it over; this query must stop"):
+        first.end(0, None)
+    assert not folder.exists("done/0.json")

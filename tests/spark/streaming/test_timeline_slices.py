@@ -12,6 +12,7 @@ import pytest
 from tidegate import StateError
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.timelines import Timelines
+from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.streaming import timeline_slices
 from tidegate.spark.streaming.timeline_slices import SLICES, TimelineSlices
 
@@ -44,7 +45,7 @@ def test_slices_are_as_one_also_after_they_were_read_again(
 ) -> None:
     monkeypatch.setattr(timeline_slices, "CHANGES_MIN", changes_min)
     rng = random.Random(changes_min)
-    whole, slices = Timelines(), TimelineSlices(tmp_path)
+    whole, slices = Timelines(), TimelineSlices(LocalFolder(tmp_path))
     for batch in range(12):
         border = at(batch * 5 - 20) if batch else None
         changes = [each for each in drawn(rng, batch) if border is None or each.time >= border]
@@ -52,14 +53,14 @@ def test_slices_are_as_one_also_after_they_were_read_again(
         differences = whole.take(changes)
         if rng.random() < 0.3:  # an attempt that is killed
             slices.fold(batch, border, changes)
-            slices = TimelineSlices.recover(tmp_path, batch - 1)
+            slices = TimelineSlices.recover(LocalFolder(tmp_path), batch - 1)
         folded = slices.fold(batch, border, changes)
         assert texts(folded.ended) == texts(ended)
         assert texts(folded.refused) == texts(refused)
         assert texts(folded.differences) == texts(differences)
         assert len(slices) == len(whole)
         if rng.random() < 0.5:
-            slices = TimelineSlices.recover(tmp_path, batch)
+            slices = TimelineSlices.recover(LocalFolder(tmp_path), batch)
             assert len(slices) == len(whole)
         assert slices.current == whole.current > 0
         slices.remove_outdated()
@@ -71,7 +72,7 @@ def test_a_batch_writes_as_much_as_it_has_of_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timeline_slices, "CHANGES_MIN", 1)
-    slices = TimelineSlices(tmp_path)
+    slices = TimelineSlices(LocalFolder(tmp_path))
     count = 1_600
     table = [Change(at(0), Op.SUBSCRIBE, f"s{n}", "a < :p", {"p": n}) for n in range(count)]
     slices.fold(0, None, table)
@@ -86,7 +87,7 @@ def test_a_batch_writes_as_much_as_it_has_of_changes(
 
 
 def test_a_file_of_changes_that_is_missing_is_named(tmp_path: Path) -> None:
-    TimelineSlices(tmp_path).fold(0, None, drawn(random.Random(1), 0))
+    TimelineSlices(LocalFolder(tmp_path)).fold(0, None, drawn(random.Random(1), 0))
     (tmp_path / "changes" / "0.json").unlink()
     with pytest.raises(StateError, match=r"changes/0\.json: No such file"):
-        TimelineSlices.recover(tmp_path, 0)
+        TimelineSlices.recover(LocalFolder(tmp_path), 0)

@@ -18,6 +18,7 @@ from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.timelines import Timelines
 from tidegate.matching.history.versions import VersionDelta
+from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.streaming import worker_index
 from tidegate.spark.streaming.worker_index import NO_SNAPSHOT, WorkerIndex, read_delta, write_delta
 
@@ -50,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     """The deltas of three batches."""
     timelines = Timelines()
     for batch, changes in enumerate(CHANGES):
-        write_delta(tmp_path / "delta" / f"{batch}.json", VersionDelta.of(timelines.take(changes)))
+        write_delta(LocalFolder(tmp_path), batch, VersionDelta.of(timelines.take(changes)))
     return tmp_path
 
 
@@ -58,7 +59,7 @@ def index(
     folder: Path, batch: int, snapshot: int = NO_SNAPSHOT, *, worker: str = ""
 ) -> WorkerIndex:
     """An index; by another token this process holds nothing, like another worker."""
-    return WorkerIndex(str(folder), f"{folder.name}{worker}", snapshot, batch)
+    return WorkerIndex(LocalFolder(folder), f"{folder.name}{worker}", snapshot, batch)
 
 
 def test_deltas_are_applied_one_after_the_other(folder: Path) -> None:
@@ -109,12 +110,12 @@ def test_versions_that_ended_are_forgotten(folder: Path) -> None:
     timelines = Timelines()
     matcher = AsOfMatcher()
     for changes in CHANGES[:2]:
-        write_delta(folder / "1.json", VersionDelta.of(timelines.take(changes)))
-        matcher.apply(read_delta(folder / "1.json"))
+        write_delta(LocalFolder(folder), 1, VersionDelta.of(timelines.take(changes)))
+        matcher.apply(read_delta(LocalFolder(folder), 1))
     ended, _ = timelines.make_final(at(3))
     assert len(ended) == 2
-    write_delta(folder / "2.json", VersionDelta.of([], ended))
-    matcher.apply(read_delta(folder / "2.json"))
+    write_delta(LocalFolder(folder), 2, VersionDelta.of([], ended))
+    matcher.apply(read_delta(LocalFolder(folder), 2))
     assert [found(matcher, second) for second in (1, 2, 4)] == [[], [], [("s", 4)]]
 
 

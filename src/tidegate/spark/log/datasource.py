@@ -27,25 +27,19 @@ every machine of the cluster must reach the path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
-)
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
@@ -55,9 +49,12 @@ from tidegate.spark.log.event_columns import batch_to_columns
 from tidegate.spark.log.event_log import EventLog, StagedFolder
 from tidegate.spark.log.projection import OFFSET, TIME, Projection, check_columns, infer_columns
 from tidegate.spark.log.segments import OFFSET_MAX
+from tidegate.spark.storage.locations import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tidegate.spark.log.log_streams import LogStreamReader, LogStreamWriter
 
 PARTITION_EVENTS_MAX = 50_000
 """The largest number of events that one task reads."""
@@ -100,7 +97,7 @@ class SourceOptions:
         if mismatch not in ("error", "null"):
             raise LogError(f"option 'onMismatch' is {mismatch!r:.120}; take 'error' or 'null'")
         return cls(
-            path=options["path"],
+            path=str(local_path(options["path"], "an event log")),
             starting_offset=_starting_offset(options.get("startingOffset", "earliest")),
             events_per_batch_max=_integer(options, "maxEventsPerBatch", least=1),
             mismatch_to_null=mismatch == "null",
@@ -150,6 +147,8 @@ class TidegateDataSource(DataSource):
         return LogReader(SourceOptions.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
+        with _newer_spark():
+            from tidegate.spark.log.log_streams import LogStreamReader
         return LogStreamReader(SourceOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
@@ -162,7 +161,20 @@ class TidegateDataSource(DataSource):
     ) -> LogStreamWriter:
         if overwrite:
             raise LogError("an event log is append-only; write with outputMode('append')")
+        with _newer_spark():
+            from tidegate.spark.log.log_streams import LogStreamWriter
         return LogStreamWriter(SourceOptions.of(self.options), schema)
+
+
+@contextmanager
+def _newer_spark() -> Iterator[None]:
+    """Say which Spark is needed if its classes cannot be imported."""
+    try:
+        yield
+    except ImportError:
+        raise LogError(
+            f"streams of event logs need Spark 4.2 or newer, and this is {pyspark.__version__}"
+        ) from None
 
 
 @dataclass
@@ -173,23 +185,26 @@ class OffsetRange(InputPartition):
     end: int
 
 
-def _ranges(begin: int, end: int) -> list[OffsetRange]:
+def offset_ranges(begin: int, end: int) -> list[OffsetRange]:
+    """The events from one offset up to another, divided for tasks."""
     return [
         OffsetRange(start, min(start + PARTITION_EVENTS_MAX, end))
         for start in range(begin, end, PARTITION_EVENTS_MAX)
     ]
 
 
-def _read(
+def read_range(
     options: SourceOptions, schema: StructType, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
+    """The rows of a task."""
     assert isinstance(partition, OffsetRange)
     projection = Projection(schema, mismatch_to_null=options.mismatch_to_null)
     log = EventLog(options.path)
     return projection.apply(log.read_columns(partition.begin, partition.end))
 
 
-def _check_start(log: EventLog, start: int, end: int) -> None:
+def check_start(log: EventLog, start: int, end: int) -> None:
+    """Check that a log has the offset at which to begin."""
     if start > end:
         raise LogError(f"startingOffset is {start}, but {log.path} ends at {end}")
 
@@ -208,65 +223,12 @@ class LogReader(DataSourceReader):
             raise LogError("startingOffset=latest is for streams; a batch would have no events")
         log = EventLog(self._options.path)
         end = log.end_offset()
-        _check_start(log, start, end)
+        check_start(log, start, end)
         # At least one, because Spark would make a partition of its own, which `read` cannot take.
-        return [*_ranges(start, end)] or [OffsetRange(start, start)]
+        return [*offset_ranges(start, end)] or [OffsetRange(start, start)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._options, self._schema, partition)
-
-
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the log as it grows. A position in the stream is ``{"offset": n}``."""
-
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_columns(schema)
-        self._options = options
-        self._schema = schema
-        self._final_offset: int | None = None
-        """Where a query with the trigger availableNow ends; None for other triggers."""
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        log = EventLog(self._options.path)
-        end = log.end_offset()
-        start = self._options.starting_offset
-        if start is None:
-            return {"offset": end}
-        _check_start(log, start, end)
-        return {"offset": start}
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        events_max = self._options.events_per_batch_max
-        return ReadAllAvailable() if events_max is None else ReadMaxRows(events_max)
-
-    def latestOffset(  # noqa: N802 - Spark's name
-        self, start: dict[str, int], limit: ReadLimit
-    ) -> dict[str, int]:
-        begin = start["offset"]
-        end = EventLog(self._options.path).end_offset()
-        if begin > end:
-            raise LogError(
-                f"the stream is at offset {begin}, but {self._options.path} ends at {end}; "
-                "it is not the log that the checkpoint was made with"
-            )
-        # With availableNow a query ends at the offset that was the last when it started.
-        if self._final_offset is not None:
-            end = max(begin, min(end, self._final_offset))
-        if isinstance(limit, ReadMaxRows):
-            end = min(end, begin + limit.max_rows)
-        return {"offset": end}
-
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"offset": EventLog(self._options.path).end_offset()}
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._final_offset = EventLog(self._options.path).end_offset()
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return _ranges(start["offset"], end["offset"])
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._options, self._schema, partition)
+        return read_range(self._options, self._schema, partition)
 
 
 CommitMessages = Sequence[WriterCommitMessage | None]
@@ -337,37 +299,4 @@ class LogWriter(DataSourceArrowWriter):
         self._append.publish(messages, self._options.producer, self._options.batch)
 
     def abort(self, messages: CommitMessages) -> None:
-        self._append.discard(messages)
-
-
-class LogStreamWriter(DataSourceStreamArrowWriter):
-    """Appends each micro-batch as a whole, and once, however often it is attempted."""
-
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        if options.producer is not None or options.batch is not None:
-            raise LogError("the options 'producer' and 'batch' are for batch writes")
-        self._append = LogAppend(options.path, schema)
-
-    def write(  # type: ignore[override] # Spark's own class does it too
-        self, iterator: Iterator[pa.RecordBatch]
-    ) -> StagedMessage:
-        return self._append.stage(iterator)
-
-    def commit(
-        self,
-        messages: CommitMessages,
-        batchId: int,  # noqa: N803 - Spark's name
-    ) -> None:
-        queries = {each.query for each in messages if isinstance(each, StagedMessage)}
-        if not queries:
-            return  # no task had rows to write
-        if len(queries) != 1 or None in queries:
-            raise LogError("Spark passes no query id, without which events could be written twice")
-        self._append.publish(messages, queries.pop(), batchId)
-
-    def abort(
-        self,
-        messages: CommitMessages,
-        batchId: int,  # noqa: ARG002, N803 - Spark's name
-    ) -> None:
         self._append.discard(messages)

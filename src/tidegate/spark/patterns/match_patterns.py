@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions
 from pyspark.sql import types as t
@@ -157,7 +158,13 @@ def match_patterns(
     stored = _stored_schema(columns)
     by_id = {each.id: each.sequence() for each in read}
     if events.isStreaming:
-        matches = candidates.groupBy("subscription").transformWithState(
+        grouped = candidates.groupBy("subscription")
+        if not hasattr(grouped, "transformWithState"):
+            raise EventError(
+                "finding patterns in a stream needs Spark 4.1 or newer, and this is "
+                f"{pyspark.__version__}"
+            )
+        matches = grouped.transformWithState(
             SequenceProcessor(by_id, pending_max), stored, "Append", "EventTime"
         )
         matches = _with_counts(matches)

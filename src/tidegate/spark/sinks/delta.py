@@ -2,32 +2,32 @@
 
 Delta's own connector for Spark needs a jar for exactly this version of Spark, and none was found
 for 4.3 (delta-spark_4.2_2.13:4.4.0 fails with a NoSuchMethodError when it writes). So Parquet files
-are written first, in parallel, by Spark or by the workers that match the events; then the Python
-package ``deltalake`` adds them to the table's transaction log. The log entry holds the batch id as
-an application transaction, in the same commit as the files, so both are there or neither is.
+are written first, in parallel, by the workers that match the events; then the Python package
+``deltalake`` adds them to the table's transaction log. The log entry holds the batch id as an
+application transaction, in the same commit as the files, so both are there or neither is.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from tidegate.errors import ConnectorError
-from tidegate.spark.sinks.parquet_writing import write_batch
+from tidegate.spark.sinks.parquet_writing import computed, write_batch
 from tidegate.spark.sinks.sink import PendingDeliveries, query_id
+from tidegate.spark.storage.folder import as_connector_error
+from tidegate.spark.storage.local_folder import LocalFolder
+from tidegate.spark.storage.locations import local_path
 
 if TYPE_CHECKING:
     from deltalake import Schema
     from deltalake.transaction import AddAction
-
-_TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
 
 
 class DeltaSink:
@@ -41,10 +41,6 @@ class DeltaSink:
     """
 
     def __init__(self, path: str, application: str | None = None) -> None:
-        if "://" in path:
-            raise ConnectorError(
-                f"the Delta sink writes to a local or mounted folder, which {path!r} is not"
-            )
         try:
             import deltalake  # noqa: F401
         except ImportError:
@@ -52,33 +48,18 @@ class DeltaSink:
                 "the Delta sink needs the package 'deltalake'; "
                 "it comes with pip install 'tidegate[spark]'"
             ) from None
-        self._root = Path(path.removeprefix("file:")).absolute()
+        self._root = local_path(path, "a Delta table")
         self._application = application
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
-        def write_files(folder: Path) -> int:
-            _write_parquet(deliveries, folder)
-            return 0  # nobody asks for the count of this method
+        self.write_in_workers([computed(deliveries)], batch_id)
 
-        self._commit(deliveries, deliveries.schema, batch_id, write_files)
-
-    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int | None:
-        def write_files(folder: Path) -> int:
-            return write_batch(pending, folder.parent, folder)
-
-        return self._commit(pending[0].events, pending[0].schema, batch_id, write_files)
-
-    def _commit(
-        self,
-        rows: DataFrame,
-        columns: StructType,
-        batch_id: int,
-        write_files: Callable[[Path], int],
-    ) -> int:
+    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int:
         """Write the files of a batch and commit them, unless the batch was committed before.
 
-        Returns the number of deliveries that ``write_files`` counted; 0 if nothing was written.
+        Returns the number of deliveries; 0 if nothing was written.
         """
+        rows, columns = pending[0].events, pending[0].schema
         from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 
         # Batch numbers start at 0 for each query, so they are compared per query.
@@ -91,7 +72,9 @@ class DeltaSink:
         if last is not None and last >= batch_id:
             return 0
         folder = self._root / application / str(batch_id)
-        matches = write_files(folder)
+        own = LocalFolder(folder.parent)
+        with as_connector_error(own):
+            matches = write_batch(pending, own, folder.name)
         added = [action for file in folder.glob("*.parquet") if (action := self._add_action(file))]
         if not added:
             shutil.rmtree(folder, ignore_errors=True)
@@ -137,14 +120,3 @@ class DeltaSink:
             data_change=True,
             stats=json.dumps({"numRecords": rows}),
         )
-
-
-def _write_parquet(deliveries: DataFrame, folder: Path) -> None:
-    """Write Parquet files through Spark, with timestamps in microseconds as Delta requires."""
-    settings = deliveries.sparkSession.conf
-    before = settings.get(_TIMESTAMP_TYPE)
-    settings.set(_TIMESTAMP_TYPE, "TIMESTAMP_MICROS")
-    try:
-        deliveries.write.mode("overwrite").parquet(str(folder))
-    finally:
-        settings.set(_TIMESTAMP_TYPE, str(before))

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from tidegate.spark.log.datasource import register
 from tidegate.spark.sinks.sink import query_id
+from tidegate.spark.storage.locations import local_path
 
 
 class LogSink:
@@ -15,7 +16,7 @@ class LogSink:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self._path = str(local_path(path, "an event log"))
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
         # Each query runs in a clone of the session, where the data source has to be registered too.

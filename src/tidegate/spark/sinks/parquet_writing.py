@@ -3,22 +3,25 @@
 Rows that go through Spark's own writer are first converted from Arrow columns to Java rows and then
 to columns again, which takes several times as long as the matching. A worker already has the
 columns, so it writes the file itself. The files of all workers are moved to their final folder by
-one rename after the last of them is complete, so a reader sees all files of a batch or none.
+one rename after the last of them is complete, so a reader sees all files of a batch or none. An
+object store has no rename; there the workers write to the final folder, and what no successful task
+reported is removed from it at the end.
 """
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 
+from tidegate.errors import ConnectorError
 from tidegate.spark.delivery_rows import matches_in
 from tidegate.spark.sinks.sink import PendingDeliveries
+from tidegate.spark.storage.folder import Folder
 from tidegate.spark.worker_tasks import Task
 
 FILES_SCHEMA = "name string, matches long"
@@ -31,9 +34,13 @@ DICTIONARY_BYTES_MAX = 64 * 2**20
 by about a hundred thousand ids."""
 
 
-def is_local(path: str) -> bool:
-    """Whether a path is in a local or mounted folder, where workers can write without Spark."""
-    return "://" not in path and not path.startswith("file:")
+def computed(rows: DataFrame) -> PendingDeliveries:
+    """Rows that need no task, to be written as they are."""
+    return PendingDeliveries(rows, _same, rows.schema)
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class WriteParquetTask:
     """
 
     task: Task
-    folder: str
+    folder: Folder
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # A retried task writes a second file, because the name is random; `write_batch` knows by
@@ -54,9 +61,10 @@ class WriteParquetTask:
         file: _ParquetFile | None = None
         try:
             for rows in self.task(batches):
+                if rows.num_rows == 0:
+                    continue
                 if file is None:
-                    Path(self.folder).mkdir(parents=True, exist_ok=True)
-                    file = _ParquetFile(Path(self.folder) / name, rows.schema)
+                    file = _ParquetFile(self.folder.open_output(name), rows.schema)
                 count = matches_in(rows)
                 file.add(rows, count)
                 matches += count
@@ -76,10 +84,11 @@ class _ParquetFile:
     strings. Nested columns have no minimum and maximum, because no reader can use those.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, sink: pa.NativeFile, schema: pa.Schema) -> None:
+        self._sink = sink
         flat = [field.name for field in schema if not pa.types.is_nested(field.type)]
         self._writer = pq.ParquetWriter(
-            path,
+            sink,
             schema,
             write_statistics=flat,
             store_schema=False,
@@ -105,29 +114,38 @@ class _ParquetFile:
         """Write the buffered rows and the footer of the file."""
         self._flush()
         self._writer.close()
+        self._sink.close()
 
 
-def write_batch(pending: Sequence[PendingDeliveries], root: Path, target: Path) -> int:
+def write_batch(pending: Sequence[PendingDeliveries], root: Folder, target: str) -> int:
     """Compute deliveries and write them to the folder ``target``; returns the number of matches.
 
     An existing folder is replaced. Without matches there is no folder. Files are staged below
-    ``root``, which must be on the same file system as the target.
+    ``root``, which nobody else may write to meanwhile.
     """
-    staging = root / STAGING / uuid.uuid4().hex
+    name = f"{STAGING}/{uuid.uuid4().hex}" if root.has_rename else target
+    staging = root.folder(name)
     matches = 0
     written: set[str] = set()
     for each in pending:
-        task = WriteParquetTask(each.task, str(staging))
+        task = WriteParquetTask(each.task, staging)
         files = each.events.mapInArrow(task, FILES_SCHEMA).collect()
         written.update(file["name"] for file in files)
         matches += sum(file["matches"] for file in files)
-    # The old folder is removed only now: if a task fails, the result of an earlier attempt stays.
-    shutil.rmtree(target, ignore_errors=True)
-    if written:
-        for file in staging.iterdir():
-            if file.name not in written:  # left by a task that failed and was retried
-                file.unlink()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging.rename(target)
-    shutil.rmtree(root / STAGING, ignore_errors=True)
+    present = set(staging.names())
+    if written - present:
+        raise ConnectorError(
+            f"{staging.location}: of the {len(written)} files that workers wrote, the driver does "
+            f"not see {len(written - present)}; it must be a folder that all machines share"
+        )
+    for other in present - written:  # left by a task that failed and was retried
+        staging.remove(other)
+    if root.has_rename:
+        # The old folder is removed only now: if a task fails, that of an earlier attempt stays.
+        root.remove(target)
+        if written:
+            root.rename(name, target)
+        root.remove(STAGING)
+    elif not written:
+        root.remove(target)
     return matches

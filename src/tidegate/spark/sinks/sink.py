@@ -11,13 +11,16 @@ stream of changes can cause corrections, `operation`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from tidegate.spark.session import is_connect
 from tidegate.spark.worker_tasks import DecodingTask, Task
 
 
@@ -50,14 +53,30 @@ class PendingDeliveries:
 class WorkerSink(Sink, Protocol):
     """A sink whose rows can be written by the workers that compute them, which is faster."""
 
-    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int | None:
-        """Write a batch; returns the number of deliveries, or None if workers cannot write here."""
+    def write_in_workers(self, pending: Sequence[PendingDeliveries], batch_id: int) -> int:
+        """Write a batch; returns the number of deliveries."""
         ...
 
 
 def query_id(rows: DataFrame) -> str | None:
-    """The id of the streaming query that runs this batch; None outside of a query.
+    """The id of the streaming query that runs this batch; None where that is not known.
 
-    Spark stores the id in the checkpoint, so a query that is restarted keeps it.
+    Spark stores the id in the checkpoint, so a query that is restarted keeps it. It is not known
+    outside of a query, nor on Spark Connect in a function of one's own for `foreachBatch`.
     """
+    if _RUNNING.get() is not None or is_connect(rows.sparkSession):
+        return _RUNNING.get()
     return rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+
+
+_RUNNING: ContextVar[str | None] = ContextVar("_RUNNING", default=None)
+
+
+@contextmanager
+def running_query(id: str) -> Iterator[None]:
+    """Say to the sinks that are called meanwhile which query calls them."""
+    token = _RUNNING.set(id)
+    try:
+        yield
+    finally:
+        _RUNNING.reset(token)

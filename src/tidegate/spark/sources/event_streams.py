@@ -24,6 +24,7 @@ from tidegate.errors import ConnectorError
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE, VERDICT_FIELDS, event_schema
 from tidegate.spark.sources.json_records import VALUE, JsonReader
 from tidegate.spark.sources.parquet_files import ParquetReader
+from tidegate.spark.storage.locations import credentials_of, scheme_of, spark_location
 
 Drift = Literal["bad", "error"]
 FileFormat = Literal["json", "parquet"]
@@ -98,28 +99,30 @@ def file_events(
     ``options`` are those of Spark's file source, such as ``maxFilesPerTrigger`` or
     ``pathGlobFilter``. Blank lines are skipped. A Parquet file is good or bad as a whole; the row
     for a bad one has no text in `_record`. With ``drift="bad"`` Parquet files are read by Arrow in
-    Spark's workers, one file at a time; they must be on a file system that Arrow supports: local
-    and mounted folders, and some object stores.
+    Spark's workers, one file at a time; they must be in a storage that `locations.py` lists. A path
+    without a scheme is one of the local system, whatever Spark's default file system is.
     """
     _choose("format", format, get_args(FileFormat))
     _choose("drift", drift, get_args(Drift))
     checked = event_schema(schema)
     reader = _reader(spark, streaming).options(**(options or {}))
+    location = spark_location(path)
     if format == "json":
-        lines = _load(reader.format("text"), path, path)
+        lines = _load(reader.format("text"), location, path)
         records = lines.where(f.trim("value", f.lit(_WHITESPACE)) != "").select(
             f.col("value").cast("binary").alias(VALUE), f.col("_metadata.file_path").alias(SOURCE)
         )
         return _read_json(records, checked, drift)
     if drift == "error":
-        rows = _load(reader.schema(checked).format("parquet"), path, path)
+        rows = _load(reader.schema(checked).format("parquet"), location, path)
         return rows.select("*", *_no_verdict())
+    scheme_of(path)  # raises if Arrow has no such storage
     if "pathGlobFilter" not in (options or {}):
         reader = reader.option("pathGlobFilter", "*.parquet")
     # Spark only lists the files: it loads no content, because the column is not selected.
-    files = _load(reader.schema(_FILE_SCHEMA).format("binaryFile"), path, path).select("path")
+    files = _load(reader.schema(_FILE_SCHEMA).format("binaryFile"), location, path).select("path")
     output = t.StructType([*checked.fields, *VERDICT_FIELDS])
-    return files.mapInArrow(ParquetReader(checked), output)
+    return files.mapInArrow(ParquetReader(checked, credentials_of(spark)), output)
 
 
 def split_bad(events: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -6,6 +6,9 @@ and reads the good files with Arrow. A bad file becomes one bad record.
 
 The rule for drift: a column of the file is accepted if every value of its type is a value of the
 type in the schema, as for int32 and bigint. It is cast then. Anything else is drift.
+
+A file is bad if its bytes can be read and are no such Parquet. If the bytes cannot be read, that is
+an error of the storage: the batch fails, and Spark reads the file again.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE, VERDICT_FIELDS, arrow_schema
+from tidegate.spark.storage.folder import as_connector_error
+from tidegate.spark.storage.locations import Credentials, folder_at
 
 ROWS_PER_BATCH = 10_000
 
@@ -30,36 +34,39 @@ class ParquetReader:
     """Turns batches of paths into batches of events with their verdict; for `mapInArrow`."""
 
     schema: t.StructType
+    credentials: Credentials
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(self.schema)
         for batch in batches:
             for path in batch.column(0).to_pylist():
-                yield from _read(str(path), schema, self.schema)
+                yield from _read(str(path), schema, self)
 
 
-def _read(path: str, schema: pa.Schema, declared: t.StructType) -> Iterator[pa.RecordBatch]:
+def _read(path: str, schema: pa.Schema, reader: ParquetReader) -> Iterator[pa.RecordBatch]:
+    declared = reader.schema
+    # Spark gives paths without escapes, so the last slash is the one before the name.
+    parent, slash, name = path.rpartition("/")
+    folder = folder_at(parent + slash, reader.credentials)
+    with as_connector_error(folder):
+        source = folder.open_input(name)
     try:
-        with _opened(path) as file:
+        with source, pq.ParquetFile(source) as file:
             reason = find_fault(file.schema_arrow, schema, declared)
             if reason is None:
                 for batch in file.iter_batches(ROWS_PER_BATCH, columns=_columns(file, schema)):
                     yield _conformed(batch, schema)
                 return
     except (pa.ArrowInvalid, OSError) as error:
+        # Arrow raises an OSError for damaged content too.
+        with as_connector_error(folder):
+            folder.read(name)
         reason = f"cannot be read: {error}"
     # One row for the whole file: its rows cannot be read, but its path is kept.
     nulls = [pa.nulls(1, field.type) for field in schema]
     verdict = {BAD: reason, RECORD: None, SOURCE: path}
     cells = [pa.array([verdict[field.name]], pa.string()) for field in VERDICT_FIELDS]
     yield pa.RecordBatch.from_arrays(nulls + cells, schema=_with_verdict(schema))
-
-
-def _opened(path: str) -> pq.ParquetFile:
-    if path.startswith("file:"):  # Spark writes file:/path, which is not a URI to Arrow
-        return pq.ParquetFile(path.removeprefix("file:"))
-    file_system, file_path = pafs.FileSystem.from_uri(path)
-    return pq.ParquetFile(file_path, filesystem=file_system)
 
 
 def find_fault(found: pa.Schema, schema: pa.Schema, declared: t.StructType) -> str | None:

@@ -32,13 +32,15 @@ from tidegate.spark.columns import (
     quoted_column,
     result_schema,
 )
-from tidegate.spark.index_files import runs_here, ship_index
+from tidegate.spark.index_files import ship_index
+from tidegate.spark.session import runs_here
 from tidegate.spark.sinks.parquet import ParquetSink
 from tidegate.spark.sinks.rejected import REJECTED_SCHEMA, rejected_event
 from tidegate.spark.sinks.sink import Sink
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
-from tidegate.spark.streaming.match_counts import MatchCounts
+from tidegate.spark.storage.locations import credentials_of, folder_at
 from tidegate.spark.streaming.micro_batch import (
+    SPARK_FOLDER,
     BatchOutput,
     BatchReport,
     ChangesRunner,
@@ -76,6 +78,7 @@ def deliver(
     report: Callable[[BatchReport], None] | None = None,
     name: str | None = None,
     space: Space | None = None,
+    ahead: timedelta | None = None,
 ) -> StreamingQuery:
     """Start to match a stream of events with subscriptions; returns the running query.
 
@@ -87,9 +90,12 @@ def deliver(
     `retract` where a late change invalidates an earlier delivery.
 
     Rejected rows, which are older than that or cannot be read, go to ``rejected``, by default
-    Parquet files in the folder `rejected` of the checkpoint. ``checkpoint`` is a folder that the
-    driver and all workers see. ``trigger`` is as for Spark's `DataStreamWriter`. ``report`` is
-    called after each micro-batch.
+    Parquet files in the folder `rejected` of the checkpoint. ``checkpoint`` is a path or URI of a
+    folder that the driver and all workers reach. ``trigger`` is as for Spark's `DataStreamWriter`.
+    ``report`` is called after each micro-batch.
+
+    With ``ahead`` an event of a stream with changes whose time is by more than that ahead of the
+    clock is rejected; otherwise a single one dated 2099 makes all others late.
 
     With a ``space`` a subscription of a table that does not fit it is an error, and a change whose
     filter does not fit is rejected. Events, and updates without a filter, are not checked.
@@ -103,16 +109,19 @@ def deliver(
     layout, schema = _layout(attributes, event_time, key, grouped, variables, corrections=is_stream)
     # Spark's own files are in `spark/` and ours beside them, so that one folder holds all that
     # belongs to one query.
-    folder = Path(checkpoint)
-    rejected_sink = ParquetSink(str(folder / "rejected")) if rejected is None else rejected
-    output = BatchOutput(layout, schema, to, rejected_sink, MatchCounts(events.sparkSession))
+    folder = folder_at(checkpoint, credentials_of(events.sparkSession))
+    rejected_location = folder.folder("rejected").spark_path
+    rejected_sink = ParquetSink(rejected_location) if rejected is None else rejected
+    output = BatchOutput(folder, layout, schema, to, rejected_sink)
     if isinstance(subscriptions, DataFrame) and is_stream:
         _check_changes(subscriptions, event_time, lateness)
+        if ahead is not None and not timedelta(0) <= ahead <= LATENESS_MAX:
+            raise EventError(f"`ahead` is {ahead}; it must be from 0 to {LATENESS_MAX}")
         rows = _joined_stream(events, subscriptions)
         state = StreamState(
-            folder / "tidegate", lateness, copied=not runs_here(events.sparkSession)
+            folder.folder("tidegate"), lateness, copied=not runs_here(events.sparkSession)
         )
-        runner: _Runner = ChangesRunner(state, output, report, space)
+        runner: _Runner = ChangesRunner(state, output, report, space, ahead)
     else:
         check_columns(column_names(subscriptions), event_time)
         table = collect_table(subscriptions)
@@ -120,9 +129,9 @@ def deliver(
         versions = read_versions(table, timeless=timeless, skip_bad=False, space=space)
         index = ship_index(events.sparkSession, build_matcher(versions, skip_bad=False))
         rows = _event_rows(events)
-        runner = TableRunner(index, len(versions), folder / "spool", output, report)
+        runner = TableRunner(index, len(versions), output, report)
     writer = rows.writeStream.foreachBatch(runner)
-    writer = writer.option("checkpointLocation", str(folder / "spark"))
+    writer = writer.option("checkpointLocation", folder.folder(SPARK_FOLDER).spark_path)
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:

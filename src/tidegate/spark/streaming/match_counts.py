@@ -1,65 +1,38 @@
 """Counting the matches of a micro-batch in the workers, while a sink takes them.
 
 Spark's `Observation` waits for an action on the deliveries, and would wait for ever if a sink runs
-none. These counts include only the rows that were computed, and nothing waits for them.
+none; accumulators do not exist on Spark Connect. So each task that has computed its matches leaves
+an empty file, in whose name their number is. The counts include only the rows that were computed,
+and nothing waits for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
-from pyspark import Accumulator, AccumulatorParam
-from pyspark.sql import SparkSession
 
 from tidegate.spark.delivery_rows import matches_in
 from tidegate.spark.sinks.sink import PendingDeliveries
+from tidegate.spark.storage.folder import Folder, as_state_error
 from tidegate.spark.worker_tasks import Task
 
-BatchCounts = dict[tuple[Any, ...], int]
-"""Numbers of matches. The key is the batch, which of its `PendingDeliveries` they belong to, and
-the location of the first chunk of the partition. Counts of the same key replace each other, so a
-partition that is computed again, by a second action or a retried task, counts once."""
+
+def with_counting(pending: Sequence[PendingDeliveries], folder: Folder) -> list[PendingDeliveries]:
+    """The same deliveries, whose matches are counted in a folder when they are computed."""
+    return [
+        replace(each, task=CountingTask(each.task, folder, index))
+        for index, each in enumerate(pending)
+    ]
 
 
-class _BatchCountsParam(AccumulatorParam[BatchCounts]):
-    """How Spark merges the counts of several tasks."""
-
-    def zero(self, value: BatchCounts) -> BatchCounts:  # noqa: ARG002 - Spark's signature
-        return {}
-
-    def addInPlace(self, value1: BatchCounts, value2: BatchCounts) -> BatchCounts:  # noqa: N802
-        value1.update(value2)
-        return value1
-
-
-class MatchCounts:
-    """Counts the matches of the micro-batches of a stream, one batch after the other."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        # One accumulator for all batches, because Spark never frees one.
-        self._counts: Accumulator[BatchCounts] = spark.sparkContext.accumulator(
-            {}, _BatchCountsParam()
-        )
-
-    def with_counting(
-        self, pending: list[PendingDeliveries], batch: int
-    ) -> list[PendingDeliveries]:
-        """The same deliveries, which are counted when they are computed."""
-        # The counts of earlier batches have been reported; without this they would pile up.
-        self._counts.value = {}
-        return [
-            replace(each, task=CountingTask(each.task, self._counts, (batch, index)))
-            for index, each in enumerate(pending)
-        ]
-
-    def total(self, batch: int) -> int:
-        """The number of matches of a batch that were computed so far."""
-        # A task of an earlier batch may still run and add counts; they have another batch.
-        return sum(count for key, count in self._counts.value.items() if key[0] == batch)
+def total_count(folder: Folder) -> int:
+    """The number of matches that were computed so far."""
+    # A partition that is computed again, by a second action or a retried task, has the same name.
+    return sum(int(name.rpartition("-")[2]) for name in folder.names())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +43,9 @@ class CountingTask:
     """
 
     task: Task
-    counts: Accumulator[BatchCounts]
-    key: tuple[int, int]
+    folder: Folder
+    pending: int
+    """Which of the deliveries of the batch the task computes."""
 
     def __call__(self, locations: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         nonempty = (each for each in locations if each.num_rows)
@@ -82,5 +56,8 @@ class CountingTask:
         for rows in self.task(chain([first], nonempty)):
             matches += matches_in(rows)
             yield rows
-        location = tuple(column[0].as_py() for column in first.columns)
-        self.counts.add({(*self.key, *location): matches})
+        location = repr([column[0].as_py() for column in first.columns])
+        partition = blake2b(location.encode(), digest_size=8).hexdigest()
+        name = f"{self.pending}-{partition}-{matches}"
+        with as_state_error(self.folder, name):
+            self.folder.write(name, b"")

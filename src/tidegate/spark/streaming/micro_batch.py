@@ -22,12 +22,11 @@ has the same input and replaces its earlier output, so the result is the same as
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
-from pathlib import Path
 from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,10 +36,13 @@ from tidegate.language.spaces import Space
 from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.changes import Change
-from tidegate.spark.index_files import IndexFile, ship_index
+from tidegate.spark.index_files import IndexFile, stored_index
+from tidegate.spark.session import runs_here
 from tidegate.spark.sinks.rejected import RejectedRows, rejected_change
-from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink
-from tidegate.spark.streaming.match_counts import MatchCounts
+from tidegate.spark.sinks.sink import PendingDeliveries, Sink, WorkerSink, running_query
+from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.streaming.future_events import TimeLimit
+from tidegate.spark.streaming.match_counts import total_count, with_counting
 from tidegate.spark.streaming.spool import (
     RowClassifier,
     RowKind,
@@ -48,9 +50,17 @@ from tidegate.spark.streaming.spool import (
     SpooledTask,
     chunk_locations,
 )
+from tidegate.spark.streaming.state_files import read_json
+from tidegate.spark.streaming.state_identity import StreamIdentity
 from tidegate.spark.streaming.stream_state import AppliedChanges, StreamState
 from tidegate.spark.subscription_tables import read_changes
 from tidegate.spark.worker_tasks import ASSERT, CorrectionTask, DeliveryLayout, MatchTask, Task
+
+SPARK_FOLDER = "spark"
+"""The folder of the checkpoint that has Spark's own files."""
+_SPOOL = "spool"
+_COUNTS, _CORRECTION = "counts", "correction"
+"""Folders beside the rows of a batch: its counts, and the indexes of corrected subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +91,23 @@ class BatchReport:
 class BatchOutput:
     """Writes the deliveries and the rejected rows of micro-batches."""
 
+    checkpoint: Folder
     layout: DeliveryLayout
     schema: t.StructType
     sink: Sink
     rejected_sink: Sink
-    counts: MatchCounts
+    _query: str | None = None
+
+    def as_query(self) -> AbstractContextManager[None]:
+        """Say to the sinks that are called meanwhile that this query calls them."""
+        return running_query(self.query)
+
+    @property
+    def query(self) -> str:
+        """The id of the query, which Spark keeps in the checkpoint."""
+        if self._query is None:
+            self._query = str(read_json(self.checkpoint, f"{SPARK_FOLDER}/metadata")["id"])
+        return self._query
 
     def pending(
         self, spark: SparkSession, spool: Spool, classifier: RowClassifier, task: Task
@@ -96,20 +118,19 @@ class BatchOutput:
         """
         chunks = spool.events_since(classifier.border_us)
         locations = chunk_locations(spark, chunks)
-        return PendingDeliveries(locations, SpooledTask(task, classifier), self.schema)
+        return PendingDeliveries(locations, SpooledTask(task, spool.root, classifier), self.schema)
 
-    def write(self, pending: list[PendingDeliveries], batch: int) -> int:
+    def write(self, pending: list[PendingDeliveries], spools: Folder, batch: int) -> int:
         """Write the deliveries of a batch; returns their number."""
         if isinstance(self.sink, WorkerSink):
-            matches = self.sink.write_in_workers(pending, batch)
-            if matches is not None:
-                return matches
+            return self.sink.write_in_workers(pending, batch)
         # A sink that writes through Spark may compute the rows once, several times or never; so
         # they are counted where they are computed.
-        counted = self.counts.with_counting(pending, batch)
-        deliveries = (each.deliveries() for each in counted)
+        counts = spools.folder(f"{batch}/{_COUNTS}")
+        deliveries = (each.deliveries() for each in with_counting(pending, counts))
         self.sink.write(reduce(DataFrame.unionByName, deliveries), batch)
-        return self.counts.total(batch)
+        with as_state_error(counts, ""):
+            return total_count(counts)
 
     def write_rejected(
         self,
@@ -142,21 +163,26 @@ class TableRunner:
 
     index: IndexFile
     subscriptions: int
-    spool_folder: Path
     output: BatchOutput
     report: Callable[[BatchReport], None] | None
     latest_us: int | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        with self.output.as_query():
+            self._run(rows, batch)
+
+    def _run(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         spark, layout = rows.sparkSession, self.output.layout
-        shutil.rmtree(self.spool_folder, ignore_errors=True)  # left by a batch that was killed
+        checkpoint = self.output.checkpoint
+        checkpoint.remove(_SPOOL)  # left by a batch that was killed
         classifier = RowClassifier(layout.event_time, None)
-        spool = Spool.write(rows, self.spool_folder / str(batch), classifier)
+        spool = Spool.write(rows, checkpoint.folder(_SPOOL), batch, classifier)
         task = MatchTask(self.index, layout)
-        matches = self.output.write([self.output.pending(spark, spool, classifier, task)], batch)
+        pending = [self.output.pending(spark, spool, classifier, task)]
+        matches = self.output.write(pending, spool.root, batch)
         self.output.write_rejected(RejectedRows(spark), spool, classifier, rows, batch)
-        shutil.rmtree(self.spool_folder)
+        checkpoint.remove(_SPOOL)
         known = [each for each in (self.latest_us, spool.latest_us()) if each is not None]
         self.latest_us = max(known, default=None)
         if self.report is not None:
@@ -185,15 +211,21 @@ class ChangesRunner:
     report: Callable[[BatchReport], None] | None
     space: Space | None = None
     """The space that filters must fit when they come in."""
+    ahead: timedelta | None = None
+    """By how much the time of an event may be ahead of the clock."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
+        with self.output.as_query():
+            self._run(rows, batch)
+
+    def _run(self, rows: DataFrame, batch: int) -> None:
         begun = perf_counter()
         spark = rows.sparkSession
-        self.state.begin(batch)
+        self.state.begin(batch, self._identity(rows))
         # The border of lateness follows from the batches before. The events of this batch do not
         # move it, because the rows of one batch have no order.
         classifier = self._classifier(self.state.border)
-        spool = Spool.write(rows, self.state.spool_folder(batch), classifier)
+        spool = Spool.write(rows, self.state.spools, batch, classifier, self._limit())
         rejected = RejectedRows(spark)
         applied = self.state.apply(batch, self._read_changes(spool, rejected))
         # Before the events are matched, so that workers which start only now need not apply all
@@ -223,6 +255,22 @@ class ChangesRunner:
                     latest=None if latest_us is None else from_us(latest_us),
                 )
             )
+
+    def _limit(self) -> TimeLimit | None:
+        event_time = self.output.layout.event_time
+        if self.ahead is None or event_time is None:
+            return None
+        return TimeLimit(event_time, to_us(datetime.now(UTC) + self.ahead), self.ahead)
+
+    def _identity(self, rows: DataFrame) -> StreamIdentity:
+        layout = self.output.layout
+        return StreamIdentity(
+            self.output.query,
+            layout.event_time,
+            columns=rows.schema["event"].dataType.simpleString(),
+            kept=", ".join(layout.kept),
+            grouped=layout.grouped,
+        )
 
     def _read_changes(self, spool: Spool, rejected: RejectedRows) -> list[Change]:
         table = spool.changes()
@@ -258,17 +306,25 @@ class ChangesRunner:
             if latest_us is not None and to_us(each.since) <= latest_us
         ]
         since = min((each.since for each in corrected), default=None)
-        folders = [] if since is None else self.state.spool_folders_since(batch, to_us(since))
-        if not folders:
-            return self.output.write(pending, batch), len(corrected)
+        batches = [] if since is None else self.state.spooled_since(batch, to_us(since))
+        if not batches:
+            return self.output.write(pending, spool.root, batch), len(corrected)
         # Two small indexes of the changed subscriptions only: all others match as they did.
-        before = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.before))
-        after = ship_index(spark, AsOfMatcher(v for each in corrected for v in each.after))
+        # They are beside the rows of the batch, because what Spark ships may stay for ever.
+        place = self.state.spools.folder(f"{batch}/{_CORRECTION}")
+        before, after = (
+            stored_index(place, AsOfMatcher(versions), copied=not runs_here(spark))
+            for versions in (
+                (version for each in corrected for version in each.before),
+                (version for each in corrected for version in each.after),
+            )
+        )
         correction = CorrectionTask(before, after, layout)
+        spool_before = Spool.read(self.state.spools, batches)
         affected = self._classifier(since)  # events before the first difference are not affected
-        pending.append(self.output.pending(spark, Spool.read(folders), affected, correction))
+        pending.append(self.output.pending(spark, spool_before, affected, correction))
         # One write for both, because a sink takes a batch id once.
-        matches = self.output.write(pending, batch)
+        matches = self.output.write(pending, spool.root, batch)
         for each in (before, after):
             each.discard()
         return matches, len(corrected)

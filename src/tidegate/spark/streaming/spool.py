@@ -1,6 +1,7 @@
 """The spool: the rows of a micro-batch, kept in Arrow files as long as they may be needed.
 
-Workers write the rows they receive, and map the files into memory when they match. So rows are not
+Workers write the rows they receive, and read the files when they match; those on a disk they map
+into memory. So rows are not
 converted to Java and back in between, and the events of earlier batches can be matched again when a
 late change corrects them. A file holds several record batches, here called chunks, which are dealt
 evenly to the tasks, however uneven the partitions of the source were.
@@ -12,13 +13,11 @@ an empty folder.
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.streaming.future_events import TimeLimit
 from tidegate.spark.streaming.state_files import read_json, write_json
 from tidegate.spark.worker_tasks import Task
 
@@ -111,6 +112,7 @@ class SpooledChunk:
     """One record batch of a spool file, and what is known of it without reading it."""
 
     file: str
+    """The name of the file in the folder of all spools."""
     index: int
     """The position of the record batch in the file."""
     counts: tuple[int, ...]
@@ -126,32 +128,45 @@ _CHUNK_SCHEMA = "file string, index int, counts array<long>, latest_us long"
 class Spool:
     """The rows of one or more micro-batches."""
 
+    root: Folder
+    """The folder that has those of the batches."""
     chunks: list[SpooledChunk]
 
     @classmethod
-    def write(cls, rows: DataFrame, folder: Path, classifier: RowClassifier) -> Spool:
-        """Write the rows of a DataFrame to a folder, whose earlier content is removed."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        task = partial(_write_chunks, str(folder), classifier)
+    def write(
+        cls,
+        rows: DataFrame,
+        root: Folder,
+        batch: int,
+        classifier: RowClassifier,
+        limit: TimeLimit | None = None,
+    ) -> Spool:
+        """Write the rows of a DataFrame to the folder of a batch, which is emptied before.
+
+        Events beyond the ``limit`` become bad records.
+        """
+        with as_state_error(root, str(batch)):
+            root.remove(str(batch))
+        task = partial(_write_chunks, root, batch, classifier, limit)
         written = rows.mapInArrow(task, _CHUNK_SCHEMA).collect()
         chunks = [
             SpooledChunk(file, index, tuple(counts), latest_us)
             for file, index, counts, latest_us in written
         ]
-        listed = [[Path(e.file).name, e.index, e.counts, e.latest_us] for e in chunks]
-        write_json(folder / _CHUNK_LIST, listed)
-        return cls(chunks)
+        listed = [[e.file, e.index, e.counts, e.latest_us] for e in chunks]
+        write_json(root, f"{batch}/{_CHUNK_LIST}", listed)
+        return cls(root, chunks)
 
     @classmethod
-    def read(cls, folders: Iterable[Path]) -> Spool:
-        """The spool of several folders together."""
+    def read(cls, root: Folder, batches: Iterable[int]) -> Spool:
+        """The spool of several batches together."""
         return cls(
+            root,
             [
-                SpooledChunk(str(folder / name), index, tuple(counts), latest_us)
-                for folder in folders
-                for name, index, counts, latest_us in read_json(folder / _CHUNK_LIST)
-            ]
+                SpooledChunk(file, index, tuple(counts), latest_us)
+                for batch in batches
+                for file, index, counts, latest_us in read_json(root, f"{batch}/{_CHUNK_LIST}")
+            ],
         )
 
     def count(self, kind: RowKind) -> int:
@@ -169,7 +184,7 @@ class Spool:
             _unpacked(rows.filter(rows.column("change").is_valid()), "change")
             for chunk in self.chunks
             if chunk.counts[RowKind.CHANGE]
-            for rows in _read_chunks([(chunk.file, chunk.index)])
+            for rows in _read_chunks(self.root, [(chunk.file, chunk.index)])
         ]
         return pa.Table.from_batches(batches) if batches else None
 
@@ -185,7 +200,7 @@ class Spool:
     def rows(self, kind: RowKind, classifier: RowClassifier, like: DataFrame) -> DataFrame:
         """The rows of a kind, with the columns of the DataFrame ``like``, as they were written."""
         chunks = [each for each in self.chunks if each.counts[kind]]
-        task = partial(_rows_of_kind, classifier, kind)
+        task = partial(_rows_of_kind, self.root, classifier, kind)
         return chunk_locations(like.sparkSession, chunks).mapInArrow(task, like.schema)
 
 
@@ -204,35 +219,47 @@ class SpooledTask:
     """
 
     task: Task
+    root: Folder
     classifier: RowClassifier
 
     def __call__(self, locations: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return self.task(
             _unpacked(rows, "event")
-            for rows in _rows_of_kind(self.classifier, RowKind.EVENT, locations)
+            for rows in _rows_of_kind(self.root, self.classifier, RowKind.EVENT, locations)
         )
 
 
 def _write_chunks(
-    folder: str, classifier: RowClassifier, batches: Iterator[pa.RecordBatch]
+    root: Folder,
+    batch: int,
+    classifier: RowClassifier,
+    limit: TimeLimit | None,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows of a partition to a file; yields a row for each chunk."""
     # A retried task writes another file; only the chunks that the successful one yields are listed.
-    path = f"{folder}/{uuid.uuid4().hex}.arrow"
+    file = f"{batch}/{uuid.uuid4().hex}.arrow"
     chunks: list[SpooledChunk] = []
     writer: pa.ipc.RecordBatchFileWriter | None = None
+    sink: pa.NativeFile | None = None
     try:
-        for rows in batches:
-            if rows.num_rows == 0:
+        for received in batches:
+            if received.num_rows == 0:
                 continue
-            writer = writer or pa.ipc.new_file(path, rows.schema)
+            rows = received if limit is None else limit.apply(received)
+            if writer is None:
+                with as_state_error(root, file):
+                    sink = root.open_output(file)
+                writer = pa.ipc.new_file(sink, rows.schema)
             writer.write_batch(rows)
             counts = np.bincount(classifier.kinds(rows), minlength=len(RowKind)).tolist()
             latest_us = classifier.latest_us(rows)
-            chunks.append(SpooledChunk(path, len(chunks), tuple(counts), latest_us))
+            chunks.append(SpooledChunk(file, len(chunks), tuple(counts), latest_us))
     finally:
-        if writer is not None:
-            writer.close()
+        if writer is not None and sink is not None:
+            with as_state_error(root, file):
+                writer.close()
+                sink.close()
     columns: list[Any] = [
         pa.array([each.file for each in chunks], pa.string()),
         pa.array([each.index for each in chunks], pa.int32()),
@@ -243,18 +270,18 @@ def _write_chunks(
 
 
 def _rows_of_kind(
-    classifier: RowClassifier, kind: RowKind, locations: Iterator[pa.RecordBatch]
+    root: Folder, classifier: RowClassifier, kind: RowKind, locations: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in locations:
         pairs: Any = zip(*(each.to_pylist() for each in batch.columns), strict=True)
-        for rows in _read_chunks(pairs):
+        for rows in _read_chunks(root, pairs):
             filtered = classifier.filtered(rows, kind)
             if filtered.num_rows:
                 yield filtered
 
 
-def _read_chunks(locations: Iterable[tuple[str, int]]) -> Iterator[pa.RecordBatch]:
+def _read_chunks(root: Folder, locations: Iterable[tuple[str, int]]) -> Iterator[pa.RecordBatch]:
     for file, index in locations:
-        # Nothing is copied: the record batch keeps the mapping alive after the file is closed.
-        with pa.memory_map(file) as source:
-            yield pa.ipc.open_file(source).get_batch(index)
+        with as_state_error(root, file), root.open_input(file) as source:
+            rows = pa.ipc.open_file(source).get_batch(index)
+        yield rows

@@ -7,10 +7,8 @@ keep their types.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from tidegate.errors import StateError
@@ -20,6 +18,7 @@ from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change, Op
 from tidegate.matching.history.timelines import TimelineRecord
 from tidegate.matching.history.versions import Succession, Version, VersionDifference
+from tidegate.spark.storage.folder import Folder, as_state_error
 
 Json = Any
 
@@ -127,24 +126,27 @@ def _params_of_json(values: Json) -> Mapping[str, object] | None:
     return None if values is None else values_from_json(values)
 
 
-def write_json(path: Path, document: Json) -> None:
+def write_json(folder: Folder, name: str, document: Json) -> None:
     """Write a file durably; after a crash it exists as a whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    with open(temporary, "w", encoding="utf-8") as file:
-        # Not json.dump, which takes many times as long: it has no fast path in C.
-        file.write(json.dumps(document, separators=(",", ":")))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    # Not json.dump, which takes many times as long: it has no fast path in C.
+    content = json.dumps(document, separators=(",", ":")).encode()
+    with as_state_error(folder, name):
+        folder.write(name, content)
 
 
-def read_json(path: Path) -> Json:
+def read_json(folder: Folder, name: str) -> Json:
     """Read a file that ``write_json`` wrote."""
+    with as_state_error(folder, name):
+        content = folder.read(name)
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except OSError as error:
-        raise StateError(f"{path}: {error.strerror or error}") from None
+        return json.loads(content)
     except ValueError:
-        raise StateError(f"{path}: is damaged; it is part of the state of a stream") from None
+        raise StateError(
+            f"{folder.location}/{name}: is damaged; it is part of the state of a stream"
+        ) from None
+
+
+def numbers_in(folder: Folder, kind: str) -> list[int]:
+    """The batches that have a file or folder of a kind, which is named after its batch."""
+    stems = (name.partition(".")[0] for name in folder.folder(kind).names())
+    return sorted(int(stem) for stem in stems if stem.isdigit())

@@ -21,16 +21,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from zlib import crc32
 
 from tidegate.language.values import from_us, to_us
 from tidegate.matching.history.changes import Change
 from tidegate.matching.history.timelines import Refusal, Timelines
 from tidegate.matching.history.versions import Version, VersionDifference
+from tidegate.spark.storage.folder import Folder
 from tidegate.spark.streaming.state_files import (
     change_as_json,
     change_of_json,
+    numbers_in,
     read_json,
     timeline_as_json,
     timeline_of_json,
@@ -59,7 +60,7 @@ class FoldedChanges:
 class TimelineSlices:
     """Timelines divided into slices, and their files in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._slices = [Timelines() for _ in range(SLICES)]
         self._written = [NOT_WRITTEN] * SLICES
@@ -82,7 +83,7 @@ class TimelineSlices:
             "border": None if border is None else to_us(border),
             "changes": [change_as_json(each) for each in changes],
         }
-        write_json(self._changes_file(batch), document)
+        write_json(self._folder, _changes_file(batch), document)
         folded = self._fold_into(range(SLICES), border, changes)
         self._unwritten_changes += len(changes)
         due = self._unwritten_changes * SLICES // self._changes_per_round()
@@ -120,23 +121,23 @@ class TimelineSlices:
             "border": None if border is None else to_us(border),
             "timelines": [timeline_as_json(each) for each in self._slices[number].dump()],
         }
-        write_json(self._folder / "timelines" / f"{number}-{batch}.json", document)
+        write_json(self._folder, f"timelines/{number}-{batch}.json", document)
         self._written[number] = batch
         share = self._changes_per_round() // SLICES
         self._unwritten_changes = max(0, self._unwritten_changes - share)
 
     @classmethod
-    def recover(cls, folder: Path, batch: int) -> TimelineSlices:
+    def recover(cls, folder: Folder, batch: int) -> TimelineSlices:
         """The state after a batch, from its files."""
         recovered = cls(folder)
-        for number, written, path in recovered._files():
+        for number, written, name in recovered._files():
             # Files of later batches are left by an attempt of a batch that is run again.
             if recovered._written[number] < written <= batch:
                 recovered._written[number] = written
-                recovered._slices[number] = _read_slice(path)
+                recovered._slices[number] = _read_slice(folder, name)
         newest = max(recovered._written)
         for later in range(min(recovered._written) + 1, batch + 1):
-            document = read_json(recovered._changes_file(later))
+            document = read_json(folder, _changes_file(later))
             border = None if document["border"] is None else from_us(document["border"])
             changes = [change_of_json(each) for each in document["changes"]]
             behind = [each for each in range(SLICES) if recovered._written[each] < later]
@@ -148,24 +149,25 @@ class TimelineSlices:
 
     def remove_outdated(self) -> None:
         """Remove files that are not needed to recover the last batch or a later one."""
-        for number, written, path in self._files():
+        for number, written, name in self._files():
             if written < self._written[number]:
-                path.unlink()
-        for path in (self._folder / "changes").glob("*.json"):
-            if int(path.stem) <= min(self._written):
-                path.unlink()
+                self._folder.remove(name)
+        for batch in numbers_in(self._folder, "changes"):
+            if batch <= min(self._written):
+                self._folder.remove(_changes_file(batch))
 
-    def _files(self) -> Iterator[tuple[int, int, Path]]:
+    def _files(self) -> Iterator[tuple[int, int, str]]:
         """The files of slices, each with the number of its slice and its batch."""
-        for path in (self._folder / "timelines").glob("*.json"):
-            number, written = path.stem.split("-")
-            yield int(number), int(written), path
-
-    def _changes_file(self, batch: int) -> Path:
-        return self._folder / "changes" / f"{batch}.json"
+        for name in self._folder.folder("timelines").names():
+            number, written = name.removesuffix(".json").split("-")
+            yield int(number), int(written), f"timelines/{name}"
 
 
-def _read_slice(path: Path) -> Timelines:
-    document = read_json(path)
+def _changes_file(batch: int) -> str:
+    return f"changes/{batch}.json"
+
+
+def _read_slice(folder: Folder, name: str) -> Timelines:
+    document = read_json(folder, name)
     border = None if document["border"] is None else from_us(document["border"])
     return Timelines.restore(map(timeline_of_json, document["timelines"]), border)

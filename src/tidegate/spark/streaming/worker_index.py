@@ -14,22 +14,20 @@ hands them to the workers in files:
 from __future__ import annotations
 
 import gc
-import os
-import shutil
-import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.errors import StateError
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import VersionDelta
-from tidegate.spark.machine_cache import HeldFile, hold
+from tidegate.spark.storage.folder import Folder, as_state_error
+from tidegate.spark.storage.local_folder import LocalFolder
+from tidegate.spark.storage.machine_cache import HeldFile, cache_folder, hold
 from tidegate.spark.streaming.state_files import (
     difference_as_json,
     difference_of_json,
@@ -40,25 +38,23 @@ from tidegate.spark.streaming.state_files import (
 )
 
 NO_SNAPSHOT = -1
-UNFINISHED = ".unfinished"
-"""The end of the name of a snapshot that is being written."""
 HELD_STREAMS_MAX = 2
 """The number of streams whose indexes a worker keeps."""
 
 
-def write_delta(path: Path, delta: VersionDelta) -> None:
-    """Write a delta of versions to a file, for the workers."""
+def write_delta(folder: Folder, batch: int, delta: VersionDelta) -> None:
+    """Write the delta of a batch to a file, for the workers."""
     document = {
         "ended": delta.ended,
         "successions": [succession_as_json(each) for each in delta.successions],
         "differences": [difference_as_json(each) for each in delta.exchanges],
     }
-    write_json(path, document)
+    write_json(folder, delta_file(batch), document)
 
 
-def read_delta(path: Path) -> VersionDelta:
+def read_delta(folder: Folder, batch: int) -> VersionDelta:
     """Read a delta of versions that ``write_delta`` wrote."""
-    document = read_json(path)
+    document = read_json(folder, delta_file(batch))
     return VersionDelta(
         [(id, since_us) for id, since_us in document["ended"]],
         [succession_of_json(each) for each in document["successions"]],
@@ -70,7 +66,7 @@ def read_delta(path: Path) -> VersionDelta:
 class WorkerIndex:
     """The index of a stream as of a batch: what a task is shipped with to open it in a worker."""
 
-    folder: str
+    folder: Folder
     token: str
     """Identifies the state of the stream; see `StreamState`."""
     snapshot: int
@@ -89,7 +85,7 @@ class WorkerIndex:
             # The index stays until the process ends; the garbage collector need not visit it.
             gc.freeze()
         while held.batch < self.batch:
-            delta = read_delta(Path(self.folder) / "delta" / f"{held.batch + 1}.json")
+            delta = read_delta(self.folder, held.batch + 1)
             held.matcher.apply(delta)
             held.batch += 1
         self._hold(held)
@@ -112,20 +108,24 @@ class WorkerIndex:
     def _read_snapshot(self, batch: int) -> _HeldIndex:
         if batch == NO_SNAPSHOT:
             return _HeldIndex(AsOfMatcher(), batch)
-        path = snapshot_file(Path(self.folder), batch)
-        if not self.copied:
-            return _HeldIndex(AsOfMatcher.load(path), batch)
-        file = hold(f"{self.token}-{batch}.arrow", partial(_copy, path))
+        name = snapshot_file(batch)
+        if isinstance(self.folder, LocalFolder) and not self.copied:
+            return _HeldIndex(AsOfMatcher.load(self.folder.path / name), batch)
+
+        def fetch(path: Path) -> None:
+            with as_state_error(self.folder, name):
+                self.folder.download(name, path)
+
+        file = hold(f"{self.token}-{batch}.arrow", fetch)
         return _HeldIndex(AsOfMatcher.load(file.path), batch, file)
 
     def save(self) -> None:
         """Write the index to a snapshot as of the batch, and continue from the snapshot."""
-        path = snapshot_file(Path(self.folder), self.batch)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # The rename makes the file appear as a whole, also if several attempts write it.
-        temporary = path.with_name(f"{uuid.uuid4().hex}{UNFINISHED}")
-        self.open().save(temporary)
-        os.replace(temporary, path)
+        with TemporaryDirectory(prefix="tidegate-", dir=cache_folder()) as scratch:
+            path = Path(scratch) / "snapshot"
+            self.open().save(path)
+            # It appears as a whole, also if several attempts write it.
+            self.folder.upload(path, snapshot_file(self.batch))
         _release(_HELD.pop(self.token, None))
         self._hold(self._read_snapshot(self.batch))
 
@@ -134,16 +134,14 @@ class WorkerIndex:
         spark.range(0, 1, 1, 1).mapInArrow(_SaveTask(self), "batch int").collect()
 
 
-def _copy(path: Path, target: Path) -> None:
-    try:
-        shutil.copyfile(path, target)
-    except OSError as error:
-        raise StateError(f"{path}: {error.strerror or error}") from None
+def snapshot_file(batch: int) -> str:
+    """The name of the snapshot as of a batch."""
+    return f"snapshot/{batch}.arrow"
 
 
-def snapshot_file(folder: Path, batch: int) -> Path:
-    """The path of the snapshot as of a batch."""
-    return folder / "snapshot" / f"{batch}.arrow"
+def delta_file(batch: int) -> str:
+    """The name of the delta of a batch."""
+    return f"delta/{batch}.json"
 
 
 @dataclass(frozen=True, slots=True)

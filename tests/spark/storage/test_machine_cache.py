@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.spark.machine_cache import UNUSED_S_MAX, HeldFile, cache_folder, hold
+from tidegate.spark.storage.machine_cache import UNUSED_S_MAX, HeldFile, cache_folder, hold
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def test_what_a_killed_process_held_is_held_no_more(folder: Path, held: list[Hel
     code = """
 import os, signal
 from pathlib import Path
-from tidegate.spark.machine_cache import hold
+from tidegate.spark.storage.machine_cache import hold
 held = hold("a", lambda path: path.write_text("content"))
 os.kill(os.getpid(), signal.SIGKILL)
 """
