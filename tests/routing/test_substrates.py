@@ -41,6 +41,7 @@ from tidegate.routing.substrates import (
     link_matcher,
     substrate,
 )
+from tidegate.routing.tables.covered_nodes import CoveredNodes
 
 SECOND = 1_000_000
 
@@ -100,10 +101,10 @@ class Churn(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table: Forwarding[WantedFilter] = Forwarding(FILTERS, lambda _node: ())
+        self.table = Forwarding(CoveredNodes(FILTERS, lambda _node: ()), FILTERS.covers)
         assert isinstance(self.table.poset, Poset)
         self.substrates = AllSubstrates(self.table.poset)
-        self.table.listener = self.substrates
+        self.table.listen(self.substrates)
 
     @rule(asker=named_askers, item=static_filters | evolving_filters)
     def put(self, asker: NamedAsker, item: WantedFilter) -> None:
@@ -146,7 +147,7 @@ def test_a_matcher_with_settings_of_its_own() -> None:
         made.append(NaiveMatcher())
         return made[-1]
 
-    found = substrate(make)(Poset(FILTERS))
+    found = substrate(make, Poset(FILTERS))
     assert isinstance(found, MatcherSubstrate)
     assert link_matcher(make)() is made[1]
 
@@ -155,10 +156,10 @@ def test_there_are_the_poset_and_all_matchers() -> None:
     poset = Poset(FILTERS)
     assert SUBSTRATES[0] == "poset"
     assert {"naive", "columnar"} < set(SUBSTRATES)
-    assert isinstance(substrate("poset")(poset), PosetSubstrate)
-    assert isinstance(substrate("columnar")(poset), MatcherSubstrate)
+    assert isinstance(substrate("poset", poset), PosetSubstrate)
+    assert isinstance(substrate("columnar", poset), MatcherSubstrate)
     with pytest.raises(RoutingError, match="there is no substrate 'rhyme'; there are poset, "):
-        substrate("rhyme")
+        substrate("rhyme", poset)
 
 
 def test_steps_are_those_of_a_matcher_that_counts_them() -> None:
@@ -169,6 +170,7 @@ def test_steps_are_those_of_a_matcher_that_counts_them() -> None:
         node = poset.insert(parse(f"x = {value % 7} and y = {value}"))
         for each in substrates:
             each.add(node)
+        substrates[1].write()
         counted.set_links(str(node.number), COLLECTED)
     event = at(0, x=3, y=10)
     collected = counted.match_links(event, Moment(0), COLLECTED)
@@ -244,11 +246,14 @@ def test_values_are_written_in_place_where_the_structure_stays() -> None:
     poset = Poset(FILTERS)
     node = poset.insert(parse("price < 10 and symbol = 'IBM'"))
     by_matcher.add(node)
+    by_matcher.write()
     poset.rebind(node, parse("price < 30 and symbol = 'IBM'"))
     by_matcher.change(node)
+    by_matcher.write()
     assert matcher.changes == ["add", "update {'c0': 30}"]
     poset.rebind(node, parse("price < 30"))
     by_matcher.change(node)
+    by_matcher.write()
     assert matcher.changes[2:] == ["remove", "add"]
     assert by_matcher.matching(at(0, price=29)) == [node]
 

@@ -333,7 +333,7 @@ def _name(each: Hashable) -> str:
     return str(each if name is None else name)
 
 
-_CACHES = frozenset(["now_us", "_graph", "_box", "_boxes"])
+_CACHES = frozenset(["now_us", "parser", "_graph", "_box", "_boxes"])
 
 
 def state_of(thing: object) -> object:

@@ -68,6 +68,7 @@ def seek_replies(draw: st.DrawFn) -> m.SeekReply:
     )
 
 
+digests = st.binary(min_size=32, max_size=32)
 plain_messages = st.one_of(
     st.builds(
         m.FilterDelta,
@@ -82,6 +83,13 @@ plain_messages = st.one_of(
         m.AdvertisementDelta,
         st.lists(st.tuples(keys, offers), max_size=2).map(tuple),
         st.lists(keys, max_size=2).map(tuple),
+    ),
+    st.builds(m.Sync, digests),
+    st.builds(
+        m.Sync,
+        digests,
+        st.lists(st.tuples(keys, wanted), max_size=3).map(tuple),
+        st.lists(st.tuples(keys, offers), max_size=2).map(tuple),
     ),
     notifies,
     st.builds(m.Delegate, numbers, patterns.map(parse_pattern), numbers),
@@ -155,6 +163,11 @@ def _texts(message: object) -> str:
             return f"{[_texts(step) for step in message.steps]} {message.within_s}"
         case m.FilterDelta(added, removed, updated):
             return f"{[(key, _texts(each)) for key, each in added]} {removed} {updated}"
+        case m.Sync(digest, None, None):
+            return f"Sync {digest!r}"
+        case m.Sync(digest, filters, offers):
+            held = [(key, _texts(each)) for key, each in filters or ()]
+            return f"Sync {digest!r} {held} {[(key, str(each)) for key, each in offers or ()]}"
         case m.SeekReply():
             wanted = [_texts(each) for each in message.subscriptions]
             named = [(_texts(each.subscription), *each[1:]) for each in message.named]

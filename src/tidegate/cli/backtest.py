@@ -132,7 +132,7 @@ def backtest(
     _check_usage(tried, subscriptions, changes, event_time, every, chart)
     progress = ProgressBars(wanted=not no_progress)
     if is_first_run():
-        progress.say("compiling the matching kernels, which takes half a minute, once")
+        progress.say("compiling the kernels of the workers, which takes some seconds, once")
     bad = BadLines(skip=skip_bad)
     space = None if space_file is None else read_space(space_file)
     times = TimeAttributes.from_options(event_time, timestamps, space)

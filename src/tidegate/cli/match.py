@@ -98,8 +98,8 @@ def match(
     if changes is not None and event_time is None:
         raise click.UsageError("--changes needs --event-time: events are matched as of their time")
     progress = ProgressBars(wanted=not no_progress)
-    if matcher in ("columnar", "spark") and is_first_run():
-        progress.say("compiling the matching kernels, which takes half a minute, once")
+    if matcher == "spark" and is_first_run():
+        progress.say("compiling the kernels of the workers, which takes some seconds, once")
     bad = BadLines(skip=skip_bad)
     space = None if space_file is None else read_space(space_file)
     times = TimeAttributes.from_options(event_time, timestamps, space)

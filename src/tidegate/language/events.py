@@ -90,7 +90,7 @@ def _flatten(
     for key, raw in source.items():
         if not isinstance(key, str) or not key:
             raise EventError(f"{prefix}{key!r}: the name of an attribute is a string, not empty")
-        name = prefix + key
+        name = prefix + key if prefix else key
         if not name.isascii():
             _check_unicode(name)
         if type(raw) not in _PLAIN_TYPES and isinstance(raw, Mapping):

@@ -116,26 +116,42 @@ class Filter:
 
     # -- its parts ----------------------------------------------------------------------------
 
+    @property
+    def _has_no_tree(self) -> bool:
+        """Whether the tree was not needed yet; then the shape knows most of what is asked."""
+        return "node" not in self.__dict__
+
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes it constrains, in the order of the text."""
+        if self._has_no_tree:
+            return self.shape_and_row[0].attributes
         return tuple(dict.fromkeys(each.attribute for each in predicates(self.node)))
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of its parameters, in the order of the text."""
+        if self._has_no_tree:
+            cells = self.shape_and_row[1]
+            return tuple(
+                dict.fromkeys(each.name for each in cells if isinstance(each, ParameterRef))
+            )
         names = [leaf.name for leaf in self._leaves if isinstance(leaf, ParameterRef)]
         return tuple(dict.fromkeys(names))
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
         """The names of the broker's variables it uses, in the order of the text."""
+        if self._has_no_tree:
+            return self.shape_and_row[0].variables
         names = [leaf.name for leaf in self._leaves if isinstance(leaf, Variable)]
         return tuple(dict.fromkeys(names))
 
     @cached_property
     def evolves(self) -> bool:
         """Whether it is an evolving filter: its values depend on `t`, `now()` or variables."""
+        if self._has_no_tree:
+            return self.shape_and_row[0].evolves
         return any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in self._leaves)
 
     @cached_property
@@ -174,6 +190,8 @@ class Filter:
     @cached_property
     def size(self) -> Size:
         """Its size, as `Limits` counts it."""
+        if self._has_no_tree:
+            return self.shape_and_row[0].size
         return size_of(self.node)
 
     @cached_property
@@ -187,7 +205,7 @@ class Filter:
         Of a filter without a tree, an upper bound on the length mostly answers that: the text of
         the shape, which filters share, and the longest text that each cell can have.
         """
-        if "node" not in self.__dict__:
+        if self._has_no_tree:
             shape, row = self.shape_and_row
             if shape.length_chars + sum(map(_cell_chars_max, row)) <= chars_max:
                 return False

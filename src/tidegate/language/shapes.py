@@ -21,15 +21,26 @@ from operator import itemgetter
 from tidegate.language.algebra.normal_form import disjuncts
 from tidegate.language.expressions import (
     Constant,
+    Elapsed,
     Expression,
+    Now,
     ParameterRef,
     Slot,
+    Variable,
     format_expression,
     leaves,
     rebuild,
 )
 from tidegate.language.parsing.parser import Size, size_of
-from tidegate.language.syntax import Node, Operator, Predicate, all_of, any_of, map_leaves
+from tidegate.language.syntax import (
+    STRING_OPERATORS,
+    Node,
+    Operator,
+    Predicate,
+    all_of,
+    any_of,
+    map_leaves,
+)
 from tidegate.language.values import Value
 
 Row = tuple[Value | ParameterRef, ...]
@@ -50,15 +61,43 @@ class Shape:
 
     disjuncts: tuple[tuple[Predicate, ...], ...]
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Tables look shapes up all the time, and tuples do not keep their hashes.
+        return hash(self.disjuncts)
+
     @property
     def width(self) -> int:
         """The number of values in a row of this shape."""
-        return sum(
-            isinstance(leaf, Slot)
+        return sum(isinstance(leaf, Slot) for leaf in self._all_leaves())
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes it constrains."""
+        names = [each.attribute for conjunction in self.disjuncts for each in conjunction]
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the broker's variables it uses."""
+        names = [leaf.name for leaf in self._all_leaves() if isinstance(leaf, Variable)]
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def evolves(self) -> bool:
+        """Whether the values of its filters depend on `t`, `now()` or variables."""
+        return any(isinstance(leaf, (Elapsed, Now, Variable)) for leaf in self._all_leaves())
+
+    def _all_leaves(self) -> list[Expression]:
+        return [
+            leaf
             for conjunction in self.disjuncts
             for predicate in conjunction
             for leaf in _leaves(predicate)
-        )
+        ]
 
     @cached_property
     def length_chars(self) -> int:
@@ -95,6 +134,15 @@ class Shape:
             compared = tuple(zip(operators, slots, strict=True))
             by_name[predicate.attribute] = by_name.get(predicate.attribute, ()) + compared
         return tuple(by_name.items())
+
+    @cached_property
+    def has_string_operators(self) -> bool:
+        """Whether a value must be a string, or a pattern of strings."""
+        return any(
+            predicate.operator in STRING_OPERATORS
+            for conjunction in self.disjuncts
+            for predicate in conjunction
+        )
 
     def fill(self, row: Row) -> Node:
         """The filter that has this shape and row."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidegate.language.events import Event
 from tidegate.language.values import Value
+from tidegate.matching.arrays import I32, I64
 from tidegate.matching.batches import EventBatch, Matches
 from tidegate.matching.subscription import Moment, Subscription
 
@@ -80,6 +81,25 @@ class BulkUpdatingMatcher(Matcher, Protocol):
 
     def update_many(self, updates: Updates) -> None:
         """Update many subscriptions, all or none."""
+        ...
+
+
+@runtime_checkable
+class NumberingMatcher(Matcher, Protocol):
+    """A matcher that gives each subscription a small number, for those who keep arrays by number.
+
+    A subscription keeps its number through updates; after its removal the number is used again.
+    """
+
+    def numbers(self, ids: Sequence[str]) -> I32:
+        """The numbers of subscriptions; raises KeyError."""
+        ...
+
+    def match_numbers(self, batch: EventBatch) -> tuple[I64, I32]:
+        """As `match_batch`, with the numbers of the subscriptions.
+
+        They mean what they say only as long as nothing is removed.
+        """
         ...
 
 

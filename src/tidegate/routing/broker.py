@@ -21,6 +21,7 @@ follows the change on every link. Where to look:
     an event's links are found       links/link_matching.py
     a client connects, moves         clients/sessions.py, clients/moves.py
     a link is set up or lost         overlay/neighbours.py
+    a broker comes back              durability/restoring.py
     a pattern is factored            patterns/delegation.py
     summaries are sent and examined  summaries/summaries.py
     input is validated               validation.py, spaces.py
@@ -35,6 +36,7 @@ from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
+from tidegate.language.parsing.bulk import BulkParser
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.spaces import Space
 from tidegate.language.variables import Variables
@@ -48,6 +50,7 @@ from tidegate.routing.batching.routed import RoutedEvents
 from tidegate.routing.clients.moves import Moves
 from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
+from tidegate.routing.durability.restoring import on_sync
 from tidegate.routing.event_routing import EventRouter
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
@@ -58,7 +61,12 @@ from tidegate.routing.patterns.delegation import PatternMonitors
 from tidegate.routing.routing_tables import RoutingTables
 from tidegate.routing.spaces import BrokerSpaces
 from tidegate.routing.strategies import FilterMatching, RecipientMatching, Strategy
-from tidegate.routing.substrates import SubstrateChoice, antichain_substrate, link_matcher
+from tidegate.routing.substrates import (
+    SubstrateChoice,
+    antichain_substrate,
+    link_matcher,
+    matches_by_poset,
+)
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.routing.summaries.summaries import Summaries
@@ -124,9 +132,15 @@ class Broker:
         )
         """Whether an event is delivered only if its publisher has advertised it (Siena, 3.4)."""
         self.limits = limits or BrokerLimits()
+        self.parser = BulkParser(self.limits.filters)
+        """Reads the filters of named subscriptions."""
         self.spaces = BrokerSpaces(spaces, self.limits.filters)
         self.summary_settings = summaries or SummarySettings()
-        self.tables = RoutingTables(self, merging=merging)
+        self.tables = RoutingTables(
+            self,
+            merging=merging,
+            deferred=strategy.next_hops is not None and not matches_by_poset(substrate),
+        )
         self.subscriptions = self.tables.subscriptions
         self.advertisements = self.tables.advertisements
         self.matching = self._recipient_matching(substrate)
@@ -149,15 +163,17 @@ class Broker:
         table, next_hops = self.subscriptions, self.strategy.next_hops
         if self.strategy.sends_summaries:
             if isinstance(table.poset, Poset):
-                table.listener = at_home = substrate_factory(substrate)(table.poset)
+                at_home = substrate_factory(substrate, table.poset)
             else:
-                table.listener = at_home = antichain_substrate(substrate)
+                at_home = antichain_substrate(substrate)
+            table.listen(at_home)
             return Summaries(self, at_home, self.summary_settings)
         if next_hops is None:
-            table.listener = links = LinkMatching(self.domains, link_matcher(substrate))
+            links = LinkMatching(self.domains, link_matcher(substrate))
+            table.listen(links)
             return links
-        assert isinstance(table.poset, Poset)
-        table.listener = found = substrate_factory(substrate)(table.poset)
+        found = substrate_factory(substrate, table.poset)
+        table.listen(found)
         return FilterMatching(self.name, self.domains, next_hops, found)
 
     def add_domain(self, domain: Domain) -> None:
@@ -232,6 +248,8 @@ class Broker:
             case m.Accept():
                 return self.neighbours.on_accept(message, sender)
             case m.Refused():
+                if isinstance(message.request, m.Sync) and sender in self.domains.domain_of:
+                    return self.leave(sender, self.now_us)
                 self.neighbours.on_refused(message, sender)
                 sent = self.moves.on_refused(message.request, sender)
                 return sent + self._summary_refused(message.request, sender)
@@ -257,7 +275,9 @@ class Broker:
                     spaces.bound(spaces.subscription(wanted, space), space), client
                 )
             case m.Subscribe(wanted):
-                named = checked_named_subscription(message, self.now_us, self.limits.filters)
+                named = checked_named_subscription(
+                    message, self.now_us, self.limits.filters, self.parser
+                )
                 spaces.check_named(named, wanted if isinstance(wanted, str) else None)
                 self.subscribe_named(named, client)
                 asker = NamedAsker(client, named.subscription.id)
@@ -294,6 +314,8 @@ class Broker:
                 self.tables.apply_filters(message, peer)
             case m.AdvertisementDelta():
                 return self.tables.apply_advertisements(message, peer)
+            case m.Sync():
+                return on_sync(self, message, peer)
             case m.NotifyChain():
                 check_publication_times(message.publications)
                 self.patterns.on_chain(message, peer)
@@ -337,7 +359,9 @@ class Broker:
         self._check_count(self._subscription_count(client), "subscriptions", client)
         self.sessions.begin(client)
         if isinstance(wanted, Pattern):
-            return self.patterns.subscribe(client, wanted, self.now_us)
+            sent = self.patterns.subscribe(client, wanted, self.now_us)
+            self.sessions.changed(client)
+            return sent
         self.subscriptions.ask(client, wanted)
         return []
 
@@ -357,9 +381,18 @@ class Broker:
             return [(asker.client, m.InForce(asker.name, version))]
         return self.named.confirm(asker, version)
 
+    def confirm(self, client: Client, name: str) -> Outgoing:
+        """Send a client `InForce` once all brokers have the present version of a subscription.
+
+        For a client whose confirmation was under way when its broker restarted.
+        """
+        version = self.named.version(client, name)
+        return self._confirm(NamedAsker(client, name), version)
+
     def _unsubscribe(self, wanted: Filter | Pattern, space: str | None, client: Client) -> Outgoing:
         if isinstance(wanted, Pattern):
             count, sent = self.patterns.unsubscribe(client, self.spaces.bound(wanted, space))
+            self.sessions.changed(client)
         else:
             count, sent = self.subscriptions.cancel(client, self.spaces.bound(wanted, space)), []
             count += self.named.cancel_covered(client, wanted, space)

@@ -19,7 +19,7 @@ search finds the next hops and the nodes of this broker's own askers (see `links
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +60,7 @@ class EventRouter:
         self._published = 0
         self._last_seen: dict[Peer, tuple[int, int]] = {}
         """For each other broker, when it was started and the number of its last event seen here."""
+        self._on_new: Callable[[Peer], None] | None = None
 
     def publish(self, event: Event, client: Client, space: str | None = None) -> Outgoing:
         """Route an event that a client of this broker publishes in a space."""
@@ -143,7 +144,22 @@ class EventRouter:
         if self._last_seen.get(origin, (0, 0)) >= (begun_us, number) or origin == self._broker.name:
             return False
         self._last_seen[origin] = (begun_us, number)
+        if self._on_new is not None:
+            self._on_new(origin)
         return True
+
+    def on_new(self, note: Callable[[Peer], None]) -> None:
+        """Call a function with the broker of each event of another broker that is new here."""
+        self._on_new = note
+
+    def last_seen_of(self, broker: Peer) -> Stamp | None:
+        """The stamp of the last event of another broker that was routed here."""
+        last = self._last_seen.get(broker)
+        return None if last is None else Stamp(broker, *last)
+
+    def restore_last_seen(self, stamp: Stamp) -> None:
+        """Take the events of another broker up to a stamp for seen."""
+        self._last_seen[stamp.broker] = (stamp.begun_us, stamp.number)
 
     def last_seen(self) -> tuple[Stamp, ...]:
         """The stamp of the last event of each broker that was routed here, this broker included."""

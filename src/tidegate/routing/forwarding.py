@@ -35,51 +35,16 @@ events in between were lost.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic
 
 from tidegate.matching.poset.antichain import Antichain
-from tidegate.matching.poset.coverage import Coverage
 from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.poset import Poset
 from tidegate.routing.askers import Asker, LocalAsker, NamedAsker, NeighbourAsker
 from tidegate.routing.messages import Key, Peer
-from tidegate.routing.outbox import (
-    Destination,
-    DestinationChange,
-    NeighbourDelta,
-    OneFilterEach,
-    Outbox,
-    WireForm,
-)
-
-T = TypeVar("T")
-
-DestinationsOf = Callable[[PosetNode[T]], Iterable[Destination]]
-"""The destinations of a node if nothing covered it: the first part of rule (1)."""
-
-_NOWHERE: frozenset[Destination] = frozenset()
-
-
-class NodeListener(Protocol[T]):
-    """Is called for every change of the nodes of a table; a matcher of events is one."""
-
-    def add(self, node: PosetNode[T]) -> None:
-        """Called after a node was added."""
-        ...
-
-    def remove(self, node: PosetNode[T]) -> None:
-        """Called after a node was removed."""
-        ...
-
-    def change(self, node: PosetNode[T]) -> None:
-        """Called after the item of a node was replaced."""
-        ...
-
-    def askers_changed(self, node: PosetNode[T]) -> None:
-        """Called after a node got or lost an asker, and still has one."""
-        ...
+from tidegate.routing.outbox import NeighbourDelta
+from tidegate.routing.tables.node_table import NodeListener, NodeTable, T
 
 
 class Forwarding(Generic[T]):
@@ -88,44 +53,33 @@ class Forwarding(Generic[T]):
     Filters and advertisements are called items here. Methods about clients take any local asker.
     """
 
-    def __init__(
-        self,
-        coverage: Coverage[T],
-        destinations: DestinationsOf[T],
-        wire_form: Callable[[], WireForm[T]] = OneFilterEach,
-        *,
-        structure: Callable[[T], Hashable] = id,
-        by_item: bool = True,
-        antichain: Antichain[T] | None = None,
-    ) -> None:
-        """``structure`` says which items differ in cells only; by default none do.
-
-        ``by_item`` says whether the destinations of a node depend on its item too, and not only on
-        its askers. With an ``antichain`` for the nodes no item hides another, and every item is
-        sent to all its destinations.
-        """
-        self.hides = antichain is None
-        self.poset: Poset[T] | Antichain[T] = Poset(coverage) if antichain is None else antichain
-        self.listener: NodeListener[T] | None = None
-        self._covers = coverage.covers
-        self.destinations = destinations
-        self._by_item = by_item
+    def __init__(self, nodes: NodeTable[T], covers: Callable[[T, T], bool]) -> None:
+        self._nodes = nodes
+        self._covers = covers
         # Equal items share a node, whose item is that of the first asker. What each asker wrote is
         # kept beside it, because the cells of a neighbour's update count in the neighbour's row.
         self._by_client: dict[LocalAsker, dict[PosetNode[T], T]] = {}
         """The nodes of each client, with the item as the client wrote it."""
         self._by_peer: dict[Peer, dict[Key, tuple[PosetNode[T], T]]] = {}
         """The node of each key of a neighbour, with the item as the neighbour sent it."""
-        self._reach: dict[PosetNode[T], frozenset[Destination]] = {}
-        """The destinations to which a node, or a node that covers it, is sent."""
-        # What has happened since the last `settle`:
-        self._marked: dict[PosetNode[T], None] = {}
-        """Nodes for which rule (1) must be computed again."""
-        self._removed: list[PosetNode[T]] = []
-        """Nodes that are no longer in the poset; their `forwards` say who still holds them."""
-        self._updated: dict[PosetNode[T], None] = {}
-        """Nodes whose item was replaced."""
-        self._outbox = Outbox(wire_form, structure)
+        self._on_change: Callable[[Asker], None] | None = None
+
+    @property
+    def poset(self) -> Poset[T] | Antichain[T]:
+        """The nodes that decide what is sent, as of the last `settle`."""
+        return self._nodes.poset
+
+    def listen(self, listener: NodeListener[T]) -> None:
+        """Have a listener told of all changes of the nodes."""
+        self._nodes.listener = listener
+
+    def on_change(self, note: Callable[[Asker], None]) -> None:
+        """Call a function with each asker whose items change, also when it has none any more."""
+        self._on_change = note
+
+    def _note(self, asker: Asker) -> None:
+        if self._on_change is not None:
+            self._on_change(asker)
 
     # -- clients ------------------------------------------------------------------------------
 
@@ -146,7 +100,7 @@ class Forwarding(Generic[T]):
         if any(covers(each, item) for each in self.items_of(client)):
             return False
         self.cancel(client, item)
-        self._remember(client, self._add_asker(client, item), item)
+        self._remember(client, self._nodes.add_asker(client, item), item)
         return True
 
     def set_named(self, asker: NamedAsker, item: T) -> None:
@@ -157,9 +111,9 @@ class Forwarding(Generic[T]):
         """
         held = self._by_client.pop(asker, None)
         if held is None:
-            self._remember(asker, self._add_asker(asker, item), item)
+            self._remember(asker, self._nodes.add_asker(asker, item), item)
         else:
-            self._remember(asker, self._replace(asker, next(iter(held)), item), item)
+            self._remember(asker, self._nodes.replace(asker, next(iter(held)), item), item)
 
     def cancel_named(self, asker: NamedAsker) -> None:
         """Remove the item of a named subscription, if it has one."""
@@ -168,6 +122,7 @@ class Forwarding(Generic[T]):
 
     def _remember(self, client: LocalAsker, node: PosetNode[T], item: T) -> None:
         self._by_client.setdefault(client, {})[node] = item
+        self._note(client)
 
     def cancel(self, client: LocalAsker, item: T) -> int:
         """Remove all items of a client that ``item`` covers; returns their number."""
@@ -182,7 +137,8 @@ class Forwarding(Generic[T]):
         del held[node]
         if not held:
             del self._by_client[client]
-        self._remove_asker(client, node)
+        self._nodes.remove_asker(client, node)
+        self._note(client)
 
     # -- neighbours ---------------------------------------------------------------------------
 
@@ -190,10 +146,11 @@ class Forwarding(Generic[T]):
         """Add an item that a neighbour has sent, or replace the one it sent under the same key."""
         held = self._by_peer.setdefault(peer, {})
         if key in held:
-            node = self._replace(NeighbourAsker(peer, key), held[key][0], item)
+            node = self._nodes.replace(NeighbourAsker(peer, key), held[key][0], item)
         else:
-            node = self._add_asker(NeighbourAsker(peer, key), item)
+            node = self._nodes.add_asker(NeighbourAsker(peer, key), item)
         held[key] = node, item
+        self._note(NeighbourAsker(peer, key))
 
     def remove(self, peer: Peer, keys: Iterable[Key]) -> None:
         """Remove items that a neighbour has sent, by their keys; unknown keys are ignored."""
@@ -201,7 +158,8 @@ class Forwarding(Generic[T]):
         for key in keys:
             entry = held.pop(key, None)
             if entry is not None:
-                self._remove_asker(NeighbourAsker(peer, key), entry[0])
+                self._nodes.remove_asker(NeighbourAsker(peer, key), entry[0])
+                self._note(NeighbourAsker(peer, key))
 
     def has_key(self, peer: Peer, key: Key) -> bool:
         """Whether a neighbour has sent an item under this key."""
@@ -215,6 +173,58 @@ class Forwarding(Generic[T]):
         """The item that a neighbour has sent under this key, as it sent it."""
         return self._by_peer[peer][key][1]
 
+    def held_from(self, peer: Peer) -> dict[Key, T]:
+        """The items that a neighbour has sent, by key."""
+        return {key: item for key, (_, item) in self._by_peer.get(peer, {}).items()}
+
+    def held(self, peer: Peer, key: Key) -> T | None:
+        """The item that a neighbour has sent under a key; None if there is none."""
+        entry = self._by_peer.get(peer, {}).get(key)
+        return None if entry is None else entry[1]
+
+    def hold(self, peer: Peer, items: Mapping[Key, T], text_of: Callable[[T], str]) -> list[T]:
+        """Hold these items of a neighbour, in place of all that it has sent before.
+
+        An item that is held already, under whatever key, keeps its node; ``text_of`` says which
+        items are equal. Returns the items that were added or removed. The table must have settled.
+        """
+        held = self._by_peer.get(peer, {})
+        known: dict[tuple[Peer | None, str], list[Key]] = {}
+        for key, (_, item) in held.items():
+            known.setdefault((key.tree, text_of(item)), []).append(key)
+        kept: dict[Key, Key] = {}
+        new: dict[Key, T] = {}
+        for key, item in items.items():
+            same = known.get((key.tree, text_of(item)))
+            if same:
+                kept[same.pop()] = key
+            else:
+                new[key] = item
+        # What is left makes room for the new keys, and is removed last: adding comes first.
+        left = {key: Key(-place, key.tree) for place, key in enumerate(held, 1) if key not in kept}
+        self._rename(peer, {**kept, **left})
+        gone = [self.item_of_peer(peer, key) for key in left.values()]
+        for key, item in new.items():
+            self.put(peer, key, item)
+        self.remove(peer, left.values())
+        return [*gone, *new.values()]
+
+    def _rename(self, peer: Peer, keys: Mapping[Key, Key]) -> None:
+        """Give all items of a neighbour other keys."""
+        held = self._by_peer.get(peer, {})
+        changed = {old: new for old, new in keys.items() if old != new}
+        self._nodes.rename_askers(
+            {
+                (NeighbourAsker(peer, old), held[old][0]): NeighbourAsker(peer, new)
+                for old, new in changed.items()
+            }
+        )
+        self._by_peer[peer] = {keys[key]: entry for key, entry in held.items()}
+        for old in changed:
+            self._note(NeighbourAsker(peer, old))
+        for new_key in changed.values():
+            self._note(NeighbourAsker(peer, new_key))
+
     def forget(self, peer: Peer) -> None:
         """Remove all items of a neighbour, and the record of what was sent to it.
 
@@ -222,142 +232,28 @@ class Forwarding(Generic[T]):
         """
         self.remove(peer, list(self._by_peer.get(peer, ())))
         self._by_peer.pop(peer, None)
-        for node in [*self.poset, *self._removed]:
-            for destination in [each for each in node.forwards if _destination(each).peer == peer]:
-                node.forwards.discard(destination)
-        self._outbox.forget(peer)
-        self.mark_all()
+        self._nodes.forget(peer)
 
     # -- what to send -------------------------------------------------------------------------
 
     def mark(self, node: PosetNode[T]) -> None:
-        """Compute the destinations of a node again, at the next `settle`."""
-        self._marked[node] = None
+        """Compute the destinations of a node of ``poset`` again, at the next `settle`."""
+        self._nodes.mark(node)
 
     def mark_all(self) -> None:
         """Compute the destinations of all nodes again, at the next `settle`."""
-        self._marked.update(dict.fromkeys(self.poset))
+        self._nodes.mark_all()
 
     def settle(self) -> dict[Peer, NeighbourDelta[T]]:
         """Apply rule (1) after some changes; returns what to send to each neighbour."""
-        if not self._marked and not self._removed and not self._updated:
-            return {}
-        changes: dict[Destination, DestinationChange[T]] = {}
-        settled = self._settle_nodes()
-        for node, before in settled.items():
-            now = [_destination(each) for each in node.forwards] if node in self.poset else []
-            for destination in before:
-                if destination not in now:
-                    changes.setdefault(destination, DestinationChange()).removed.append(node)
-            for destination in now:
-                if destination not in before:
-                    changes.setdefault(destination, DestinationChange()).added.append(node)
-                elif node in self._updated:
-                    changes.setdefault(destination, DestinationChange()).updated.append(node)
-        for node in self._updated:
-            if node not in settled:  # its destinations stay as they were
-                for each in node.forwards:
-                    changes.setdefault(_destination(each), DestinationChange()).updated.append(node)
-        self._updated.clear()
-        return self._outbox.change(changes)
+        return self._nodes.settle()
+
+    def number_anew(
+        self, peer: Peer, ordered: Callable[[Mapping[Key, T]], Mapping[Key, T]]
+    ) -> None:
+        """Give what a neighbour was sent other keys (see `Outbox.number_anew`)."""
+        self._nodes.number_anew(peer, ordered)
 
     def sent(self, peer: Peer) -> Mapping[Key, T]:
         """The items that a neighbour holds from this broker (rule 2), by key."""
-        return self._outbox.sent(peer)
-
-    def _settle_nodes(self) -> dict[PosetNode[T], list[Destination]]:
-        """Compute rule (1) for the marked nodes, and for nodes below them that are affected.
-
-        Returns the destinations that each of these nodes, and each removed node, had before.
-        """
-        before: dict[PosetNode[T], list[Destination]] = {
-            node: [_destination(each) for each in node.forwards] for node in self._removed
-        }
-        self._removed.clear()
-        waiting, self._marked = deque(self._marked), {}
-        queued = set(waiting)
-        while waiting:
-            node = waiting.popleft()
-            if node not in self.poset:
-                continue
-            parents = node.parents
-            if any(each in queued for each in parents):
-                waiting.append(node)  # what its parents reach is not known yet
-                continue
-            queued.discard(node)
-            # The parents' reach has that of all nodes above them: no need to go further up.
-            hidden = _NOWHERE.union(*(self._reach.get(each, _NOWHERE) for each in parents))
-            forwards = [each for each in self.destinations(node) if each not in hidden]
-            before.setdefault(node, [_destination(each) for each in node.forwards])
-            node.forwards.clear()
-            node.forwards |= dict.fromkeys(forwards).keys()
-            reach = hidden.union(forwards)
-            if reach != self._reach.get(node, _NOWHERE):
-                self._reach[node] = reach
-                for child in node.children:
-                    if child not in queued:
-                        queued.add(child)
-                        waiting.append(child)
-        return before
-
-    def _add_asker(self, asker: Asker, item: T) -> PosetNode[T]:
-        """Add an asker to the node of an item, which may be new; returns the node."""
-        node = self.poset.insert(item)
-        if self.listener is not None and not node.subscribers:
-            self.listener.add(node)
-        node.subscribers.add(asker)
-        self._askers_changed(node)
-        return node
-
-    def _askers_changed(self, node: PosetNode[T]) -> None:
-        self.mark(node)
-        if self.listener is not None:
-            self.listener.askers_changed(node)
-
-    def _replace(self, asker: Asker, node: PosetNode[T], item: T) -> PosetNode[T]:
-        """Replace the item of an asker; returns the node of the new item."""
-        if len(node.subscribers) > 1:  # the others still want the old item
-            self._remove_asker(asker, node)
-            return self._add_asker(asker, item)
-        edge_changes, children = node.edge_changes, node.children
-        placed = self.poset.rebind(node, item)
-        if placed is not node:  # another node has an equal item
-            self._node_removed(node, children)
-            placed.subscribers.add(asker)
-            self._askers_changed(placed)
-            return placed
-        self._updated[node] = None
-        if node.edge_changes != edge_changes:
-            # It hides other nodes than before: the former children may come to light.
-            self._marked.update(dict.fromkeys([node, *children, *node.children]))
-        elif self._by_item:
-            self.mark(node)
-        # Else it keeps askers, parents and children, hence by rule (1) its destinations: most
-        # updates of parameters end here, at a cost that does not grow with the table.
-        if self.listener is not None:
-            self.listener.change(node)
-        return node
-
-    def _remove_asker(self, asker: Asker, node: PosetNode[T]) -> None:
-        """Remove an asker from a node, and the node with its last asker."""
-        node.subscribers.discard(asker)
-        if node.subscribers:
-            self._askers_changed(node)
-            return
-        children = node.children
-        self.poset.remove(node)
-        self._node_removed(node, children)
-
-    def _node_removed(self, node: PosetNode[T], children: list[PosetNode[T]]) -> None:
-        """Note that a node is no longer in the poset, and that its children may come to light."""
-        if self.listener is not None:
-            self.listener.remove(node)
-        self._marked.update(dict.fromkeys(children))
-        self._marked.pop(node, None)
-        self._reach.pop(node, None)
-        self._removed.append(node)
-
-
-def _destination(each: Hashable) -> Destination:
-    assert isinstance(each, Destination)
-    return each
+        return self._nodes.sent(peer)

@@ -5,6 +5,7 @@
                             Suspend, Resume, Depart
     broker -> own client    Deliver, DeliverSequence, InForce, Missed, Refused
     broker -> neighbour     FilterDelta, AdvertisementDelta    what the neighbour's tables must hold
+                            Sync                               ... all of it, after a restart
                             Notify                             an event on its way
                             Delegate, Undelegate, NotifyChain  parts of patterns (Siena, 4.2.4)
                             Connect, Accept, Disconnect, Announce, Refused     links of the overlay
@@ -270,6 +271,21 @@ class AdvertisementDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Sync:
+    """A broker that has come back from its durable state says what a neighbour must hold from now
+    on: all of it, in place of what it holds.
+
+    It is the first message of the broker's new stream (see `link_session`). Where the neighbour
+    holds the same already, as equal digests show, the filters and advertisements are left out; both
+    ends then number the keys anew, in the same order.
+    """
+
+    digest: bytes
+    filters: tuple[tuple[Key, WantedFilter], ...] | None = None
+    advertisements: tuple[tuple[Key, Advertisement], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Examination:
     """A broker that is to examine its summaries for an event, and which brokers need it no more.
 
@@ -489,7 +505,7 @@ ClientRequest = (
     | Suspend | Resume | Depart
 )  # fmt: skip
 PeerMessage = (
-    FilterDelta | AdvertisementDelta | Notify | Connect | Accept | Disconnect | Announce
+    FilterDelta | AdvertisementDelta | Sync | Notify | Connect | Accept | Disconnect | Announce
     | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | SeekReply | Release | HandOver
     | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
 )  # fmt: skip

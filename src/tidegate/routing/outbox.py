@@ -124,6 +124,29 @@ class Outbox(Generic[T]):
         for destination in [each for each in self._sent_to if each.peer == peer]:
             del self._sent_to[destination]
 
+    def number_anew(
+        self, peer: Peer, ordered: Callable[[Mapping[Key, T]], Mapping[Key, T]]
+    ) -> None:
+        """Give the items of a neighbour other keys; ``ordered`` returns the items by these.
+
+        Equal items of one destination may swap keys.
+        """
+        old = self._sent.get(peer)
+        if not old:
+            return
+        new = ordered(old)
+        free: dict[tuple[Peer | None, int], list[Key]] = {}
+        for key, item in new.items():
+            free.setdefault((key.tree, id(item)), []).append(key)
+        keys = {key: free[key.tree, id(item)].pop(0) for key, item in old.items()}
+        for destination, sent_to in self._sent_to.items():
+            if destination.peer == peer:
+                for number, key_number in sent_to.key_numbers.items():
+                    key = Key(key_number, destination.tree)
+                    sent_to.key_numbers[number] = keys[key].number
+        self._sent[peer] = dict(new)
+        self._last_key_number = max(self._last_key_number, *(each.number for each in new))
+
     def change(
         self, changes: Mapping[Destination, DestinationChange[T]]
     ) -> dict[Peer, NeighbourDelta[T]]:

@@ -27,6 +27,9 @@ from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.merging import MergedFilters
 from tidegate.routing.messages import AdvertisementDelta, FilterDelta, Key, Outgoing, Peer
 from tidegate.routing.outbox import Destination, OneFilterEach
+from tidegate.routing.tables.covered_nodes import CoveredNodes
+from tidegate.routing.tables.deferred_nodes import DeferredNodes
+from tidegate.routing.tables.node_table import NodeTable
 from tidegate.routing.validation import check_wanted_filter, checked_advertisement
 
 if TYPE_CHECKING:
@@ -44,30 +47,52 @@ def needs_all_filters(broker: Broker) -> bool:
 class RoutingTables:
     """The two tables of a broker: who asked for which filter, who has advertised what."""
 
-    def __init__(self, broker: Broker, *, merging: bool) -> None:
+    def __init__(self, broker: Broker, *, merging: bool, deferred: bool) -> None:
+        """``deferred`` says whether filters are placed in the poset only when the table settles,
+        because events are not matched by it."""
         self._broker = broker
-        self.subscriptions: Forwarding[WantedFilter] = Forwarding(
-            FILTERS,
-            self._filter_destinations,
-            self._merged_filters if merging else OneFilterEach,
-            structure=structure,
-            by_item=broker.strategy.needs_advertisements,
-            antichain=Antichain(identity) if needs_all_filters(broker) else None,
+        self._merging = merging
+        self.without_sync: dict[Peer, None] = {}
+        """Neighbours that get a `Sync` before any delta (see `durability.restoring`)."""
+        nodes: NodeTable[WantedFilter] = (
+            DeferredNodes(identity, self._covered_filters, self._has_destinations)
+            if deferred
+            else self._covered_filters()
         )
+        self.subscriptions: Forwarding[WantedFilter] = Forwarding(nodes, FILTERS.covers)
         self.advertisements: Forwarding[Advertisement] = Forwarding(
-            ADVERTISEMENTS, self._advertisement_destinations
+            CoveredNodes(ADVERTISEMENTS, self.advertisement_destinations), ADVERTISEMENTS.covers
+        )
+
+    def _covered_filters(self) -> CoveredNodes[WantedFilter]:
+        return CoveredNodes(
+            FILTERS,
+            self.filter_destinations,
+            self._merged_filters if self._merging else OneFilterEach,
+            structure=structure,
+            by_item=self._broker.strategy.needs_advertisements,
+            antichain=Antichain(identity) if needs_all_filters(self._broker) else None,
+        )
+
+    def _has_destinations(self) -> bool:
+        """Whether any filter could be sent to anyone."""
+        return self._broker.strategy.sends_subscriptions and any(
+            domain.master is not None if domain.routes_to_master else domain.neighbours
+            for domain in self._broker.domains.by_name.values()
         )
 
     def _merged_filters(self) -> MergedFilters:
         return MergedFilters(self._broker.limits.filters)
 
-    def _filter_destinations(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
+    def filter_destinations(self, node: PosetNode[WantedFilter]) -> Iterable[Destination]:
+        """The destinations of a filter if nothing covered it (rule 1 of `forwarding`)."""
         broker = self._broker
         if broker.strategy.sends_summaries:  # the broker itself: its own summary
             return (Destination(broker.name, None),)
         return broker.strategy.destinations(node, broker.domains, self.advertisements)
 
-    def _advertisement_destinations(self, node: PosetNode[Advertisement]) -> Iterable[Destination]:
+    def advertisement_destinations(self, node: PosetNode[Advertisement]) -> Iterable[Destination]:
+        """The destinations of an advertisement if nothing covered it."""
         if not self._broker.strategy.needs_advertisements:
             return ()
         return self._broker.domains.destinations_away_from(node.subscribers)
@@ -124,6 +149,7 @@ class RoutingTables:
     def forget(self, peer: Peer) -> list[Advertisement]:
         """Remove all that a neighbour has sent, and the record of what it was sent: its link is
         down. Returns its advertisements, for `advertisements_changed`."""
+        self.without_sync.pop(peer, None)
         advertised = [node.item for node in self.advertisements.nodes_of_peer(peer)]
         self.advertisements.forget(peer)
         self.subscriptions.forget(peer)
@@ -159,12 +185,13 @@ class RoutingTables:
         sent: Outgoing = []
         for peer, advertised in self.advertisements.settle().items():
             added, removed = tuple(advertised.added), tuple(advertised.removed)
-            sent.append((peer, AdvertisementDelta(added, removed)))
+            if peer not in self.without_sync:
+                sent.append((peer, AdvertisementDelta(added, removed)))
         for peer, delta in self.subscriptions.settle().items():
             cells = [(key, differing_cells(old, new)) for key, old, new in delta.updated]
             # Filters that are written differently may still have the same cells.
             updated = tuple(each for each in cells if each[1])
-            if delta.added or delta.removed or updated:
+            if (delta.added or delta.removed or updated) and peer not in self.without_sync:
                 filters = FilterDelta(tuple(delta.added), tuple(delta.removed), updated)
                 sent.append((peer, filters))
         return sent

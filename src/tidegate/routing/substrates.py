@@ -14,6 +14,7 @@ the nodes of its poset.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -22,10 +23,19 @@ from tidegate.errors import RoutingError
 from tidegate.language.events import Event
 from tidegate.language.expressions import Call, Constant, Elapsed, Expression, ParameterRef
 from tidegate.language.filters import Filter
+from tidegate.language.shapes import Shape
 from tidegate.language.syntax import map_leaves
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.matcher import LinkMatcher, Matcher, StepCountingMatcher
+from tidegate.matching.matcher import (
+    BulkUpdatingMatcher,
+    LinkMatcher,
+    Matcher,
+    NumberingMatcher,
+    StepCountingMatcher,
+    update_each,
+)
+from tidegate.matching.poset.antichain import Antichain
 from tidegate.matching.poset.evolving_index import EvolvingIndex
 from tidegate.matching.poset.nodes import PosetNode, by_number
 from tidegate.matching.poset.poset import Poset
@@ -38,6 +48,7 @@ from tidegate.matching.poset.wanted_filter import (
 from tidegate.matching.registry import MATCHERS
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing.batching.asker_codes import AskerCodes, AskerPairs
+from tidegate.routing.batching.asker_index import AskerIndex
 from tidegate.routing.cell_updates import differing_cells, structure
 
 FilterNode = PosetNode[WantedFilter]
@@ -118,53 +129,108 @@ class MatcherSubstrate:
     """A matcher with a subscription for each node, in which every value is a parameter.
 
     The id of the subscription is the number of the node; cell 0 is the parameter `c0`, and so on.
+    New and changed nodes are written when the matcher is next used, all of them in one step.
     """
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self._counting = matcher if isinstance(matcher, StepCountingMatcher) else None
+        self._numbering = matcher if isinstance(matcher, NumberingMatcher) else None
         self._nodes: dict[str, tuple[FilterNode, WantedFilter]] = {}
         """Nodes by id, with the filter that the matcher has: the item may have been replaced."""
+        self._added: dict[FilterNode, None] = {}
+        """Nodes that the matcher does not have yet."""
+        self._changed: dict[FilterNode, None] = {}
+        """Nodes whose filter was replaced since the matcher got it."""
+        self._askers = AskerIndex()
+        self._other_askers: dict[FilterNode, None] = {}
+        """Nodes whose askers, or whose number in the matcher, have changed."""
 
     def add(self, node: FilterNode) -> None:
-        id = id_of(node)
-        filter, values = _lifted(node.item)
-        origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
-        self._matcher.add([Subscription(id, filter, values, origin=origin_us)])
-        self._nodes[id] = node, node.item
+        self._added[node] = None
 
     def remove(self, node: FilterNode) -> None:
+        self._other_askers.pop(node, None)
+        self._changed.pop(node, None)
+        if node in self._added:
+            del self._added[node]
+        else:
+            self._remove(node)
+
+    def _remove(self, node: FilterNode) -> None:
         id = id_of(node)
         self._matcher.remove(id)
         del self._nodes[id]
 
     def change(self, node: FilterNode) -> None:
-        id = id_of(node)
-        old = self._nodes[id][1]
-        if structure(node.item) == structure(old):
-            cells = differing_cells(old, node.item)
-            self._matcher.update(id, {f"c{index}": value for index, value in cells})
-            self._nodes[id] = node, node.item
-        else:
-            self.remove(node)
-            self.add(node)
+        if node not in self._added:
+            self._changed[node] = None
 
     def askers_changed(self, node: FilterNode) -> None:
-        pass
+        if self._numbering is not None:
+            self._other_askers[node] = None
+
+    def write(self) -> None:
+        """Write the new and changed nodes into the matcher."""
+        updates: dict[str, dict[str, Value | None]] = {}
+        for node in self._changed:
+            id = id_of(node)
+            old = self._nodes[id][1]
+            if structure(node.item) == structure(old):
+                cells = differing_cells(old, node.item)
+                if cells:
+                    updates[id] = {f"c{index}": value for index, value in cells}
+                self._nodes[id] = node, node.item
+            else:
+                self._remove(node)
+                self._added[node] = None
+        self._changed.clear()
+        if updates:
+            self._update(updates)
+        if self._added:
+            self._matcher.add([_subscription_of(node) for node in self._added])
+            for node in self._added:
+                self._nodes[id_of(node)] = node, node.item
+                self.askers_changed(node)  # it has another number now
+            self._added.clear()
+
+    def _update(self, updates: dict[str, dict[str, Value | None]]) -> None:
+        if len(updates) == 1:
+            ((id, values),) = updates.items()
+            self._matcher.update(id, values)
+        elif isinstance(self._matcher, BulkUpdatingMatcher):
+            self._matcher.update_many(updates)
+        else:
+            update_each(self._matcher, updates)
 
     @property
     def steps(self) -> int:
         return 0 if self._counting is None else self._counting.steps
 
     def matching(self, event: Event) -> list[FilterNode]:
+        self.write()
         return self.nodes(self._matcher.match(event, Moment(event_us(event))))
 
     def asker_pairs(self, batch: EventBatch, codes: AskerCodes) -> AskerPairs:
-        return _asker_pairs_of_each(self.matching, batch, codes)
+        if self._numbering is None:
+            return _asker_pairs_of_each(self.matching, batch, codes)
+        self.write()
+        changed = list(self._other_askers)
+        numbers = self._numbering.numbers([id_of(node) for node in changed])
+        for number, node in zip(numbers.tolist(), changed, strict=True):
+            self._askers.put(number, codes.of(node.subscribers))
+        self._other_askers.clear()
+        return self._askers.pairs(*self._numbering.match_numbers(batch))
 
     def nodes(self, ids: Iterable[str]) -> list[FilterNode]:
         """The nodes of subscriptions, in the order of their numbers."""
         return by_number(self._nodes[id][0] for id in ids)
+
+
+def _subscription_of(node: FilterNode) -> Subscription:
+    filter, values = _lifted(node.item)
+    origin_us = node.item.origin_us if isinstance(node.item, EvolvingFilter) else None
+    return Subscription(id_of(node), filter, values, origin=origin_us)
 
 
 def _asker_pairs_of_each(
@@ -190,10 +256,16 @@ def _lifted(item: WantedFilter) -> tuple[Filter, dict[str, Value]]:
     """A filter with a parameter in each cell, and the values of these parameters."""
     shape, row = underlying_filter(item).shape_and_row
     values = {f"c{i}": each for i, each in enumerate(row) if not isinstance(each, ParameterRef)}
-    filter = Filter.of_shape(shape, tuple(ParameterRef(name) for name in values))
-    if isinstance(item, EvolvingFilter):
+    return _parametric_filter(shape, isinstance(item, EvolvingFilter)), values
+
+
+@lru_cache(maxsize=4096)
+def _parametric_filter(shape: Shape, evolves: bool) -> Filter:
+    """A filter with a parameter in each cell; the subscriptions of a shape share it."""
+    filter = Filter.of_shape(shape, tuple(ParameterRef(f"c{i}") for i in range(shape.width)))
+    if evolves:
         filter = Filter(map_leaves(filter.node, _not_before_origin))
-    return filter, values
+    return filter
 
 
 def _not_before_origin(leaf: Expression) -> Expression:
@@ -214,18 +286,20 @@ SubstrateChoice = str | Callable[[], Matcher]
 """The name of a substrate, or what makes a matcher with settings of its own."""
 
 
-def substrate(choice: SubstrateChoice | None) -> Callable[[Poset[WantedFilter]], Substrate]:
-    """The factory of the chosen substrate; it takes the poset of the table."""
-    name = choice or DEFAULT_SUBSTRATE
-    if not isinstance(name, str):
-        make = name
-    elif name == "poset":
-        return PosetSubstrate
-    elif name in MATCHERS:
-        make = MATCHERS[name].make
-    else:
-        raise RoutingError(f"there is no substrate {name!r}; there are {', '.join(SUBSTRATES)}")
-    return lambda _poset: MatcherSubstrate(make())
+def matches_by_poset(choice: SubstrateChoice | None) -> bool:
+    """Whether the chosen substrate matches events with the poset of the table itself."""
+    return (choice or DEFAULT_SUBSTRATE) == "poset"
+
+
+def substrate(
+    choice: SubstrateChoice | None, poset: Poset[WantedFilter] | Antichain[WantedFilter]
+) -> Substrate:
+    """The chosen substrate, for a table with this poset."""
+    if matches_by_poset(choice):
+        assert isinstance(poset, Poset)
+        return PosetSubstrate(poset)
+    assert choice is not None
+    return MatcherSubstrate(choice() if not isinstance(choice, str) else _matcher(choice))
 
 
 def antichain_substrate(choice: SubstrateChoice | None) -> Substrate:

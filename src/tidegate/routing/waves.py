@@ -40,8 +40,8 @@ class _Wave:
 
     sender: Peer | None
     """The neighbour that gets the echo; None at the origin."""
-    pending: set[Peer]
-    """The neighbours whose echo is missing."""
+    pending: dict[Peer, Probe]
+    """The neighbours whose echo is missing, with what they were sent."""
     done: AfterWave | None
     """None unless this is the origin."""
 
@@ -86,26 +86,33 @@ class Waves:
                 actions += done
         return sent, actions
 
+    def on_restart(self, peer: Peer) -> Outgoing:
+        """Probe a neighbour again that has restarted, and forget the waves it has sent."""
+        for wave_id in [id for id, wave in self._waves.items() if wave.sender == peer]:
+            del self._waves[wave_id]
+        return [(peer, wave.pending[peer]) for wave in self._waves.values() if peer in wave.pending]
+
     def _pass_on(self, probe: Probe, sender: Peer | None, done: AfterWave | None) -> WaveResult:
-        if (probe.origin, probe.number) in self._waves and sender is not None:
+        passing = self._waves.get((probe.origin, probe.number))
+        if passing is not None and sender is not None:
+            if passing.sender == sender:
+                return [], []  # it is probed again after a restart: the echo is still to come
             # It has come along another path too, as can happen while links change.
             return [(sender, Echo(probe.origin, probe.number))], []
-        sent: Outgoing = []
-        pending: set[Peer] = set()
+        pending: dict[Peer, Probe] = {}
         for domain, tree, source in self._domains.trees_from(sender, probe.tree):
             for peer in domain.downstream(tree, source):
-                pending.add(peer)
-                sent.append((peer, Probe(probe.origin, probe.number, tree)))
+                pending[peer] = Probe(probe.origin, probe.number, tree)
         self._waves[probe.origin, probe.number] = _Wave(sender, pending, done)
         if pending:
-            return sent, []
+            return list(pending.items()), []
         return self._finish(probe.origin, probe.number)
 
     def _echoed(self, origin: Peer, number: int, peer: Peer) -> WaveResult:
         wave = self._waves.get((origin, number))
         if wave is None:  # forgotten, because its sender was lost
             return [], []
-        wave.pending.discard(peer)
+        wave.pending.pop(peer, None)
         return ([], []) if wave.pending else self._finish(origin, number)
 
     def _finish(self, origin: Peer, number: int) -> WaveResult:

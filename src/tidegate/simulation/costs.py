@@ -51,6 +51,10 @@ class Costs:
                 attributes = sum(len(each.attributes) for _, each in added)
                 cells = sum(len(each) for _, each in updated)
                 return HEADER_BYTES + VALUE_BYTES * (attributes + len(removed) + cells)
+            case m.Sync(_, filters, advertisements):
+                attributes = sum(len(each.attributes) for _, each in filters or ())
+                attributes += len(advertisements or ())
+                return HEADER_BYTES + VALUE_BYTES * (1 + attributes)
             case m.Announce(announcements):
                 links = sum(len(each.costs_us) for each in announcements)
                 return HEADER_BYTES + VALUE_BYTES * links
@@ -78,6 +82,9 @@ def unshared(message: Message) -> Message:
     In the world a message is an object that brokers share. What one of them computes and caches in
     a filter (its normal form, for example) would cost the others nothing, and falsify their times.
     """
+    if isinstance(message, m.Sync) and message.filters is not None:
+        filters = tuple((key, _uncached(each)) for key, each in message.filters)
+        return replace(message, filters=filters)
     if not isinstance(message, m.FilterDelta):
         return message
     return replace(message, added=tuple((key, _uncached(each)) for key, each in message.added))

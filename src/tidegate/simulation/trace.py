@@ -128,6 +128,9 @@ def content(message: Message) -> str:
         case m.FilterDelta(added, removed, updated):
             cells = [f"~{_key(key)} {dict(each)}" for key, each in updated]
             return "; ".join([*_added_and_removed(added, removed), *cells])
+        case m.Sync(digest, filters, advertisements):
+            items = (*(filters or ()), *(advertisements or ()))
+            return "; ".join([digest.hex()[:8], *_added_and_removed(items, ())])
         case m.AdvertisementDelta(added, removed):
             return "; ".join(_added_and_removed(added, removed))
         case m.Refused(request, reason):

@@ -35,6 +35,7 @@ from tidegate.routing.strategies import Strategy, strategy
 from tidegate.routing.substrates import SubstrateChoice
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.simulation.costs import FREE, Costs, unshared
+from tidegate.simulation.durable_sites import DurableSites
 from tidegate.simulation.overlays.topology import Link, Topology
 
 Action = Callable[[], None]
@@ -152,6 +153,8 @@ class World:
     """The spaces that all brokers have."""
     summaries: SummarySettings | None = None
     """The settings of the routing by summaries; None for the defaults."""
+    is_durable: bool = False
+    """Whether brokers store their state and links are sessions (see `durable_sites`)."""
     now_us: int = field(default=0, init=False)
     sites: dict[Peer, Site] = field(default_factory=dict, init=False)
     directions: dict[tuple[Peer, Peer], LinkDirection] = field(default_factory=dict, init=False)
@@ -161,6 +164,8 @@ class World:
     """The broker of each client."""
     arrived_by_type: Counter[type[Message]] = field(default_factory=Counter, init=False)
     """The number of messages that arrived at brokers and clients, by type."""
+    durable: DurableSites | None = field(default=None, init=False)
+    """What brokers have stored, and the sessions of links; None unless they are durable."""
     random: Random = field(init=False)
     _strategy: Strategy = field(init=False)
     _pending: list[tuple[int, int, Action]] = field(default_factory=list, init=False)
@@ -176,6 +181,8 @@ class World:
             self.sites[name] = Site(self._broker(name, plans))
         for link in self.topology.links:
             self._connect(link)
+        if self.is_durable:
+            self.durable = DurableSites(self)
         for site in self.sites.values():
             self._set_alarm(site)
 
@@ -298,12 +305,19 @@ class World:
 
     # -- messages -----------------------------------------------------------------------------
 
-    def _send(self, sender: Peer, outgoing: Outgoing) -> None:
+    def send(self, sender: Peer, outgoing: Outgoing) -> None:
+        """Store what has changed at a broker, if it is durable, and send what it wants to send."""
+        if self.durable is not None:
+            self.durable.commit(sender)
         for receiver, message in outgoing:
             if isinstance(receiver, Client):
                 self._deliver(sender, receiver, message)
-            else:
-                self._transmit(sender, receiver, message)
+            elif self.durable is None:
+                self.transmit(sender, receiver, message)
+            elif (numbered := self.durable.send(sender, receiver, message)) is not None:
+                self.transmit(sender, receiver, message, numbered[0])
+        if self.durable is not None:
+            self._set_alarm(self.sites[sender])
 
     def _deliver(self, sender: Peer, client: Client, message: Message) -> None:
         """Pass a message to a client, unless it has moved to another broker."""
@@ -314,8 +328,10 @@ class World:
             self.observer(self.now_us, sender, client, message)
         self.clients[client].receive(message, self.now_us)
 
-    def _transmit(self, sender: Peer, receiver: Peer, message: Message) -> None:
-        """Put a message on a link; dropped if the link is down."""
+    def transmit(
+        self, sender: Peer, receiver: Peer, message: Message, numbered: int | None = None
+    ) -> None:
+        """Put a message on a link, with its number in a session; dropped if the link is down."""
         direction = self.directions.get((sender, receiver))
         if direction is None or not direction.is_up:
             return
@@ -339,13 +355,15 @@ class World:
             # The link may have gone down meanwhile, and a duplicate arrives a second time.
             if direction.epoch == epoch and number > direction.last_received:
                 direction.last_received = number
-                self._arrive(receiver, sender, message)
+                self._arrive(receiver, sender, message, numbered)
 
         self._schedule(arrival_us, arrive)
         if self.weather.duplicated and self.random.random() < self.weather.duplicated:
             self._schedule(arrival_us + self.random.randrange(1_000_000), arrive)
 
-    def _arrive(self, receiver: Peer, sender: Address, message: Message) -> None:
+    def _arrive(
+        self, receiver: Peer, sender: Address, message: Message, numbered: int | None = None
+    ) -> None:
         """Queue a message for the processor of a broker, or handle it at once if it is free."""
         site = self.sites[receiver]
         if not site.is_up:
@@ -355,7 +373,7 @@ class World:
             self.observer(self.now_us, sender, receiver, message)
         cost_us = self.costs.processor_us(message)
         if not cost_us and not self.costs.step_us and site.free_at_us <= self.now_us:
-            self._handle(site, sender, message)
+            self._handle(site, sender, message, numbered)
             return
         site.waiting += 1
         site.waiting_max = max(site.waiting_max, site.waiting)
@@ -380,11 +398,17 @@ class World:
             # that handled it nevertheless could, for example, accept a connection that the other
             # end has given up.
             if direction is None or direction.epoch == direction_epoch:
-                self._handle(site, sender, message)
+                self._handle(site, sender, message, numbered)
 
         sequence = self._schedule(site.free_at_us, handle)
 
-    def _handle(self, site: Site, sender: Address, message: Message) -> None:
+    def _handle(self, site: Site, sender: Address, message: Message, numbered: int | None) -> None:
+        if (
+            numbered is not None
+            and self.durable is not None
+            and not self.durable.takes(site.broker.name, sender, numbered)
+        ):
+            return
         site.handled += 1
         steps = site.broker.matching.steps
         if self.stopwatch is None:
@@ -396,8 +420,8 @@ class World:
             self.stopwatch(message, process_time() - begun_s)
         if self.costs.step_us:
             self._spend(site, round(self.costs.step_us * (site.broker.matching.steps - steps)))
-        if outgoing:
-            self._send(site.broker.name, outgoing)
+        if outgoing or self.durable is not None:
+            self.send(site.broker.name, outgoing)
         elif type(message) is Notify:
             site.in_vain += 1
         self._set_alarm(site)
@@ -421,7 +445,7 @@ class World:
             # belongs to a broker from before a crash, does nothing.
             if site.broker is broker and site.is_up and site.alarm_us == due_us:
                 site.alarm_us = None
-                self._send(broker.name, broker.wake(self.now_us))
+                self.send(broker.name, broker.wake(self.now_us))
                 self._set_alarm(site)
 
         self._schedule(max(due_us, self.now_us), wake)
@@ -431,33 +455,48 @@ class World:
     def cut(self, a: Peer, b: Peer) -> None:
         """Take a link down."""
         for one, other in ((a, b), (b, a)):
-            direction = self._direction(one, other)
-            if direction.is_up:
-                direction.is_up = False
-                direction.epoch += 1
-                direction.free_at_us = direction.last_arrival_us = 0
+            was_up = self.take_down(one, other)
+            if self.durable is not None and (one, other) in self.durable.sessions:
+                self.durable.gave_up(one, other)
+                was_up = True
+            if was_up:
                 self._notify_lost(one, other)
+
+    def take_down(self, one: Peer, other: Peer) -> bool:
+        """Take one direction of a link down, with what is on its way; returns whether it was up."""
+        direction = self._direction(one, other)
+        if not direction.is_up:
+            return False
+        direction.is_up = False
+        direction.epoch += 1
+        direction.free_at_us = direction.last_arrival_us = 0
+        return True
 
     def _notify_lost(self, broker: Peer, peer: Peer) -> None:
         site = self.sites[broker]
         if site.is_up:
-            self._send(broker, site.broker.link_lost(peer, self.now_us))
+            self.send(broker, site.broker.link_lost(peer, self.now_us))
             self._set_alarm(site)
 
     def mend(self, a: Peer, b: Peer) -> None:
         """Bring a link up again, if both brokers are up, and let them connect."""
         if not (self.sites[a].is_up and self.sites[b].is_up):
             return
+        if self.durable is not None and self.durable.has_session(a, b):
+            self.durable.reconnect(a, b)  # it was not given up
+            return
         link = self.topology.link(a, b)
         for one, other in ((a, b), (b, a)):
             self._direction(one, other).is_up = True
+        if self.durable is not None:
+            self.durable.set_up(a, b)
         # In a hierarchy `b` is below `a` and asks to join; elsewhere either end could.
         site = self.sites[link.b]
         if site.broker.knows(link.a):
             return
         in_hierarchy = self.topology.domains[link.domain] is Architecture.HIERARCHICAL
         request = site.broker.join(link.a, link.domain, _delay_us(link), as_client=in_hierarchy)
-        self._send(link.b, request)
+        self.send(link.b, request)
 
     def crash(self, broker: Peer) -> None:
         """Take a broker and its links down; it loses its state and the messages that wait."""
@@ -470,15 +509,22 @@ class World:
 
     def restart(self, broker: Peer) -> None:
         """Start a crashed broker with an empty state; it connects to its neighbours."""
-        site = self.sites[broker]
-        if site.is_up:
+        if self.sites[broker].is_up:
             return
+        self.start(broker)
+        if self.durable is not None:
+            self.durable.forget(broker)
+        for peer in self.topology.neighbours(broker):
+            self.mend(broker, peer)
+
+    def start(self, name: Peer) -> Broker:
+        """Start a broker that is down with an empty state; returns it."""
+        site = self.sites[name]
         site.is_up = True
         site.free_at_us = self.now_us
         site.alarm_us = None
-        site.broker = self._broker(broker, {})  # without plans: it learns the links from others
-        for peer in self.topology.neighbours(broker):
-            self.mend(broker, peer)
+        site.broker = self._broker(name, {})  # without plans: it learns the links from others
+        return site.broker
 
     def _direction(self, a: Peer, b: Peer) -> LinkDirection:
         direction = self.directions.get((a, b))

@@ -58,6 +58,18 @@ def test_nothing_is_written_after_a_failure(tmp_path: Path) -> None:
     store.close()
 
 
+def test_waiting_for_a_transaction_can_be_given_up(tmp_path: Path) -> None:
+    """It is written all the same."""
+    store = Store(tmp_path, "a")
+    transaction = Transaction()
+    transaction.set_position("publisher", "p", 1, 1)
+    future = store.commit(transaction)
+    assert not future.cancel()
+    future.result()
+    assert store.positions("publisher") == {"p": (1, 1)}
+    store.close()
+
+
 def test_what_waits_is_written_before_the_end(tmp_path: Path) -> None:
     store = Store(tmp_path, "a")
     futures = []

@@ -179,7 +179,7 @@ def test_gateways_drain_what_lies_behind_them_first() -> None:
         is_done.append(True)
         return []
 
-    world._send(home, world.sites[home].broker.start_wave(done))
+    world.send(home, world.sites[home].broker.start_wave(done))
     world.run()
     assert is_done == [True]
     assert set(answered) == set(world.topology.brokers) - {home}

@@ -26,6 +26,7 @@ from tidegate.routing.strategies import (
     NextHops,
     Strategy,
 )
+from tidegate.routing.tables.covered_nodes import CoveredNodes
 from tidegate.simulation.overlays.generators import generate
 from tidegate.simulation.verifying.random_run import Mix, RandomRun
 from tidegate.simulation.verifying.verification import VERIFIED_TOPOLOGIES, VerificationCase, cases
@@ -121,14 +122,14 @@ def finds(text: str, routing: str, topology: str, seeds: int = 30) -> bool:
 def test_a_broker_that_does_not_send_filters_that_are_no_longer_covered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def remove_asker(table: Forwarding[object], asker: Asker, node: PosetNode[object]) -> None:
+    def remove_asker(table: CoveredNodes[object], asker: Asker, node: PosetNode[object]) -> None:
         marked = dict(table._marked)
         right(table, asker, node)
         if node not in table.poset:
             table._marked = {each: None for each in marked if each in table.poset}
 
-    right: Callable[..., None] = Forwarding._remove_asker
-    monkeypatch.setattr(Forwarding, "_remove_asker", remove_asker)
+    right: Callable[..., None] = CoveredNodes.remove_asker
+    monkeypatch.setattr(CoveredNodes, "remove_asker", remove_asker)
     assert finds("was sent to", "subscription", "random-tree")
 
 

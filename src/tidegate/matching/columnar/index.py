@@ -47,7 +47,9 @@ from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
 from tidegate.matching.columnar.kernels.link_bits import LinkBits, link_bits, write_links
 from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
+    copy_rewritten,
     enclose_entries,
+    enclose_moved,
     pin_entries,
     rewrite_entries,
     rewrite_entry,
@@ -59,7 +61,7 @@ from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import GONE, MOVING, SET, SHARED
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
-from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
+from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NOT_IN_PLACE
 from tidegate.matching.rows.link_words import LINK_BITS, as_words
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow
@@ -69,6 +71,12 @@ MERGE_RATIO = 4
 
 OPEN = 0
 """The number of the open part. It is there always, if only as a part without entries."""
+
+COPIED_MAX = 64
+"""An entry with more constraints is not copied when its key changes, but made from its row."""
+
+NO_MOTION = np.zeros(2, np.int32), np.zeros(0)
+"""Where the motion of an entry begins and ends, and the motion, if it has none."""
 
 NO_ENTRY = -1
 """In place of an entry's position: the subscription has no entry in the index."""
@@ -89,6 +97,7 @@ class IndexPart:
         self.part: Part = unpack(packed)
         self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
         self.has_motion = len(self.part.motion) > 0
+        self.needs_lookup = self.part.needs_lookup
         self.removed = 0
         self.columns = _columns_of(self.part) if columns is None else columns
         """How many columns of events kernels may look at in this part, or more."""
@@ -446,13 +455,42 @@ class Index:
         if entry == NO_ENTRY or number in self._entries_of:
             return NOT_IN_PLACE
         part = self.parts[self._part_of.item(number)]
-        times, variables = self._enclosed_for
+        variables = self._enclosed_for.variables
         outcome: int = rewrite_entry(
-            plan, kinds, cells, row, *part.packed, entry, times, variables, self._scratch
+            plan, kinds, cells, row, *part.packed, entry, variables, self._scratch
         )
         if part.changed is not None:
             part.changed.append(entry)
+        if outcome == MOVED:
+            self._enclose_moved(part.packed, np.array([entry], np.int32))
+            return DONE
+        if outcome == NOT_IN_PLACE and part.needs_lookup:
+            return self._replace_rewritten(number, plan, kinds, cells, row)
         return outcome
+
+    def _replace_rewritten(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
+        """Replace the only entry of a subscription by a copy that is changed by a plan.
+
+        For changes of a key. NOT_IN_PLACE if the entry is of a kind that is not copied.
+        """
+        part, entry = self.parts[self._part_of.item(number)], self._entry_of.item(number)
+        channel = np.empty(COPIED_MAX, np.int32)
+        low, high = np.empty(COPIED_MAX), np.empty(COPIED_MAX)
+        count = copy_rewritten(
+            plan, kinds, cells, row, *part.packed, entry, channel, low, high,
+            self._enclosed_for.variables, self._scratch,
+        )  # fmt: skip
+        if not count:
+            return NOT_IN_PLACE
+        flags = np.array([part.part.flags.item(entry)], np.uint8)
+        self.remove(number)
+        self.add(
+            Entries(
+                np.array([number], np.int32), flags, np.array([0, count], np.int32),
+                channel[:count], low[:count], high[:count], *NO_MOTION,
+            )
+        )  # fmt: skip
+        return DONE
 
     def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""
@@ -466,12 +504,23 @@ class Index:
             outcome: U8 = np.zeros(len(mine), np.uint8)
             rewrite_entries(
                 planned._replace(plan_of=planned.plan_of[mine], rows=planned.rows[mine]), cells,
-                self.parts[part].packed, entries[mine], self._enclosed_for, self._scratch, outcome,
+                self.parts[part].packed, entries[mine], self._enclosed_for.variables, self._scratch,
+                outcome,
             )  # fmt: skip
+            moved = outcome == MOVED
+            if moved.any():
+                self._enclose_moved(self.parts[part].packed, entries[mine[moved]])
+                outcome[moved] = DONE
             if self.parts[part].changed is not None:
                 self.parts[part].note_changed(entries[mine].tolist())
             outcomes[mine] = outcome
         return outcomes
+
+    def _enclose_moved(self, packed: PackedPart, entries: I32) -> None:
+        """Write the envelopes of entries whose motions have changed, if there is a window."""
+        times, variables = self._enclosed_for
+        if len(times):
+            enclose_moved(*packed, entries, times, variables, self._scratch)
 
     def pin(self, numbers: I32, pin: int) -> None:
         """Evaluate the functions of subscriptions, none pending, for another time."""

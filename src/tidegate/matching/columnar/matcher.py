@@ -269,11 +269,21 @@ class ColumnarMatcher:
     def match_batch(self, batch: EventBatch) -> Matches:
         return matches_of(self._matching.match_chunks(batch))
 
+    def numbers(self, ids: Sequence[str]) -> I32:
+        """The numbers of subscriptions, as `match_numbers` gives them."""
+        self._lock.share()
+        try:
+            return self._table.numbers(ids)
+        finally:
+            self._lock.unshare()
+
+    def match_numbers(self, batch: EventBatch) -> tuple[I64, I32]:
+        """As ``match_batch``, with numbers in place of ids; nothing may be removed meanwhile."""
+        return self._matching.match_numbers(batch)
+
     def match_versions(self, batch: EventBatch) -> VersionMatches:
         """The matches with the versions that matched; no change may be made meanwhile."""
-        chunks = self._matching.match_chunks(batch)
-        numbers = np.concatenate([np.zeros(0, np.int32), *(each.numbers for each in chunks)])
-        events = np.concatenate([np.zeros(0, np.int64), *(each.events for each in chunks)])
+        events, numbers = self._matching.match_numbers(batch)
         return VersionMatches(events, numbers, self._table.version_columns())
 
     # -- links --------------------------------------------------------------------------------

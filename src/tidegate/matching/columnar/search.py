@@ -1,6 +1,7 @@
 """Searching parts of the index for the entries that encoded events satisfy.
 
-Two kernels do it, part by part. `match_events` finds all pairs whose bounds are satisfied; where
+Two kernels do it, part by part. `match_events` (`match_flat` if there is nothing to look up) finds
+all pairs whose bounds are satisfied; where
 moving bounds are concerned it marks pairs as unsure that lie between the envelope and what surely
 passes. `evaluate_unsure` then evaluates the functions of those.
 """
@@ -15,7 +16,7 @@ import numpy as np
 from tidegate.matching.arrays import F64, I64
 from tidegate.matching.columnar.index import IndexPart
 from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
-from tidegate.matching.columnar.kernels.match import match_events
+from tidegate.matching.columnar.kernels.match import match_events, match_flat
 from tidegate.matching.rows.encoding import Encoded
 from tidegate.matching.rows.found_pairs import (
     NO_PAIRS,
@@ -71,10 +72,17 @@ class PartSearch:
         room = max(4096, 32 * len(times_us), 2 * part.cluster_entries_max)
         while True:
             events, numbers, flags = self._buffers.with_room_for(room)
-            count, flags_seen = match_events(
-                *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
-                numbers, flags,
-            )  # fmt: skip
+            if part.needs_lookup:
+                count, flags_seen = match_events(
+                    *part.packed, encoded.matrix, encoded.set_first, encoded.set_value, events,
+                    numbers, flags,
+                )  # fmt: skip
+            else:
+                at, i32, _, f32, f64, _, _ = part.packed
+                count, flags_seen = match_flat(
+                    at, i32, f32, f64, encoded.matrix, encoded.set_first, encoded.set_value,
+                    events, numbers, flags,
+                )  # fmt: skip
             if count >= 0:
                 break
             room = 2 * len(events)  # they were too small: search again with larger ones

@@ -24,7 +24,6 @@ from tidegate.language.evolve import Evolve
 from tidegate.language.expressions import Environment, ParameterRef
 from tidegate.language.filters import Filter
 from tidegate.language.semantics import holds
-from tidegate.language.syntax import STRING_OPERATORS
 from tidegate.language.values import Value, to_us
 from tidegate.matching.subscription import Subscription
 
@@ -152,11 +151,7 @@ def _filled_row(
     """
     shape, row = filter.shape_and_row
     # A string operator may have a value that is no string or no pattern; `Filter.at` checks that.
-    if shape.comparisons is None or any(
-        operator in STRING_OPERATORS
-        for _, comparisons in shape.comparisons
-        for operator, _ in comparisons
-    ):
+    if shape.comparisons is None or shape.has_string_operators:
         return None
     try:
         values = [parameters[cell.name] if isinstance(cell, ParameterRef) else cell for cell in row]

@@ -80,8 +80,12 @@ def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: Stri
     of_attribute = channels.of_attribute
     sets = _SetCollector(channels)
     for name, value in attributes.items():
-        for kind, channel in of_attribute.get(name, ()):
-            if kind == _KIND_OF_TYPE[type(value)]:
+        known = of_attribute.get(name)
+        if known is None:
+            continue
+        kind_of_value = _KIND_OF_TYPE[type(value)]
+        for kind, channel in known:
+            if kind == kind_of_value:
                 numbers[channel] = _as_float(value, pool)
             elif kind == PRESENT:
                 numbers[channel] = 1.0
@@ -101,11 +105,15 @@ _KIND_OF_TYPE: dict[type, int] = {
 
 def _as_float(value: Value, pool: StringPool) -> float:
     """A value as a float of the channel of its kind; -1 for a string that no filter mentions."""
+    kind = type(value)
+    if kind is float or kind is int:  # most values are; so this is asked first
+        # turns -0.0 into 0.0, whose bits are hashed
+        return value + 0.0  # type: ignore[operator]
     if isinstance(value, str):
         return float(pool.find(value))
     if isinstance(value, datetime):
         return float(to_us(value))
-    return value + 0.0  # turns -0.0 into 0.0, whose bits are hashed
+    return float(value)
 
 
 def encode_columns(

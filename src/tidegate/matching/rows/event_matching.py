@@ -29,6 +29,7 @@ from time import perf_counter
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.language.events import Event
 from tidegate.language.semantics import holds
@@ -127,26 +128,53 @@ class EventMatching:
 
     def match(self, event: Event, moment: Moment) -> list[str]:
         """The ids of the subscriptions that match an event."""
-        with self.ready_for(event, moment) as ready:
+        times = EventTimes.at(moment.time_us)
+        # as in ``ready_for``, which costs some microseconds more
+        variables = self._share_ready(
+            times, partial(encode_variables, moment.variables, self._channels)
+        )
+        try:
+            ready = self._encoded(event, moment, times, variables)
             _, numbers, _ = self.matching_pairs(ready, lambda _: (event, moment))
             return self._table.ids_of(numbers)
+        finally:
+            self._lock.unshare()
 
     @contextmanager
     def ready_for(self, event: Event, moment: Moment) -> Iterator[ReadyEvents]:
         """Share the lock while the index is ready for an event, which is given encoded."""
         times = EventTimes.at(moment.time_us)
         variables = self._share_ready(
-            times, lambda: encode_variables(moment.variables, self._channels)
+            times, partial(encode_variables, moment.variables, self._channels)
         )
         try:
-            times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
-            encoded = encode_event(event.attributes, self._channels, self._table.pool)
-            yield ReadyEvents(encoded, times_us, times, variables)
+            yield self._encoded(event, moment, times, variables)
         finally:
             self._lock.unshare()
 
+    def _encoded(
+        self, event: Event, moment: Moment, times: EventTimes, variables: F64
+    ) -> ReadyEvents:
+        times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
+        encoded = encode_event(event.attributes, self._channels, self._table.pool)
+        return ReadyEvents(encoded, times_us, times, variables)
+
     def match_chunks(self, batch: EventBatch) -> list[SubscriptionPairs]:
-        """The pairs of a batch, chunk by chunk of its events.
+        """The pairs of a batch, chunk by chunk of its events."""
+        return self._match_chunks(batch, self._table.ids)
+
+    def match_numbers(self, batch: EventBatch) -> tuple[I64, I32]:
+        """The pairs of a batch: the events, and the numbers of the subscriptions."""
+        chunks = self._match_chunks(batch, _no_ids)
+        if len(chunks) == 1:
+            return chunks[0].events, chunks[0].numbers
+        numbers = np.concatenate([np.zeros(0, np.int32), *(each.numbers for each in chunks)])
+        return np.concatenate([np.zeros(0, np.int64), *(each.events for each in chunks)]), numbers
+
+    def _match_chunks(
+        self, batch: EventBatch, ids: Callable[[], pa.StringArray]
+    ) -> list[SubscriptionPairs]:
+        """The pairs of a batch, chunk by chunk, with what ``ids`` returns while the lock is held.
 
         Writers wait for a whole chunk. So once one has had to wait, chunks are made so small that
         they take about `CONTENDED_S`, and writers that come one right after the other are let
@@ -157,7 +185,7 @@ class EventMatching:
         while begin < batch.length:
             length = min(self._chunk_events, batch.length - begin)
             start = perf_counter()
-            found.append(self._match_chunk(batch, begin, length))
+            found.append(self._match_chunk(batch, begin, length, ids))
             taken_s = perf_counter() - start
             begin += length
             if self._lock.waits != waits:
@@ -169,7 +197,9 @@ class EventMatching:
                 self._chunk_events = min(self._chunk_events + length // 8 + 1, CHUNK_EVENTS)
         return found
 
-    def _match_chunk(self, batch: EventBatch, begin: int, length: int) -> SubscriptionPairs:
+    def _match_chunk(
+        self, batch: EventBatch, begin: int, length: int, ids: Callable[[], pa.StringArray]
+    ) -> SubscriptionPairs:
         times_us = np.full(length, NO_TIME)
         if batch.times_us is not None:
             times_us = batch.times_us[begin : begin + length]
@@ -184,7 +214,7 @@ class EventMatching:
                 ReadyEvents(encoded, times_us, times, variables),
                 lambda event: (batch.event(begin + event), batch.moment(begin + event)),
             )
-            return SubscriptionPairs(events.astype(np.int64) + begin, numbers, self._table.ids())
+            return SubscriptionPairs(events.astype(np.int64) + begin, numbers, ids())
         finally:
             self._lock.unshare()
 
@@ -258,6 +288,10 @@ class EventMatching:
             event, moment = judged(events.item(place))
             matching[place] = is_match(self._table.get(numbers.item(place)), event, moment)
         return matching
+
+
+def _no_ids() -> pa.StringArray:
+    return pa.array([], pa.string())
 
 
 def is_match(subscription: Subscription, event: Event, moment: Moment) -> bool:

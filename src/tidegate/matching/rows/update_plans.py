@@ -141,7 +141,7 @@ class Rewriter:
         cells = CellArrays(table.rows.kinds, table.rows.cells)
         outcomes = index.rewrite_many(numbers, planned, cells)
         done: npt.NDArray[np.bool_] = outcomes == DONE
-        for place in np.flatnonzero(~done).tolist():
+        for place in np.flatnonzero(outcomes == OTHER_KINDS).tolist():
             done[place] = self.rewrite(index, int(numbers[place]), slots[place])
         return done
 

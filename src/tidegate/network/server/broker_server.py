@@ -31,6 +31,7 @@ from tidegate.network.server.admission import Admission
 from tidegate.network.server.client_lives import ClientLives
 from tidegate.network.server.client_output import ClientOutput
 from tidegate.network.server.durable_clients import DurableClients
+from tidegate.network.server.durable_links import SEEN, DurableLinks
 from tidegate.network.server.events import PUBLISHER, EventTurns
 from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
@@ -84,10 +85,13 @@ class BrokerServer:
         """The connections, with the time at which a handshake must be through."""
         self._now_us = 0
         self._is_draining = False
+        self._must_acknowledge = False
+        """Whether the next turn acknowledges what neighbours have sent, come what may."""
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
         self.links = Links(self)
+        self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
@@ -126,7 +130,7 @@ class BrokerServer:
             self.turns = Turns(self)
             if self.store is not None:
                 self.published = self.store.positions(PUBLISHER)
-                self.durable.restore(self.store.state())
+                self._restore(self.store)
             self._listener = await self.loop.create_server(
                 lambda: ServedConnection(self), settings.host, settings.port, backlog=1024
             )
@@ -144,6 +148,14 @@ class BrokerServer:
             *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
         _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
+
+    def _restore(self, store: Store) -> None:
+        """Go on where the broker ended: with its neighbours first, then with its clients."""
+        state = list(store.state())
+        sent = self.durable_links.restore(state, store.positions(SEEN))
+        sent += self.durable.restore(state)
+        self.durable_links.begin()
+        self.links.restore(sent)
 
     def _begin(self) -> int:
         """The time of this start, which is later than that of the one before."""
@@ -212,6 +224,9 @@ class BrokerServer:
             self.lives.expire(now)
             due_us = self.broker.due_us
             if due_us is not None and due_us <= self.now_us():
+                self.turns.wake()
+            if any(each.unacknowledged for each in self.links.by_peer.values()):
+                self._must_acknowledge = True
                 self.turns.wake()
             if self.store is not None:
                 self.store.purge(self.now_us())
@@ -314,6 +329,15 @@ class BrokerServer:
                 turn.after_commit.append(partial(self.links.send, address, passed_on))
         for client, messages in by_client.items():
             self.output.dispatch(client, messages, turn)
+
+    def save_links(self, turn: Turn) -> None:
+        """Save what has changed about links, and acknowledge after the commit what was taken."""
+        positions_too = self._must_acknowledge or self.links.must_acknowledge
+        self._must_acknowledge = False
+        if self.store is None or self.durable_links.save(
+            turn.transaction, positions_too=positions_too
+        ):
+            turn.after_commit.append(self.links.acknowledge)
 
     def run_due(self, turn: Turn) -> None:
         """Do what time has made due."""

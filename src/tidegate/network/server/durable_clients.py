@@ -168,8 +168,9 @@ class DurableClients:
 
     # -- after a start --------------------------------------------------------------------------
 
-    def restore(self, state: Iterable[tuple[str, str, bytes, bytes]]) -> None:
-        """Make the sessions and the requests of all durable clients again."""
+    def restore(self, state: Iterable[tuple[str, str, bytes, bytes]]) -> m.Outgoing:
+        """Make the sessions and the requests of all durable clients again; returns messages for
+        neighbours."""
         requests: list[tuple[m.Client, m.Message]] = []
         for kind, owner, key, value in state:
             if kind not in _KINDS:
@@ -180,7 +181,7 @@ class DurableClients:
                 requests += [(client, each) for each in self._restored(kind, client, key, value)]
             except (msgspec.DecodeError, TidegateError) as error:
                 _log.error("the %s of %r cannot be restored: %s", kind, owner, error)
-        self._make(requests)
+        return self._make(requests)
 
     def _restored(
         self, kind: str, client: m.Client, key: bytes, value: bytes
@@ -205,12 +206,13 @@ class DurableClients:
             return [m.Advertise(item, space)]
         return [m.Subscribe(item, space=space)]
 
-    def _make(self, requests: list[tuple[m.Client, m.Message]]) -> None:
+    def _make(self, requests: list[tuple[m.Client, m.Message]]) -> m.Outgoing:
         server = self._server
         handled = server.broker.handle_requests(requests, server.now_us())
         for place, error in handled.errors.items():
             client, request = requests[place]
             _log.error("%r of %r cannot be restored: %s", request, client.identity, error)
+        return handled.sent
 
 
 def _parsed(kind: str, text: str) -> Filter | Pattern | Advertisement:

@@ -103,7 +103,7 @@ class EventTurns:
         taken = 0
         for connection in connections:
             if connection.link is not None and connection.link.peer is not None:
-                taken += self._take_from_neighbour(connection, connection.link, batch, turn)
+                taken += self._take_from_neighbour(connection, connection.link, batch)
             elif connection.session is not None:
                 session = connection.session
                 taken += self._take_from_client(connection, session, batch, duplicates, turn)
@@ -116,9 +116,7 @@ class EventTurns:
             )
         return taken
 
-    def _take_from_neighbour(
-        self, connection: ServedConnection, link: Link, batch: _Batch, turn: Turn
-    ) -> int:
+    def _take_from_neighbour(self, connection: ServedConnection, link: Link, batch: _Batch) -> int:
         taken = 0
         assert link.peer is not None
         if self._server.cannot_store() is not None:
@@ -128,7 +126,7 @@ class EventTurns:
             assert isinstance(linked, Linked)
             assert isinstance(linked.message, Notifications)
             taken += len(linked.message)
-            if self._server.links.takes(link, linked, turn):
+            if self._server.links.takes(link, linked):
                 batch.add_notified(link.peer, linked.message)
         return taken
 

@@ -24,8 +24,10 @@ LONGEST_S = 10.0
 async def keep_connected(server: BrokerServer, address: PeerAddress) -> None:
     """Connect to a neighbour, and again whenever the connection is lost, with longer and longer
     pauses while that fails."""
-    link = server.links.new_link()
-    link.is_ours = True
+    at = f"{address.host}:{address.port}"
+    known = server.durable_links.peer_at(at)
+    link = server.links.by_peer.get(known or "") or server.links.new_link()
+    link.is_ours, link.address = True, at
     pause_s = FIRST_S
     while True:
         hello = link.hello(

@@ -18,11 +18,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from tidegate.errors import AccessError, LinkProtocolError, OverloadedError, SessionLostError
+from tidegate.network.server.durable_links import STREAM, stream_position
 from tidegate.network.server.passing_on import selected, stored_notifications
 from tidegate.network.wire.flow import LinkAck
 from tidegate.network.wire.handshake import Hello, Welcome
@@ -30,6 +31,7 @@ from tidegate.network.wire.links import Linked, LinkMessage, Notifications
 from tidegate.network.wire.publications import IS_CONFIRMED
 from tidegate.routing import messages as m
 from tidegate.routing.durability.link_session import LinkSession, SessionOpen, StreamPosition
+from tidegate.routing.durability.restoring import sync_for
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
@@ -43,6 +45,8 @@ LINK_QUEUE = "link"
 PLENTY = 1 << 62
 """Credit of links: what is not acknowledged bounds them, and the socket."""
 READ_MAX = 1_000
+UNACKNOWLEDGED_MAX = 1_000
+"""Messages after which the positions of streams are written, although nothing else is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,10 @@ class Link:
         self.connection: ServedConnection | None = None
         self.is_ours = False
         """Whether this broker makes the connections."""
+        self.address = ""
+        """Where it connects to."""
         self.unacknowledged = 0
-        """The number up to which messages of the neighbour were handled and not acknowledged."""
+        """How many messages of the neighbour were handled and not acknowledged."""
 
     def opening(self) -> SessionOpen:
         """What this end says first on a connection."""
@@ -91,6 +97,11 @@ class Link:
             heartbeat_ms=heartbeat_ms,
             software=software,
         )
+
+    def restore(self, session: LinkSession[LinkMessage], sync: m.Sync) -> None:
+        """Go on after a restart of this broker."""
+        self.session, self._sent = session, 1
+        session.begin_with(sync)
 
     def begin_anew(self, session: LinkSession[LinkMessage]) -> None:
         """Go on with a session that knows nothing."""
@@ -129,6 +140,26 @@ class Links:
         """A link with a session that knows nothing; its epoch is later than any before."""
         self._epoch = max(self._epoch + 1, self._server.now_us())
         return Link(self._epoch, peer)
+
+    def restore(self, outgoing: m.Outgoing) -> None:
+        """Go on with the neighbours of the broker after a restart.
+
+        The stream to each begins with a `Sync`. What the broker has to say besides follows, and
+        then the confirmed events that the store has for the neighbour.
+        """
+        store, broker = self._server.store, self._server.broker
+        assert store is not None  # else there is nothing to restore
+        streams = store.positions(STREAM)
+        for peer in broker.domains.domain_of:
+            link = self.by_peer[peer] = self.new_link(peer)
+            committed = stream_position(streams.get(peer))
+            link.restore(LinkSession(self._epoch, committed=committed, restored=True),
+                         sync_for(broker, peer))  # fmt: skip
+        for address, message in outgoing:
+            if isinstance(address, str):
+                self.send(address, cast(m.PeerMessage, message))
+        for link in self.by_peer.values():
+            self._send_stored(link)
 
     # -- handshakes ---------------------------------------------------------------------------
 
@@ -184,6 +215,7 @@ class Links:
             return
         link.peer = welcome.broker
         self.by_peer[welcome.broker] = link
+        self._server.durable_links.save_address(link.address, link.peer, turn.transaction)
         theirs = SessionOpen(
             welcome.session,
             StreamPosition(welcome.published, welcome.received),
@@ -248,7 +280,7 @@ class Links:
         """Handle a message of a neighbour that is not of events."""
         assert link.peer is not None
         assert not isinstance(linked.message, Notifications)
-        if self.takes(link, linked, turn):
+        if self.takes(link, linked):
             broker = self._server.broker
             was_neighbour = link.peer in broker.domains.domain_of
             sent = broker.handle(linked.message, link.peer, self._server.now_us())
@@ -256,24 +288,29 @@ class Links:
             if not was_neighbour and link.peer in broker.domains.domain_of:
                 turn.after_commit.append(lambda: self._send_stored(link))
 
-    def takes(self, link: Link, linked: Linked, turn: Turn) -> bool:
-        """Whether a message is new; it is acknowledged once the turn is committed.
+    def takes(self, link: Link, linked: Linked) -> bool:
+        """Whether a message is new.
 
         The parts of a message have one number: a copy of an earlier part is known by its stamps.
         """
         if not linked.is_last:
             return True
-        is_new = link.session.take(linked.number)
-        if not link.unacknowledged:
-            turn.after_commit.append(lambda: self._acknowledge(link))
-        link.unacknowledged = linked.number
-        return is_new
+        link.unacknowledged += 1
+        return link.session.take(linked.number)
 
-    def _acknowledge(self, link: Link) -> None:
-        link.unacknowledged = 0
-        number = link.session.commit()
-        if link.connection is not None:
-            link.connection.send(LinkAck(number))
+    def acknowledge(self) -> None:
+        """Acknowledge what was taken; the positions of the streams are in the store."""
+        for link in self.by_peer.values():
+            if link.unacknowledged:
+                link.unacknowledged = 0
+                number = link.session.commit()
+                if link.connection is not None:
+                    link.connection.send(LinkAck(number))
+
+    @property
+    def must_acknowledge(self) -> bool:
+        """Whether a neighbour waits for many acknowledgements."""
+        return any(each.unacknowledged > UNACKNOWLEDGED_MAX for each in self.by_peer.values())
 
     def acknowledged(self, link: Link, number: int, turn: Turn) -> None:
         """The neighbour has committed messages; their events can leave the store."""

@@ -87,6 +87,7 @@ class Turns:
                 break
             events += taken
         server.run_due(turn)
+        server.save_links(turn)
         await self._commit(turn)
         for each in connections:
             if each.arrived:

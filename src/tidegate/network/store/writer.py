@@ -52,6 +52,7 @@ class GroupWriter:
     def submit(self, transaction: Transaction) -> Future[None]:
         """Hand over a transaction; the future is done when it is on disk."""
         future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # whoever gives up waiting does not stop the writer
         self._waiting.put((transaction, future))
         return future
 

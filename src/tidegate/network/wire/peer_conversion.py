@@ -67,6 +67,14 @@ class PeerWriter:
                 )
             case m.AdvertisementDelta(offered, removed):
                 return w.AdvertisementDelta([(k, str(each)) for k, each in offered], list(removed))
+            case m.Sync(digest, None, _) | m.Sync(digest, _, None):
+                return w.Sync(digest, None, None)
+            case m.Sync(digest, filters, advertisements):
+                return w.Sync(
+                    digest,
+                    [(key, self._wanted(each)) for key, each in filters or ()],
+                    [(key, str(each)) for key, each in advertisements or ()],
+                )
             case m.Notify(publication, tree, targets, examination):
                 self.publications.append(publication)
                 ordered = None if targets is None else sorted(targets)
@@ -195,6 +203,16 @@ class PeerReader:
                     tuple((m.Key(*key), _advertisement(text)) for key, text in offered),
                     tuple(m.Key(*key) for key in removed),
                 )
+            case w.Sync(digest, None, None):
+                return m.Sync(digest)
+            case w.Sync(digest, list(filters), list(advertisements)):
+                return m.Sync(
+                    digest,
+                    tuple((m.Key(*key), self._wanted(each)) for key, each in filters),
+                    tuple((m.Key(*key), _advertisement(text)) for key, text in advertisements),
+                )
+            case w.Sync():
+                raise ProtocolError("a Sync has both filters and advertisements, or neither")
             case w.Notify(tree, targets, examination):
                 [publication] = _taken(publications, 1)
                 wanted = None if targets is None else frozenset(targets)

@@ -244,8 +244,17 @@ class Drained(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     stops: list[Name]
 
 
+class Sync(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=23):
+    """All filters and advertisements of a sender that has restarted; nil for those that are held,
+    of which the digest is."""
+
+    digest: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    filters: list[tuple[WireKey, WireFilter]] | None
+    advertisements: list[tuple[WireKey, str]] | None
+
+
 Plain = (
-    FilterDelta | AdvertisementDelta | Notify | Delegate | Undelegate | NotifyChain | Connect
+    FilterDelta | AdvertisementDelta | Sync | Notify | Delegate | Undelegate | NotifyChain | Connect
     | Accept | Disconnect | Announce | Probe | Echo | Seek | SeekReply | Release | HandOver
     | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
 )  # fmt: skip

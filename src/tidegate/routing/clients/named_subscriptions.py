@@ -67,6 +67,10 @@ class NamedSubscriptions:
         self._find(client, name)
         return self.handles.of(NamedAsker(client, name))
 
+    def version(self, client: Client, name: str) -> int:
+        """The present version of a subscription; raises RoutingError if there is none."""
+        return self._find(client, name).version
+
     def name_of(self, handle: int) -> str:
         """The name of the subscription that has a handle."""
         return self.handles.asker(handle).name
@@ -94,6 +98,10 @@ class NamedSubscriptions:
             )
         self._put(client, named)
 
+    def restore(self, client: Client, named: NamedSubscription) -> None:
+        """Add a subscription of a client as it was before a restart."""
+        self._put(client, named)
+
     def update(self, client: Client, message: Update) -> None:
         """Replace a subscription by a later version, in one step."""
         named = self._find(client, message.name)
@@ -102,7 +110,9 @@ class NamedSubscriptions:
             raise RoutingError(
                 f"{message.name!r} has version {named.version}, and {message.version} is not later"
             )
-        updated = updated_subscription(named.subscription, message, self._broker.limits.filters)
+        updated = updated_subscription(
+            named.subscription, message, self._broker.limits.filters, self._broker.parser
+        )
         changed = NamedSubscription(updated, message.version, named.space)
         text = message.filter if isinstance(message.filter, str) else None
         self._broker.spaces.check_named(changed, text)
@@ -138,8 +148,12 @@ class NamedSubscriptions:
         for named in self.subscriptions_of(client):
             self.cancel(client, named.subscription.id)
 
+    def find(self, client: Client, name: str) -> NamedSubscription | None:
+        """The present version of a subscription; None if the client has none of this name."""
+        return self._by_client.get(client, {}).get(name)
+
     def _find(self, client: Client, name: str) -> NamedSubscription:
-        named = self._by_client.get(client, {}).get(name)
+        named = self.find(client, name)
         if named is None:
             raise RoutingError(f"{client.identity!r} has no subscription {name!r}")
         return named

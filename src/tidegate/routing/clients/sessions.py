@@ -9,6 +9,7 @@ subscriptions that its old broker has not handed over yet.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tidegate.errors import RoutingError
@@ -74,6 +75,20 @@ class Sessions:
         self._clients: list[Client | None] = []
         """The clients by their numbers; None where a number is free."""
         self._free_numbers: list[int] = []
+        self._on_change: Callable[[Client], None] | None = None
+
+    def on_change(self, note: Callable[[Client], None]) -> None:
+        """Call a function with each client whose session begins, ends or changes."""
+        self._on_change = note
+
+    def changed(self, client: Client) -> None:
+        """Note that the session of a client, or its patterns, have changed."""
+        if self._on_change is not None:
+            self._on_change(client)
+
+    def __iter__(self) -> Iterator[Client]:
+        """The clients that have a session."""
+        return iter(self._sessions)
 
     def __contains__(self, client: Client) -> bool:
         return client in self._sessions
@@ -98,6 +113,7 @@ class Sessions:
         number = self._free_numbers.pop() if self._free_numbers else len(self._clients)
         self._clients[number : number + 1] = [client]
         self._numbers[client] = number
+        self.changed(client)
 
     def number(self, client: Client) -> int:
         """A small number for a client that has a session; it is used again after the session."""
@@ -147,14 +163,18 @@ class Sessions:
     def suspend(self, client: Client) -> None:
         """Keep the deliveries for a client from now on."""
         self[client].is_suspended = True
+        self.changed(client)
 
     def deliver(self, client: Client, delivery: KeptDelivery) -> Outgoing:
         """Send a delivery to a client, or keep it while the client is suspended or arriving."""
         session = self._sessions.get(client)
         if session is None:
             return [(client, delivery)]
-        if session.seen_elsewhere and session.was_seen_elsewhere(delivery):
-            return []
+        if session.seen_elsewhere:
+            was_seen = session.was_seen_elsewhere(delivery)
+            self.changed(client)
+            if was_seen:
+                return []
         if not (session.is_suspended or session.is_arriving):
             return [(client, delivery)]
         session.kept.append(delivery)
@@ -166,11 +186,13 @@ class Sessions:
     def resume(self, client: Client) -> Outgoing:
         """End the suspension of a client; returns the kept deliveries."""
         self[client].is_suspended = False
+        self.changed(client)
         return self._send_kept(client)
 
     def arrived(self, client: Client) -> Outgoing:
         """Note that another broker has handed over a client; returns the kept deliveries."""
         self[client].is_arriving = False
+        self.changed(client)
         return self._send_kept(client)
 
     def _send_kept(self, client: Client) -> Outgoing:
@@ -189,6 +211,7 @@ class Sessions:
         self.begin(client)
         session = self[client]
         session.is_arriving, session.is_suspended, session.moves = True, False, moves
+        self.changed(client)
 
     def reset(self, client: Client, session: Session) -> None:
         """Put a session back, without its deliveries, for a client that was handed over from here
@@ -205,3 +228,4 @@ class Sessions:
             number = self._numbers.pop(client)
             self._clients[number] = None
             self._free_numbers.append(number)
+            self.changed(client)

@@ -43,6 +43,9 @@ from tidegate.routing.spaces import routed_event
 from tidegate.routing.strategies import Hops, IncomingEvent
 from tidegate.routing.substrates import FilterNode, MatcherSubstrate, id_of
 
+_UNKNOWN = -1
+"""In place of the links of a node: the matcher may have others than the node had."""
+
 
 class LinkMatching:
     """The filters of a broker with their links; a listener of the table."""
@@ -75,15 +78,17 @@ class LinkMatching:
 
     def change(self, node: FilterNode) -> None:
         self._substrate.change(node)
-        # Where the structure has changed, the matcher has a new subscription with other links.
-        self._matcher.set_links(id_of(node), self._links[node])
         self._own.change(node)
+        # Where the structure has changed, the matcher has a new subscription without links.
+        self._links[node] = _UNKNOWN
+        self._unprepared[node] = None
 
     def askers_changed(self, node: FilterNode) -> None:
         self._unprepared[node] = None
 
     def prepare(self) -> None:
         """Bring the links of all nodes up to date."""
+        self._substrate.write()
         nodes = self._links if self.numbers.refresh() else self._unprepared
         for node in nodes:
             links = self.numbers.of_askers(node.subscribers)
@@ -165,6 +170,7 @@ class OwnFilters:
         """Add a node, unless it is there."""
         if node not in self:
             self._substrate.add(node)
+            self._substrate.write()
             self._matcher.set_links(id_of(node), COLLECTED)
 
     def discard(self, node: FilterNode) -> None:
@@ -176,6 +182,7 @@ class OwnFilters:
         """Replace the filter of a node by its present item, if it is there."""
         if node in self:
             self._substrate.change(node)
+            self._substrate.write()
             # Where the structure has changed, the matcher has a new subscription without links.
             self._matcher.set_links(id_of(node), COLLECTED)
 

@@ -95,6 +95,10 @@ class Monitor:
         return [part.first_step for part in self.parts if part.provider is None]
 
 
+_NUMBERS = 1 << 30
+"""The number of a monitor is less by far than twice this, so that numbers of parts have 64 bits."""
+
+
 class PatternMonitors:
     """The monitors of a broker."""
 
@@ -103,7 +107,8 @@ class PatternMonitors:
         self._monitors: dict[int, Monitor] = {}
         self._by_text: dict[tuple[str, int], Monitor] = {}
         """Monitors by the text of the pattern, and how often it may still be delegated."""
-        self._last_number = 0
+        # After a restart other numbers, mostly: chains for a pattern from before may still come.
+        self._last_number = broker.now_us % _NUMBERS
         self._arrived = 0
 
     def __len__(self) -> int:
@@ -170,6 +175,15 @@ class PatternMonitors:
         for monitor in list(self._monitors.values()):
             for delegator in [each for each in monitor.delegators if each.peer == peer]:
                 sent += self._remove([monitor], delegator)
+        return sent
+
+    def on_restart(self, peer: Peer) -> Outgoing:
+        """Remove the delegations of a neighbour that has restarted, and delegate to it anew."""
+        sent = self.on_link_lost(peer)
+        for monitor in self._monitors.values():
+            for part in monitor.delegated_parts():
+                if part.provider == peer:
+                    sent.append((peer, _delegate(monitor, part)))
         return sent
 
     def _monitor(self, pattern: Pattern, levels: int) -> tuple[Monitor, Outgoing]:
@@ -256,12 +270,7 @@ class PatternMonitors:
                 sent.append((peer, Undelegate(_part_number(monitor, part))))
         for part in parts:
             if part.provider is not None and part not in before:
-                delegated = Pattern(
-                    monitor.pattern.steps[part.first_step : part.next_step],
-                    monitor.pattern.within_s,
-                )
-                number = _part_number(monitor, part)
-                sent.append((part.provider, Delegate(number, delegated, monitor.levels - 1)))
+                sent.append((part.provider, _delegate(monitor, part)))
         self._ask_for_own_steps(monitor)
         return sent
 
@@ -360,6 +369,12 @@ class PatternMonitors:
 def _wait_us(monitor: Monitor) -> int:
     """How long fragments of a monitor wait: rule (4)."""
     return LATENESS_US * (monitor.levels + 1)
+
+
+def _delegate(monitor: Monitor, part: PatternPart) -> Delegate:
+    steps = monitor.pattern.steps[part.first_step : part.next_step]
+    delegated = Pattern(steps, monitor.pattern.within_s)
+    return Delegate(_part_number(monitor, part), delegated, monitor.levels - 1)
 
 
 def _part_number(monitor: Monitor, part: PatternPart) -> int:

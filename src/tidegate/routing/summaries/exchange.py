@@ -105,7 +105,16 @@ class ExchangeCounts:
 class SummaryExchange:
     """The summaries that one broker has from and gives to its neighbours in a domain."""
 
-    def __init__(self, domain: Domain, own: SummaryOfClients, settings: SummarySettings) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        own: SummaryOfClients,
+        settings: SummarySettings,
+        *,
+        begun_us: int = 0,
+    ) -> None:
+        """``begun_us`` is when the broker was started. Numbers go on from there, so that an
+        acknowledgement from before a restart is not taken for one of a later summary."""
         self.domain = domain
         self.own = own
         self.counts = ExchangeCounts()
@@ -125,8 +134,8 @@ class SummaryExchange:
         self._parent: Peer | None = None
         self._sent: MergedSummary | None = None
         """What the parent holds; None if nothing."""
-        self._last_number = 0
-        self._acknowledged = 0
+        self._last_number = begun_us
+        self._acknowledged = begun_us
         self._changes = 0
         """Changes since the parent was last sent something."""
         self._is_urgent = False

@@ -67,7 +67,9 @@ class Summaries:
         own = GatewaySummary(self._broker.name) if is_gateway else self.own
         for name, domain in domains.items():
             if name not in self.exchanges:
-                exchange = self.exchanges[name] = SummaryExchange(domain, own, self._settings)
+                exchange = self.exchanges[name] = SummaryExchange(
+                    domain, own, self._settings, begun_us=self._broker.now_us
+                )
                 self._examiners[name] = Examiner(exchange, self.counts)
             elif self.exchanges[name].own is not own:
                 self.exchanges[name].own = own
@@ -118,6 +120,12 @@ class Summaries:
     def forget(self, peer: Peer) -> Outgoing:
         """Forget a neighbour whose link is down."""
         return [sent for each in self.exchanges.values() for sent in each.forget(peer)]
+
+    def on_restart(self, peer: Peer) -> Outgoing:
+        """Begin anew with a neighbour that has restarted and has no summaries any more."""
+        # What waits for events that were on their way through the neighbour has to begin anew, too.
+        self._broker.domains.domain_of[peer].revision += 1
+        return self.forget(peer)
 
     def settle(self) -> Outgoing:
         """Follow the links of the domains, and send what is to be sent by now."""

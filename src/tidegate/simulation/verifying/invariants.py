@@ -27,11 +27,13 @@ from tidegate.language.filters import Filter
 from tidegate.matching.matcher import COLLECTED
 from tidegate.matching.poset.coverage import ADVERTISEMENTS, FILTERS, Coverage
 from tidegate.matching.poset.nodes import PosetNode
+from tidegate.matching.poset.poset import Poset
 from tidegate.routing.askers import NamedAsker, NeighbourAsker
 from tidegate.routing.broker import Broker
 from tidegate.routing.forwarding import Forwarding
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Client, Peer
+from tidegate.routing.tables.covered_nodes import DestinationsOf
 from tidegate.simulation.verifying.summary_invariants import broken_summary_invariants
 from tidegate.simulation.world import World
 
@@ -43,9 +45,15 @@ def broken_invariants(world: World) -> list[str]:
     violations = broken_summary_invariants(world)
     brokers = {name: site.broker for name, site in world.sites.items() if site.is_up}
     for name, broker in brokers.items():
-        violations += [f"{name}: {each}" for each in _table_problems(broker.subscriptions, FILTERS)]
+        filters, advertisements = broker.subscriptions, broker.advertisements
         violations += [
-            f"{name}: {each}" for each in _table_problems(broker.advertisements, ADVERTISEMENTS)
+            f"{name}: {each}"
+            for each in (
+                *_table_problems(filters, FILTERS, broker.tables.filter_destinations),
+                *_table_problems(
+                    advertisements, ADVERTISEMENTS, broker.tables.advertisement_destinations
+                ),
+            )
         ]
         for what in ("subscriptions", "advertisements"):
             violations += [
@@ -101,16 +109,19 @@ def _differences(
             yield f"has asked for {item}, which is not held"
 
 
-def _table_problems(table: Forwarding[T], coverage: Coverage[T]) -> Iterator[str]:
+def _table_problems(
+    table: Forwarding[T], coverage: Coverage[T], destinations: DestinationsOf[T]
+) -> Iterator[str]:
     """Check invariant 1."""
+    hides = isinstance(table.poset, Poset)
     for node in table.poset:
         hidden = {
             destination
             for other in table.poset
-            if table.hides and other is not node and coverage.covers(other.item, node.item)
+            if hides and other is not node and coverage.covers(other.item, node.item)
             for destination in other.forwards
         }
-        expected = set(table.destinations(node)) - hidden
+        expected = set(destinations(node)) - hidden
         if set(node.forwards) != expected:
             yield f"{node.item} was sent to {sorted(map(str, node.forwards))}, not {expected}"
         if not node.subscribers:

@@ -37,6 +37,7 @@ from tidegate.routing import messages as m
 from tidegate.routing.messages import Client, Peer, Stamp
 from tidegate.routing.strategies import strategy
 from tidegate.routing.summaries.settings import SummarySettings
+from tidegate.simulation.durable_sites import DurableSites
 from tidegate.simulation.overlays.topology import Topology
 from tidegate.simulation.verifying.checked_client import CheckedClient, VersionsInForce
 from tidegate.simulation.verifying.fresh_state import differences_from_fresh
@@ -79,6 +80,11 @@ class Mix:
     only_advertised: bool | None = None
     """Whether only advertised events are delivered; None for every third seed, and always where
     the routing needs it."""
+    durable: bool = False
+    """Whether brokers store their state and links outlive connections. Then failures are broken
+    connections and, with ``stops``, brokers that stop and come back."""
+    stops: bool = True
+    """Whether brokers stop, if they are durable; nothing may be lost if they do not."""
     moves: bool = True
     """Whether clients move to other brokers."""
     updates: bool = True
@@ -111,7 +117,7 @@ class RandomRun:
         self.world = World(
             topology, routing, seed,
             weather=weather, merging=merging, only_advertised=self.needs_advertisements,
-            substrate=self.mix.substrate,
+            substrate=self.mix.substrate, is_durable=self.mix.durable,
             summaries=self.mix.summaries or random_summary_settings(seed),
         )  # fmt: skip
         self.random = Random(f"actions {seed}")
@@ -171,11 +177,20 @@ class RandomRun:
             + differences_from_fresh(self.world)
             + self._client_state_problems()
         )
-        problems += self._problems_of_round(nothing_lost=not with_failures)
+        only_delays = self.mix.durable and not self.mix.stops
+        problems += self._problems_of_round(nothing_lost=not with_failures or only_delays)
         return problems or self._problems_of_probes() or self._problems_of_patterns()
 
     def _recover(self) -> None:
         """Bring up all brokers and links; now and then leave them down for the next round."""
+        durable = self.world.durable
+        if durable is not None:
+            for name in self.world.sites:
+                durable.come_back(name)
+            for a, b in list(self.world.directions):
+                durable.reconnect(a, b)
+            self._run_until_idle()
+            return
         if self.random.random() < 0.2:
             return
         for _ in range(3):  # see `faults.MEND_RETRIES_US`
@@ -191,8 +206,9 @@ class RandomRun:
         client = self.random.choice(list(self.clients.values()))
         home = self.world.home[client.address]
         if not self.world.sites[home].is_up:
-            self._connect_elsewhere(client)
-            return
+            if self.world.durable is None:
+                self._connect_elsewhere(client)
+            return  # it waits for its broker, which knows it
         self.random.choices(
             (self._publish, self._subscribe, self._unsubscribe, self._advertise, self._unadvertise,
              self._suspend_or_move, self._depart, self._subscribe_by_name, self._update,
@@ -205,6 +221,9 @@ class RandomRun:
             self._client_action()
             return
         world = self.world
+        if world.durable is not None:
+            self._durable_failure(world.durable)
+            return
         failure = self.random.randrange(4)  # crash, restart, cut or mend
         broker = self.random.choice(world.topology.brokers)
         if failure == 0 and world.sites[broker].is_up:
@@ -220,6 +239,17 @@ class RandomRun:
                 world.cut(a, b)
             else:
                 world.mend(a, b)
+
+    def _durable_failure(self, durable: DurableSites) -> None:
+        """Stop a broker, have it come back, or break the connection of a link or bring it back."""
+        broker = self.random.choice(self.world.topology.brokers)
+        links = list(self.world.directions)
+        a, b = self.random.choice(links) if links else (broker, broker)
+        failure = self.random.randrange(4 if self.mix.stops else 2)
+        if failure >= 2:
+            (durable.stop if failure == 2 else durable.come_back)(broker)
+        elif links:
+            (durable.break_connection if failure == 0 else durable.reconnect)(a, b)
 
     def _connect_elsewhere(self, client: CheckedClient) -> None:
         """Make a client whose broker crashed a new client of another broker.
@@ -496,7 +526,8 @@ class RandomRun:
         frontier = [broker]
         for each in frontier:
             for neighbour in self.world.topology.neighbours(each):
-                if neighbour not in reached and self.world.directions[each, neighbour].is_up:
+                is_up = self.world.durable or self.world.directions[each, neighbour].is_up
+                if neighbour not in reached and is_up:
                     reached.add(neighbour)
                     frontier.append(neighbour)
         return reached

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.matching.columnar.kernels.match import order_by_event
+from tidegate.matching.columnar.kernels.match import _stable_order, order_by_event
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(0, 4))
@@ -21,3 +21,11 @@ def test_pairs_in_the_order_of_their_events(events: list[int], room: int) -> Non
     assert out_event.tolist() == [*sorted(events), *[9] * room]
     assert subscription.tolist() == [*wanted, *range(count, count + room)]
     assert flags[:count].tolist() == [place % 7 for place in wanted]
+
+
+@given(st.lists(st.integers(-3, 3), max_size=40), st.integers(0, 3))
+def test_equal_keys_stay_in_order(keys: list[int], more: int) -> None:
+    """Keys behind the first ones, which are left over in a buffer, are not looked at."""
+    wanted = sorted(range(len(keys)), key=lambda place: keys[place])
+    buffer = np.array([*keys, *[-9] * more], np.int32)
+    assert _stable_order(buffer, len(keys)).tolist() == wanted

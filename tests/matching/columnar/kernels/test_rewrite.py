@@ -10,18 +10,20 @@ import pytest
 
 from tidegate.language.events import Event
 from tidegate.language.filters import parse
-from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, lay_out
+from tidegate.language.values import Value
+from tidegate.matching.columnar.kernels.layout import DEFAULT_SIZES, LayoutSizes, lay_out
 from tidegate.matching.columnar.kernels.part import PackedPart, pack, unpack
 from tidegate.matching.columnar.kernels.rewrite import (
     rewrite_entries,
     rewrite_entry,
 )
 from tidegate.matching.columnar.matcher import ColumnarMatcher
+from tidegate.matching.columnar.sizes import IndexSizes
 from tidegate.matching.naive import NaiveMatcher
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
+from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER, STRING
 from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
-from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
@@ -29,7 +31,6 @@ from tidegate.matching.rows.update_plans import plan_rewrite
 from tidegate.matching.subscription import Moment, Subscription
 
 COUNT = DEFAULT_SIZES.bitmap_entries_min + 40
-NO_TIMES = np.zeros(0, np.int64)
 NO_VARIABLES = np.zeros((2, 1))
 
 
@@ -57,7 +58,7 @@ def rewritten(part: PackedPart, entry: int, kind: int, value: float, text: str =
     cell = np.array([value]).view(np.int64) if kind == FLOAT else np.array([int(value)])
     kinds, cells = np.full(len(row), kind, np.uint8), np.repeat(cell, len(row))
     done = rewrite_entry(
-        plan, kinds, cells, 0, *part, entry, NO_TIMES, NO_VARIABLES, np.empty(SCRATCH_FLOATS)
+        plan, kinds, cells, 0, *part, entry, NO_VARIABLES, np.empty(SCRATCH_FLOATS)
     )
     return int(done)
 
@@ -114,7 +115,7 @@ def test_many_bounds_are_written_each_by_its_plan() -> None:
         CellArrays(kinds, cells),
         part,
         np.array(places, np.int32),
-        WindowArrays(NO_TIMES, NO_VARIABLES),
+        NO_VARIABLES,
         np.empty(SCRATCH_FLOATS),
         done,
     )
@@ -145,3 +146,86 @@ def test_after_many_writes_the_bits_still_fit() -> None:
         oracle.update(id, {"a": value})
         event = Event.of({"x": rng.randint(-50, 300)})
         assert sorted(matcher.match(event, moment)) == sorted(oracle.match(event, moment))
+
+
+KEYED = (
+    "s = :a and x < :b",
+    "x = :b and s = :a and y >= 2",
+    "x = :b and x <= :c and s starts with 'a'",
+    "s = :a and (x > :b or y = :c)",
+    "s = :a and x < :b + t",
+    "s starts with 'b' and y = :c and x != :b",
+)
+NUMBERS = (0, -0.0, 0.0, 1, 1.0, -2.5, 2**53, 2**53 + 1, -(2**63), math.inf, None)
+TEXTS = ("a", "b", "ab", "", "A", None, 1, True)
+
+
+def keyed_parameters(rng: random.Random) -> dict[str, Value | None]:
+    drawn = {"a": rng.choice(TEXTS), "b": rng.choice(NUMBERS), "c": rng.choice((*NUMBERS, "a"))}
+    return {name: drawn[name] for name in rng.sample("abc", rng.randint(1, 3))}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("many", [False, True])
+def test_keys_change_as_in_the_oracle(seed: int, many: bool) -> None:
+    """Also of entries that are pending, in the open part, or in a part that is laid out again."""
+    rng = random.Random(seed)
+    sizes = IndexSizes(
+        open_entries_max=8,
+        layout=LayoutSizes(groups_max=3, group_entries_min=2, bitmap_entries_min=4),
+    )
+    matcher, oracle = ColumnarMatcher(sizes=sizes), NaiveMatcher()
+    parsed = [parse(text) for text in KEYED]
+    count = 60
+    for each in (matcher, oracle):
+        rng_of_each = random.Random(seed)
+        each.add(
+            Subscription(
+                f"s{n}",
+                filter := parsed[n % len(parsed)],
+                {
+                    name: value
+                    for name, value in keyed_parameters(rng_of_each).items()
+                    if name in filter.parameters and value is not None
+                },
+            )
+            for n in range(count)
+        )
+    moment = Moment(None, {})
+    for _ in range(60):
+        changed: dict[str, dict[str, Value | None]] = {}
+        for n in rng.sample(range(count), rng.randint(1, 5)):
+            known = parsed[n % len(parsed)].parameters
+            values = {k: v for k, v in keyed_parameters(rng).items() if k in known}
+            changed[f"s{n}"] = values
+        if many:
+            matcher.update_many(changed)
+        else:
+            for id, values in changed.items():
+                matcher.update(id, values)
+        for id, values in changed.items():
+            oracle.update(id, values)
+        for _ in range(rng.randint(0, 3)):
+            event = Event.of(
+                {"s": rng.choice(TEXTS), "x": rng.choice(NUMBERS), "y": rng.choice(NUMBERS)}
+            )
+            assert sorted(matcher.match(event, moment)) == sorted(oracle.match(event, moment))
+
+
+def test_an_entry_whose_key_changes_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not made anew from its row, which takes many times as long."""
+    matcher = ColumnarMatcher(sizes=IndexSizes(open_entries_max=2))
+    matcher.add(
+        Subscription(f"s{n}", parse("s = :a and x < :b"), {"a": f"v{n}", "b": n}) for n in range(40)
+    )
+    moment = Moment(None, {})
+    assert matcher.match(Event.of({"s": "v7", "x": 3}), moment) == ["s7"]
+
+    def fail(*_: object) -> None:
+        raise AssertionError("an entry is made from its row")
+
+    monkeypatch.setattr(EntryMaker, "entries", fail)
+    matcher.update("s7", {"a": "other", "b": 9.5})
+    assert matcher.match(Event.of({"s": "v7", "x": 3}), moment) == []
+    assert matcher.match(Event.of({"s": "other", "x": 9}), moment) == ["s7"]
+    assert matcher.match(Event.of({"s": "other", "x": 9.5}), moment) == []

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from tidegate.matching.rows.kernels import jit
 from tidegate.matching.rows.kernels.jit import forget_outdated, inlined, is_first_run
@@ -62,3 +67,46 @@ def test_compiled_functions_call_one_another() -> None:
         return doubled(doubled(x))
 
     assert inlined(quadrupled)(3) == 12
+
+
+COMPILING = """
+import sys
+import tidegate
+from numba.core import event
+
+class Compiled(event.Listener):
+    def on_start(self, event):
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("tidegate."):
+            print(function.__module__, function.__qualname__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Compiled())
+engine = tidegate.Engine()
+sub = engine.subscribe("symbol = 'IBM' and price < :limit", limit=10.0)
+engine.match({"symbol": "IBM", "price": 9.5})
+sub.update(limit=30.0)
+print("many:")
+for number in range(1100):
+    engine.subscribe("symbol = 'IBM' and price < :limit", limit=number)
+engine.match({"symbol": "IBM", "price": 9.5})
+"""
+
+
+@pytest.mark.slow
+def test_a_kernel_is_compiled_once_and_when_it_is_needed(tmp_path: Path) -> None:
+    """A literal among the arguments of a kernel would have it compiled for its own type, too."""
+    ran = subprocess.run(
+        [sys.executable, "-c", COMPILING],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    first, many = ran.stdout.split("many:\n")
+    compiled = Counter(ran.stdout.splitlines())
+    assert {name: times for name, times in compiled.items() if times > 1} == {}
+    assert "match_flat" in first
+    assert "match_events" not in first
+    assert "match_events" in many
+    assert "envelope" not in ran.stdout  # nothing moves

@@ -24,6 +24,8 @@ def test_ids_are_found_once_they_are_entered() -> None:
     index.enter(numbers(2, 0, 3, 1))
     assert index.numbers == {"a": 0, "": 1, "é" * 20: 2, "\0": 3}
     assert index.ids_of(numbers(3, 0)) == ["\0", "a"]
+    assert index.ids_of(numbers()) == []
+    assert index.ids_of(numbers(2)) == ["é" * 20]
     assert (index.id(1), index.between(0, 2)) == ("", ["a", ""])
 
 

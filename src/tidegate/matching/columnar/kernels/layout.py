@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegate.matching.arrays import F32, F64, I32, I64, U64, Bools
+from tidegate.matching.arrays import F32, F64, I32, I64, U64, Bools, Int
 from tidegate.matching.columnar.kernels.bitmaps import Bitmaps
 from tidegate.matching.columnar.kernels.groups import choose_groups, hash_keys, salts_of
 from tidegate.matching.columnar.kernels.part import (
@@ -36,6 +36,7 @@ from tidegate.matching.columnar.kernels.part import (
 from tidegate.matching.rows.kernels.constraints import as_probe
 from tidegate.matching.rows.kernels.entry_lists import (
     Entries,
+    no_entries,
     offsets,
     permuted,
     permuted_rows,
@@ -276,6 +277,8 @@ def take_out(part: Part, begin: int = 0, end: int | None = None) -> Entries:
     """
     # the key of an entry is that of its cluster, the channels of which are those of its group
     kept = begin + np.flatnonzero((part.flags[begin:end] & GONE) == 0)
+    if not len(kept):
+        return no_entries()
     cluster = np.searchsorted(part.cluster_first, kept, side="right") - 1
     group = part.cluster_group[cluster]
     keys = np.diff(part.group_first)[group]
@@ -307,23 +310,24 @@ def _put_back_keys(
 ) -> None:  # fmt: skip
     """Write each kept entry's constraints and those of its key, by ascending channel."""
     for index in range(len(kept)):
-        at = first[index]
+        begin = np.int64(first[index])
+        at: Int = begin
         for step in range(keys[index]):
             value = key_value[key_at[index] + step]
-            at = _insert(first[index], at, channel, low, high,
-                         group_channel[group_at[index] + step], value, value)  # fmt: skip
+            key_channel = np.int64(group_channel[group_at[index] + step])
+            at = _insert(begin, at, channel, low, high, key_channel, value, value)
         for constraint in range(part_first[kept[index]], part_first[kept[index] + 1]):
             place = BOUND_WORDS * constraint
-            at = _insert(first[index], at, channel, low, high,
+            at = _insert(begin, at, channel, low, high,
                          bound_bits[place + B_CHANNEL] & CHANNEL_MASK,
                          bound[place + B_LOW], bound[place + B_HIGH])  # fmt: skip
 
 
 @kernel
 def _insert(
-    begin: int, end: int, channel: I32, low: F64, high: F64, new: int, new_low: float,
+    begin: Int, end: Int, channel: I32, low: F64, high: F64, new: Int, new_low: float,
     new_high: float,
-) -> int:  # fmt: skip
+) -> Int:  # fmt: skip
     """Insert a constraint into those from ``begin`` to ``end``; returns the new end."""
     at = end
     while at > begin and channel[at - 1] > new:

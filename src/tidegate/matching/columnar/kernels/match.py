@@ -78,10 +78,10 @@ def match_events(
     # those of all chunks whose cluster is large; most events fall into few of them
     large_event = np.empty(length * min(groups, 4), np.int32)
     large_cluster = np.empty(len(large_event), np.int32)
-    large = 0
+    large = np.int64(0)
     for begin in range(0, length, step):
         stop = min(begin + step, length)
-        pairs, group = np.int64(0), 0
+        pairs, group = np.int64(0), np.int64(0)
         while group < groups:
             first = i32[at[BEGIN.group_first] + group]
             # by values an event has one pair at most, so room for all of them is enough
@@ -100,13 +100,12 @@ def match_events(
                 )  # fmt: skip
             if found < 0:
                 # no room: the same group again, with buffers of twice the size
-                pair_event = np.append(pair_event, np.empty_like(pair_event))
-                pair_cluster = np.append(pair_cluster, np.empty_like(pair_cluster))
+                pair_event, pair_cluster = _grown(pair_event), _grown(pair_cluster)
             else:
                 pairs = found
                 group += 1
         # clusters without bitmaps are small; their pairs move to the front
-        small = 0
+        small = np.int64(0)
         for pair in range(pairs):
             cluster = pair_cluster[pair]
             if i32[at[BEGIN.map_first] + cluster] == i32[at[BEGIN.map_first] + cluster + 1]:
@@ -115,8 +114,7 @@ def match_events(
                 small += 1
                 continue
             if large == len(large_event):
-                large_event = np.append(large_event, np.empty_like(large_event))
-                large_cluster = np.append(large_cluster, np.empty_like(large_cluster))
+                large_event, large_cluster = _grown(large_event), _grown(large_cluster)
             large_event[large] = pair_event[pair]
             large_cluster[large] = cluster
             large += 1
@@ -128,7 +126,7 @@ def match_events(
         if count < 0:
             return count, seen
     # bring the events of each large cluster together
-    order = np.argsort(large_cluster[:large], kind="mergesort")  # stable: events stay in order
+    order = _stable_order(large_cluster, large)
     begin = 0
     while begin < large:
         stop = begin
@@ -147,6 +145,69 @@ def match_events(
     if length > 1 and (groups > 1 or large > 0):
         order_by_event(count, length, out_event, out_subscription, out_flags)
     return count, seen
+
+
+@kernel
+def match_flat(
+    at: I64,
+    i32: I32,
+    f32: F32,
+    f64: F64,
+    events: F64,
+    set_first: I32,
+    set_value: F64,
+    out_event: I32,
+    out_subscription: I32,
+    out_flags: U8,
+) -> tuple[Int, Int]:
+    """As ``match_events`` for a part that is one cluster without a key and without bitmaps.
+
+    Nothing has to be looked up. And as long as there are no other parts, nothing else has to be
+    compiled either: this kernel takes two seconds, `match_events` seven.
+    """
+    pairs = len(events)
+    pair_event, pair_cluster = np.empty(pairs, np.int32), np.zeros(pairs, np.int32)
+    for event in range(pairs):
+        pair_event[event] = event
+    return match_small(
+        at, i32, f32, f64, events, set_first, set_value, pair_event, pair_cluster, pairs,
+        np.int64(0), out_event, out_subscription, out_flags,
+    )  # fmt: skip
+
+
+@kernel
+def _stable_order(keys: I32, count: Int) -> I64:
+    """The order that sorts the first ``count`` keys, equal ones as they are: a merge sort.
+
+    Runs that are in order already are copied, and most are, as most events fall into one cluster.
+    """
+    order, other = np.empty(count, np.int64), np.empty(count, np.int64)
+    for index in range(count):
+        order[index] = index
+    width = 1
+    while width < count:
+        for begin in range(0, count, 2 * width):
+            middle, end = min(begin + width, count), min(begin + 2 * width, count)
+            left, right = begin, middle
+            for place in range(begin, end):
+                if left < middle and (right == end or keys[order[left]] <= keys[order[right]]):
+                    other[place] = order[left]
+                    left += 1
+                else:
+                    other[place] = order[right]
+                    right += 1
+        order, other = other, order
+        width *= 2
+    return order
+
+
+@kernel
+def _grown(array: I32) -> I32:
+    """An array of twice the length that begins alike; ``np.append`` takes a second to compile."""
+    longer = np.empty(2 * len(array), np.int32)
+    for index in range(len(array)):
+        longer[index] = array[index]
+    return longer
 
 
 @kernel

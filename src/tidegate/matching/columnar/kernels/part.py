@@ -154,6 +154,15 @@ class Part(PartFields[I32, I64, F32, F64, U64, U8]):
         return len(self.entry) // ENTRY_WORDS - 1
 
     @property
+    def needs_lookup(self) -> bool:
+        """Whether it is not just one cluster without bitmaps, which every event falls into."""
+        return not (
+            len(self.cluster_first) == 2
+            and len(self.group_first) == 2
+            and len(self.group_channel) == len(self.map_channel) == 0
+        )
+
+    @property
     def subscription(self) -> I32:
         """The number of the subscription of each entry."""
         return self._entry_column(E_SUBSCRIPTION)[:-1]

@@ -34,7 +34,7 @@ from tidegate.matching.columnar.kernels.write_bounds import (
     write_bounds,
 )
 from tidegate.matching.rows.kernels.envelopes import WindowArrays, envelope, margin_of
-from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING, SHARED
+from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING, SHARED, VERIFY
 from tidegate.matching.rows.kernels.jit import lean, lean_inlined
 from tidegate.matching.rows.kernels.motion import (
     M_PIN,
@@ -51,7 +51,7 @@ from tidegate.matching.rows.kernels.plan_values import (
     new_bounds,
     write_words,
 )
-from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
+from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NOT_IN_PLACE, OTHER_KINDS
 
 
 @lean
@@ -68,7 +68,6 @@ def rewrite_entry(
     u64: U64,
     u8: U8,
     entry: Int,
-    times: I64,
     variables: F64,
     scratch: F64,
 ) -> Int:
@@ -76,11 +75,11 @@ def rewrite_entry(
 
     ``row`` is where the cells of its subscription begin, which have their new values already.
     Returns OTHER_KINDS, before anything is written, if the plan was made for cells of other kinds.
-    After NOT_IN_PLACE some bounds may have been written; the caller replaces the entry then.
+    After NOT_IN_PLACE some bounds may have been written; the caller replaces the entry then. After
+    MOVED the caller encloses it, with a kernel that is not compiled where nothing moves.
     """
     part = PackedPart(at, i32, i64, f32, f64, u64, u8)
-    window = WindowArrays(times, variables)
-    return _rewrite(plan, CellArrays(kinds, cells), row, part, entry, window, scratch)
+    return _rewrite(plan, CellArrays(kinds, cells), row, part, entry, variables, scratch)
 
 
 @lean
@@ -89,7 +88,7 @@ def rewrite_entries(
     cells: CellArrays,
     part: PackedPart,
     entries: I32,
-    window: WindowArrays,
+    variables: F64,
     scratch: F64,
     outcomes: U8,
 ) -> None:
@@ -101,7 +100,7 @@ def rewrite_entries(
         which = planned.plan_of[index]
         plan = planned.plans[planned.first[which] : planned.first[which + 1]]
         outcomes[index] = _rewrite(
-            plan, cells, planned.rows[index], part, entries[index], window, scratch
+            plan, cells, planned.rows[index], part, np.int64(entries[index]), variables, scratch
         )
 
 
@@ -112,7 +111,7 @@ def _rewrite(
     row: Int,
     part: PackedPart,
     entry: Int,
-    window: WindowArrays,
+    variables: F64,
     scratch: F64,
 ) -> Int:
     """See ``rewrite_entry``."""
@@ -124,22 +123,113 @@ def _rewrite(
     changes, place = first_change(plan)
     for _ in range(changes):
         channel, low, high, is_exact, place = new_bounds(
-            plan, place, cells, row, window.variables, scratch
+            plan, place, cells, row, variables, scratch
         )
         if not is_exact:
             return NOT_IN_PLACE
         constraint = constraint_on(part, entry, channel)
         if constraint < 0:
             return NOT_IN_PLACE  # it is in the key of the cluster, or there are two
-        write_bounds(part, entry, cluster, constraint, channel, low, high)
+        write_bounds(part, entry, cluster, constraint, np.int64(channel), low, high)
     motion = part.at[BEGIN.motion] + part.i32[entry_word(part, entry, E_MOTION)]
-    words = write_words(plan, place, cells, row, part.f64, motion)
-    if words and len(window.times):
-        _enclose(part, entry, cluster, window, scratch)
-    return DONE
+    return MOVED if write_words(plan, place, cells, row, part.f64, motion) else DONE
+
+
+@lean
+def copy_rewritten(
+    plan: I32,
+    kinds: U8,
+    cells: I64,
+    row: Int,
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    u8: U8,
+    entry: Int,
+    channel: I32,
+    low: F64,
+    high: F64,
+    variables: F64,
+    scratch: F64,
+) -> Int:
+    """Write the constraints of an entry, its key among them, with the new bounds of a plan.
+
+    For an entry whose key changes, which belongs to another cluster then: a copy is many times
+    quicker than making the entry anew from its row. They are written to ``channel``, ``low`` and
+    ``high``, by ascending channel. Returns how many there are, 0 if the entry cannot be copied.
+    """
+    part = PackedPart(at, i32, i64, f32, f64, u64, u8)
+    rows = CellArrays(kinds, cells)
+    if not fits(plan, rows, row):
+        return 0
+    if i32[entry_word(part, entry, E_FLAGS)] & (DEAD | VERIFY | SHARED | MOVING | GONE):
+        return 0  # these flags, or the motion, may have to change with the cells
+    cluster = cluster_of(part, entry)
+    group = i32[at[BEGIN.cluster_group] + cluster]
+    key_first = np.int64(i32[at[BEGIN.group_first] + group])
+    keys = i32[at[BEGIN.group_first] + group + 1] - key_first
+    first = np.int64(i32[entry_word(part, entry, E_FIRST)])
+    rest = i32[entry_word(part, entry + 1, E_FIRST)] - first
+    if keys + rest > len(channel):
+        return 0
+    bits = f64.view(np.int64)
+    key_value = at[BEGIN.key_value] + i32[at[BEGIN.cluster_key] + cluster]
+    for index in range(keys + rest):
+        bound = at[BEGIN.bound] + BOUND_WORDS * (first + index - keys)
+        if index < keys:
+            new = np.int64(i32[at[BEGIN.group_channel] + key_first + index])
+            new_low = f64[key_value + index]
+            new_high = new_low
+        else:
+            new = bits[bound + B_CHANNEL] & CHANNEL_MASK
+            new_low, new_high = f64[bound + B_LOW], f64[bound + B_HIGH]
+        place = index
+        while place > 0 and channel[place - 1] > new:
+            channel[place], low[place], high[place] = (
+                channel[place - 1], low[place - 1], high[place - 1],
+            )  # fmt: skip
+            place -= 1
+        channel[place], low[place], high[place] = new, new_low, new_high
+    changes, change = first_change(plan)
+    for _ in range(changes):
+        which, new_low, new_high, is_exact, change = new_bounds(
+            plan, change, rows, row, variables, scratch
+        )
+        found = np.searchsorted(channel[: keys + rest], which)
+        if found == keys + rest or channel[found] != which:
+            return 0
+        twice = found + 1 < keys + rest and channel[found + 1] == which
+        if not is_exact or new_low != new_low or twice:
+            return 0
+        low[found], high[found] = new_low + 0.0, new_high + 0.0  # -0.0 is not hashed as 0.0
+    return keys + rest
 
 
 # -- envelopes ------------------------------------------------------------------------------------
+
+
+@lean
+def enclose_moved(
+    at: I64,
+    i32: I32,
+    i64: I64,
+    f32: F32,
+    f64: F64,
+    u64: U64,
+    u8: U8,
+    entries: I32,
+    times: I64,
+    variables: F64,
+    scratch: F64,
+) -> None:
+    """Write the envelopes of some entries, whose motions have new constants."""
+    part = PackedPart(at, i32, i64, f32, f64, u64, u8)
+    window = WindowArrays(times, variables)
+    for entry in entries:
+        _enclose(part, np.int64(entry), cluster_of(part, entry), window, scratch)
 
 
 @lean

@@ -35,6 +35,12 @@ class Entries:
         return len(self.subscription)
 
 
+def no_entries() -> Entries:
+    """An empty list."""
+    i32, f64, first = np.zeros(0, np.int32), np.zeros(0), np.zeros(1, np.int32)
+    return Entries(i32, np.zeros(0, np.uint8), first, i32, f64, f64, first, f64)
+
+
 def concatenate(lists: list[Entries]) -> Entries:
     """Several lists of entries as one."""
     if len(lists) == 1:
@@ -75,23 +81,24 @@ def offsets(lengths: npt.NDArray[Any]) -> I32:
 def permuted(order: I64, first: I32, source: I64) -> tuple[I32, I64]:
     """Compressed rows in another order: their offsets and their elements."""
     begins = offsets(np.diff(first)[order])
-    return begins, _gather(order, first, source, begins)
+    # contiguous: views with gaps, such as those of the words of entries, are another type to Numba
+    return begins, _gather(order, np.ascontiguousarray(first), source, begins)
 
 
 def permuted_rows(order: I64, first: I32) -> tuple[I32, I64]:
     """As ``permuted``, of rows whose elements are numbered through."""
-    begins = offsets(first[order + 1] - first[order])
-    return begins, _numbered(order, first, begins)
+    starts = first[order]
+    begins = offsets(first[order + 1] - starts)
+    return begins, _numbered(starts, begins)
 
 
 @kernel
-def _numbered(order: I64, first: I32, offsets: I32) -> I64:
+def _numbered(starts: I32, offsets: I32) -> I64:
     # no array of all elements is needed, so it is quick to take few rows out of many
     result = np.empty(offsets[-1], np.int64)
-    for index in range(len(order)):
-        begin = first[order[index]]
+    for index in range(len(starts)):
         for step in range(offsets[index + 1] - offsets[index]):
-            result[offsets[index] + step] = begin + step
+            result[offsets[index] + step] = starts[index] + step
     return result
 
 

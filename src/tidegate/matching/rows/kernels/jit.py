@@ -17,6 +17,10 @@ Four ways to compile, by what a function does and who calls it:
 LLVM inlines what is compiled already, so a function is compiled once. Numba does it before it
 compiles, once for each place: writers with all their steps `inlined` took twice as long to compile,
 and no less time to run.
+
+A kernel is compiled once for each type of its arguments, and a literal `0` has a type of its own,
+as has a variable that begins as one. So what is handed to a kernel begins as `np.int64(0)`: without
+that a third of the kernels were compiled twice.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
+
+from tidegate.matching.rows.kernels.compile_notice import announce_compilations
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,3 +108,4 @@ def is_first_run(matching: Path = _MATCHING) -> bool:
 
 
 forget_outdated()
+announce_compilations()

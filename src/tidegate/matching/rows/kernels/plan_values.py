@@ -103,7 +103,7 @@ def new_bounds(
     verified. Both bounds are NaN, which nothing satisfies, if the comparisons exclude each other:
     the wrong way round they would be the outside.
     """
-    constants = scratch[INTERVAL_STACK:]
+    constants, zero = scratch[INTERVAL_STACK:], np.int64(0)
     channel, whole = plan[place + BC_CHANNEL], plan[place + BC_WHOLE]
     comparisons = plan[place + BC_COMPARISONS]
     place += BOUND_CHANGE_WORDS
@@ -115,7 +115,7 @@ def new_bounds(
             constants[index] = _as_number(cells, row + plan[place + index])
         place += count
         # the length of the program comes first; it uses neither `t` nor variables
-        value = run_program(plan, place + 1, constants, 0, np.nan, variables, 0, scratch)
+        value = run_program(plan, place + 1, constants, zero, np.nan, variables, zero, scratch)
         place += 1 + plan[place]
         is_exact &= abs(value) < EXACT_MAX
         low, high = _narrowed(low, high, comparison, value, whole)

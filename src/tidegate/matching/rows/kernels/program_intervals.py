@@ -223,8 +223,11 @@ def _remainder(a_low: float, a_high: float, b_low: float, b_high: float) -> tupl
 @inlined
 def line_over(a: float, b: float, t_low: float, t_high: float) -> tuple[float, float, bool]:
     """The interval of `a + b * t`, and whether it surely has a value."""
-    low, high = _of_two(P_MULTIPLY, b, b, t_low, t_high)
-    low, high = _unless_undefined(a + low, a + high)
+    first, last = b * t_low, b * t_high
+    # zero times infinity may be anything, as in ``_of_two``
+    if np.isnan(first) or np.isnan(last):
+        return -np.inf, np.inf, False
+    low, high = _unless_undefined(a + min(first, last), a + max(first, last))
     return low, high, np.isfinite(low) and np.isfinite(high)
 
 

@@ -52,8 +52,9 @@ CO_OPERATOR, CO_CELLS, COMPARISON_WORDS = range(3)
 WC_WORD, WC_SLOT, WORD_CHANGE_WORDS = range(3)
 """The words of a word change, and how many there are."""
 
-DONE, OTHER_KINDS, NOT_IN_PLACE = range(3)
-"""Outcomes of a plan: carried out; made for cells of other kinds; not possible in place."""
+DONE, OTHER_KINDS, NOT_IN_PLACE, MOVED = range(4)
+"""Outcomes of a plan: carried out; made for cells of other kinds; not possible in place; carried
+out, but the motion has new constants, so that envelopes are still to be written."""
 
 NO_PLAN: I32 = np.zeros(0, np.int32)
 """Stands for a change that cannot be written in place, or that has no plan yet."""

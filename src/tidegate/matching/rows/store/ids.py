@@ -8,6 +8,7 @@ slower.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +43,14 @@ class IdIndex:
         return self._ids[number]
 
     def ids_of(self, numbers: Numbers) -> list[str]:
-        """The ids of numbers."""
-        ids = self._ids
-        return [ids[number] for number in numbers.tolist()]
+        """The ids of numbers.
+
+        Ids are scattered over memory. A loop of Python hardly loads two of them at once, that of
+        ``itemgetter`` loads many: a hundred that are in no cache take a tenth of the time.
+        """
+        if len(numbers) > 1:
+            return list(itemgetter(*numbers.tolist())(self._ids))
+        return [self._ids[number] for number in numbers.tolist()]
 
     def between(self, begin: int, end: int) -> list[str]:
         """The ids of the numbers from ``begin`` to before ``end``."""
