@@ -34,3 +34,15 @@ def test_an_import_loads_no_slow_module() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert ran.stdout == b"set()\n"
+
+
+def test_a_missing_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['msgspec'] = None; import tidegate\n"
+        "try: tidegate.connect\n"
+        "except tidegate.NetworkError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert ran.stdout == (
+        "tidegate.connect needs the extra `network`: pip install 'tidegate[network]'\n"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +19,8 @@ from tidegate.language.events import Event
 from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
+from tidegate.language.shapes import Shape
+from tidegate.network.client.bulk_subscribing import Wanted, subscribe_many
 from tidegate.network.client.inbox import Inbox
 from tidegate.network.client.publishing import Publishing
 from tidegate.network.client.receiving import Receiving
@@ -221,6 +223,30 @@ class Client:
             await subscription.wait_in_force(request.version)
         return subscription
 
+    async def subscribe_many(
+        self,
+        filters: Iterable[str | tuple[str, Mapping[str, Any]]],
+        *,
+        inbox: Inbox | None = None,
+        wait: bool = True,
+    ) -> list[Subscription]:
+        """Subscribe to many filters at once, each with its parameters if it has any.
+
+        They share an inbox. Not for durable clients, whose subscriptions need names. If some are
+        refused, the error of the first is raised, and the others are there.
+        """
+        self._live  # noqa: B018 - raises unless the client is connected
+        if self._settings.durable:
+            raise SubscriptionError("a durable client subscribes to one filter at a time, by name")
+        wanted: Iterator[Wanted] = (
+            (self._registry.free_name(), each, {})
+            if isinstance(each, str)
+            else (self._registry.free_name(), *each)
+            for each in filters
+        )
+        shared = self._receiving.new_inbox() if inbox is None else inbox
+        return await subscribe_many(self, wanted, shared, wait=wait)
+
     async def subscribe_pattern(
         self, pattern: str | Pattern, *, space: str | None = None
     ) -> PatternSubscription:
@@ -384,6 +410,23 @@ class Client:
     def requests(self) -> Requests:
         """The requests that wait for answers."""
         return self._requests
+
+    @property
+    def registry(self) -> Registry:
+        """The subscriptions."""
+        return self._registry
+
+    def now_us(self) -> int:
+        """The time by the clock of the broker."""
+        return self._live.now_us()
+
+    def filter_shape(self, shape: Shape) -> int:
+        """The number of a filter shape on the present connection."""
+        connection = self._live.connection
+        number = 0 if connection is None else connection.filter_shape(shape)
+        if number is None:
+            raise SubscriptionError(f"`{shape}` is too long to be subscribed to in rows")
+        return number
 
     @property
     def receiving(self) -> Receiving:
