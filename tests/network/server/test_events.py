@@ -63,6 +63,30 @@ def test_refused_event_is_named(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_refused_event_that_comes_again_is_refused_again(tmp_path: Path) -> None:
+    """The connection may break before the client hears of the refusal."""
+
+    async def main() -> None:
+        settings = replace(LOOPBACK, data=tmp_path, routing="advertisement")
+        async with running(settings) as server:
+            bob = await WireClient.connect(server.port, "bob")
+            await bob.request(wire.Advertise, "x < 5")
+            bob.send(numbered(1, 1, 7, 2, 9))
+            first = [await bob.next(NotPublished) for _ in range(2)]
+            while (await bob.next(Confirmed)).number < 4:
+                pass
+            bob.send(numbered(1, 1, 7, 2, 9))  # all of it
+            assert [await bob.next(NotPublished) for _ in range(2)] == first
+            assert (await bob.next(Confirmed)).number == 4
+            bob.send(numbered(4, 9, 3))  # the end of it, and more
+            assert await bob.next(NotPublished) == first[1]
+            while (await bob.next(Confirmed)).number < 5:
+                pass
+            await bob.close()
+
+    asyncio.run(main())
+
+
 def test_full_store_refuses_confirmed_events_only(tmp_path: Path) -> None:
     async def main() -> None:
         async with running(replace(LOOPBACK, data=tmp_path)) as server:

@@ -45,6 +45,7 @@ class Admission:
         stored = server.published.get(hello.identity, (0, 0))
         if session.epoch != hello.epoch:
             session.epoch = hello.epoch
+            session.refused.clear()
             session.published = stored[1] if stored[0] == hello.epoch else 0
         welcome = self._welcome(session, is_resumed=is_resumed)
         held = server.durable.held(session.client) if session.is_durable else []

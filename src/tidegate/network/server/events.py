@@ -99,7 +99,7 @@ class EventTurns:
     def handle(self, connections: Sequence[ServedConnection], turn: Turn) -> int:
         """Handle the events at the head of connections; returns how many there were."""
         batch = _Batch()
-        duplicates: list[tuple[ClientSession, int]] = []
+        duplicates: list[_Duplicate] = []
         taken = 0
         for connection in connections:
             if connection.link is not None and connection.link.peer is not None:
@@ -110,10 +110,7 @@ class EventTurns:
         if batch.length:
             self._route(batch, turn)
         # After the others: the first copy may be among them.
-        for session, last in duplicates:
-            turn.after_commit.append(
-                lambda s=session, n=last: _send(s, Confirmed(max(n, s.published)))  # type: ignore[misc]
-            )
+        turn.after_commit.extend(each.answer for each in duplicates)
         return taken
 
     def _take_from_neighbour(self, connection: ServedConnection, link: Link, batch: _Batch) -> int:
@@ -135,7 +132,7 @@ class EventTurns:
         connection: ServedConnection,
         session: ClientSession,
         batch: _Batch,
-        duplicates: list[tuple[ClientSession, int]],
+        duplicates: list[_Duplicate],
         turn: Turn,
     ) -> int:
         taken = 0
@@ -155,15 +152,15 @@ class EventTurns:
         self,
         session: ClientSession,
         publish: Publish,
-        duplicates: list[tuple[ClientSession, int]],
+        duplicates: list[_Duplicate],
         turn: Turn,
     ) -> Publish | None:
         """The events that were not taken before; those that were are confirmed once more."""
         last = publish.first_number + len(publish) - 1
         known = session.published - publish.first_number + 1
+        if known > 0 and publish.confirm:
+            duplicates.append(_Duplicate(session, publish.first_number, min(known, len(publish))))
         if known >= len(publish):
-            if publish.confirm:
-                duplicates.append((session, last))
             return None
         if publish.confirm and (problem := self._server.cannot_confirm()) is not None:
             turn.after_commit.append(
@@ -296,7 +293,12 @@ class _Step:
         for index, error in routed.refused.items():
             frame = self._frames[int(np.searchsorted(begins, index, side="right")) - 1]
             number = frame.publish.first_number + index - frame.begin
-            turn.after_commit.append(lambda f=frame, n=number, e=error: _refuse_one(f, n, e))  # type: ignore[misc]
+            problem = Problem.of(error)
+            if frame.publish.confirm:
+                most = self._server.settings.limits.publish_events_max
+                frame.session.refuse(number, problem, most)
+            refusal = NotPublished(number, problem)
+            turn.after_commit.append(lambda s=frame.session, r=refusal: _send(s, r))  # type: ignore[misc]
 
     def send(self) -> None:
         """Deliver the events, pass them on, and confirm them; everything is on disk."""
@@ -328,8 +330,21 @@ class _Step:
                 _send(frame.session, Confirmed(last))
 
 
-def _refuse_one(frame: _Published, number: int, error: TidegateError) -> None:
-    _send(frame.session, NotPublished(number, Problem.of(error)))
+@dataclass(frozen=True, slots=True)
+class _Duplicate:
+    """Publications that came again: the answer to them was lost with a connection."""
+
+    session: ClientSession
+    first: int
+    count: int
+
+    def answer(self) -> None:
+        """Say once more which were refused, and confirm the others."""
+        end = self.first + self.count
+        for number, problem in self.session.refused.items():
+            if self.first <= number < end:
+                _send(self.session, NotPublished(number, problem))
+        _send(self.session, Confirmed(max(end - 1, self.session.published)))
 
 
 def _refuse(session: ClientSession, first: int, count: int, error: TidegateError) -> None:
