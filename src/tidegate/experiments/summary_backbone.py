@@ -169,11 +169,16 @@ class CoveredSubscriptions:
 
 
 def sent_summaries(plan: Plan, own: Mapping[Peer, SummaryTables]) -> dict[Peer, SummaryTables]:
-    """What each broker sends: its summary merged with those of its children of lower degree."""
+    """What each broker sends: its summary merged with those of the children that send before it."""
     sent: dict[Peer, SummaryTables] = {}
-    for broker in sorted(plan.brokers, key=plan.degree):
-        parts = [sent[child] for child in plan.lower_children(broker)]
-        sent[broker] = merge([own[broker], *parts])
+
+    def send(broker: Peer) -> SummaryTables:
+        if broker not in sent:
+            sent[broker] = merge([own[broker], *map(send, plan.lower_children(broker))])
+        return sent[broker]
+
+    for broker in plan.brokers:
+        send(broker)
     return sent
 
 

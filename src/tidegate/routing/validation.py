@@ -181,7 +181,10 @@ def check_version(version: object) -> None:
 
 
 def checked_filter(wanted: object, limits: Limits, parser: BulkParser | None = None) -> Filter:
-    """The filter of a named subscription; it may have parameters and evolve."""
+    """The filter of a named subscription; it may have parameters and evolve.
+
+    With a parser for many, it is printed in the order of its shape, whether it came as text or not.
+    """
     if isinstance(wanted, str):
         if parser is not None:
             wanted = Filter.of_shape(*parser.read(wanted))
@@ -190,7 +193,7 @@ def checked_filter(wanted: object, limits: Limits, parser: BulkParser | None = N
     if not isinstance(wanted, Filter):
         raise RoutingError(f"a named subscription needs a filter, not {type(wanted).__name__}")
     _check_size(wanted, limits)
-    return wanted
+    return wanted if parser is None else Filter.of_shape(*wanted.shape_and_row)
 
 
 def updated_subscription(
