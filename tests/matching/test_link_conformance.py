@@ -166,7 +166,6 @@ def test_an_unknown_id_is_a_key_error(matcher: LinkMatcher) -> None:
 # -- agreement with the oracle ------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 @every_fast_one
 @settings(max_examples=max(3, settings().max_examples // 20))
 @given(st.integers(0, 2**32))
@@ -174,7 +173,6 @@ def test_random_changes(name: str, seed: int) -> None:
     RandomChanges(seed, MAKERS[name]()).run(70)
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 @every_fast_one
 @settings(max_examples=max(3, settings().max_examples // 20))
 @given(st.integers(0, 2**32))

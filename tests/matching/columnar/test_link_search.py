@@ -67,7 +67,6 @@ class MoreChanges(RandomChanges):
         self.now_us += 1
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 @pytest.mark.parametrize("windows_per_layout", [1, 64])
 @settings(max_examples=max(3, settings().max_examples // 20))
 @given(st.integers(0, 2**32))

@@ -37,7 +37,6 @@ def change_at_random(seed: int, tuning: TreeTuning, count: int) -> None:
     check_tree(matcher._index.tree)
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 @pytest.mark.parametrize("tuning", TUNINGS)
 @settings(max_examples=max(2, settings().max_examples // 40))
 @given(st.integers(0, 2**32))
@@ -45,7 +44,6 @@ def test_random_changes(tuning: str, seed: int) -> None:
     change_at_random(seed, TUNINGS[tuning], 60)
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 @pytest.mark.parametrize("tuning", TUNINGS)
 @settings(max_examples=max(2, settings().max_examples // 40))
 @given(st.integers(0, 2**32))
@@ -57,7 +55,6 @@ def test_random_updates(tuning: str, seed: int) -> None:
         check_tree(matcher._index.tree)
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 @pytest.mark.parametrize("tuning", TUNINGS)
 @settings(max_examples=max(3, settings().max_examples // 20))
 @given(st.integers(0, 2**32))
@@ -67,7 +64,6 @@ def test_random_changes_with_extreme_numbers(tuning: str, seed: int) -> None:
     check_tree(matcher._index.tree)
 
 
-@pytest.mark.filterwarnings("ignore::tidegate.NeverMatchesWarning")
 def test_a_value_in_the_envelope_is_not_yet_a_match() -> None:
     """The envelope was taken for proved by the branch of a factored value."""
     change_at_random(32, TUNINGS["three factored levels"], 150)

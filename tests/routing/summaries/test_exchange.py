@@ -14,6 +14,8 @@ from tidegate.matching.summary.tables import NO_ENTRIES
 from tidegate.matching.summary.wire.messages import encode
 from tidegate.routing.messages import (
     Message,
+    Outgoing,
+    Peer,
     Refused,
     Subscribe,
     SummaryReceived,
@@ -139,6 +141,32 @@ def test_an_acknowledgement_comes_when_the_chain_has_the_update() -> None:
         found.take(broker, found.brokers[broker].wake(due_us))
         found.run()
     assert found.in_force("ann") == [("one", 1)]
+
+
+def test_an_acknowledgement_that_comes_too_early_loses_an_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the wait is for: `b` acknowledges before it has passed the update on."""
+
+    def on_update(
+        exchange: SummaryExchange, update: SummaryUpdate, peer: Peer, now_us: int
+    ) -> Outgoing:
+        sent = right(exchange, update, peer, now_us)
+        return [*sent, (peer, SummaryReceived(update.number))]
+
+    right = SummaryExchange.on_update
+    monkeypatch.setattr(SummaryExchange, "on_update", on_update)
+    found = network()
+    found.ask("a", "ann", Subscribe("x = 1", "one", version=1, confirm=True))
+    due_us = found.brokers["a"].due_us
+    assert due_us is not None
+    found.now_us = due_us
+    found.take("a", found.brokers["a"].wake(due_us))
+    found.run()
+    assert found.in_force("ann") == [("one", 1)]
+    found.publish("e", "pub", x=1)
+    found.run()
+    assert found.delivered("ann") == []
 
 
 def test_at_the_end_of_a_chain_it_is_in_force_at_once() -> None:

@@ -172,17 +172,6 @@ def forget_missing_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Examiner, "_refresh", refresh)
 
 
-def acknowledge_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def on_update(
-        exchange: SummaryExchange, update: SummaryUpdate, peer: Peer, now_us: int
-    ) -> Outgoing:
-        sent = right(exchange, update, peer, now_us)
-        return [*sent, (peer, SummaryReceived(update.number))]
-
-    right: Callable[..., Outgoing] = SummaryExchange.on_update
-    monkeypatch.setattr(SummaryExchange, "on_update", on_update)
-
-
 FOUND_BY_DELIVERIES: dict[Callable[[pytest.MonkeyPatch], None], Mix] = {
     lose_differences: CHANGES,
     list_a_broker_that_was_not_examined: CHANGES,
@@ -190,7 +179,6 @@ FOUND_BY_DELIVERIES: dict[Callable[[pytest.MonkeyPatch], None], Mix] = {
     let_rows_give_way_too_early: CHANGES,
     ignore_windows: CHANGES,
     forget_missing_summaries: FAILURES,
-    acknowledge_at_once: CHANGES,
 }
 
 

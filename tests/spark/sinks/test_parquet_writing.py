@@ -165,7 +165,7 @@ def test_a_file_that_the_driver_does_not_see_is_an_error(
 
     found = PendingDeliveries(spark.range(0, 3, 1, 1), same, SCHEMA)
     hidden = PendingDeliveries(spark.range(0, 3, 1, 1), hiding, SCHEMA)
-    with pytest.raises(ConnectorError, match="does not see [12]; it must be a folder that all"):
+    with pytest.raises(ConnectorError, match=r"does not see [12]; it must be a folder that all"):
         write_batch([found, hidden], LocalFolder(tmp_path), "batch=0")
 
 
