@@ -41,7 +41,9 @@ def test_deliveries_are_those_of_the_broker() -> None:
         assert isinstance(client, m.Client)
         assert isinstance(message, m.Deliver)
         expected[client].append(message)
-    found = {each.client: each for each in by_client(routed.deliveries)}
+    found = {
+        each.client: each for each in by_client(routed.deliveries, set(routed.deliveries.clients))
+    }
     assert found.keys() == {ann, bob}
     for client, rows in found.items():
         deliver = rows.deliver(block, np.zeros(11, np.int64)[rows.events])

@@ -21,6 +21,7 @@ from tidegate.cli.bench.hostile import bench_hostile
 from tidegate.cli.bench.links import bench_links
 from tidegate.cli.bench.matchers import bench_matchers
 from tidegate.cli.bench.memory import bench_memory
+from tidegate.cli.bench.network import bench_network
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.pauses import bench_pauses
 from tidegate.cli.bench.summaries import bench_summaries
@@ -256,6 +257,7 @@ def bench_spark(
 
 
 # `tidegate bench` without a command runs all in the order of their registration.
+bench.add_command(bench_network)
 bench.add_command(bench_parametric)
 bench.add_command(bench_evolving)
 bench.add_command(bench_pauses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import signal
 from pathlib import Path
@@ -102,6 +103,7 @@ async def _run(settings: BrokerSettings) -> None:
 
     server = BrokerServer(settings)
     await server.start()
+    collect_garbage_rarely()
     click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
     stopped = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -111,6 +113,17 @@ async def _run(settings: BrokerSettings) -> None:
     await server.stop()
     waiting[1].cancel()
     await waiting[0]  # raises what has ended the broker, if it was an error
+
+
+def collect_garbage_rarely() -> None:
+    """Let the collector of cycles look at new objects only, and not often.
+
+    A broker holds millions of objects that stay. With Python's defaults the collector goes through
+    them again and again while subscriptions come: half of the time of a bulk subscription.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def parse_address(text: str, option: str = "--listen") -> tuple[str, int]:

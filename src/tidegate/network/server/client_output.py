@@ -17,15 +17,20 @@ from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.stored_events import client_detail, deliveries_of, store_events
 from tidegate.network.wire import requests as wire
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
+from tidegate.network.wire.delivery_frames import DeliveryFrames, DeliveryRows
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
 from tidegate.routing import messages as m
+from tidegate.routing.batching.routed import Deliveries
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.delivery_queue import Batch
+    from tidegate.network.server.served_connection import ServedConnection
     from tidegate.network.server.sessions import ClientSession
     from tidegate.network.server.turns import Turn
 
+SHAPES_AT_ONCE_MAX = 16
+"""Shapes of events in a turn, beyond which each client is told only of those that it gets."""
 READ_MAX = 1_000
 """Deliveries read from the store for one client in one turn."""
 
@@ -40,6 +45,49 @@ class ClientOutput:
     def touch(self, session: ClientSession) -> None:
         """Look at the queue of a client at the end of this turn."""
         self._touched[session.client] = session
+
+    # -- at once ------------------------------------------------------------------------------
+
+    def send_at_once(self, found: Deliveries, block: PublicationBlock) -> set[m.Client]:
+        """Send deliveries to all clients that can take theirs now; returns these clients.
+
+        The others are durable, have no connection, or too little credit, or deliveries wait for
+        them already: theirs go through the queues.
+        """
+        shapes = block.events.shapes
+        if len(shapes) > SHAPES_AT_ONCE_MAX or not len(found):
+            return set()
+        rows = DeliveryRows.of(
+            found.client_starts, found.events, found.match_starts, found.handles, found.versions,
+            found.unnamed,
+        )  # fmt: skip
+        written = DeliveryFrames(block, rows)
+        counts, sizes = written.counts.tolist(), written.bytes_of.tolist()
+        taken: list[tuple[int, ServedConnection]] = []
+        numbers: list[list[int]] = []
+        for index, (client, frame_bytes) in enumerate(
+            zip(found.clients, written.frame_bytes.tolist(), strict=True)
+        ):
+            session = self._server.sessions.get(client)
+            if session is None or session.is_durable or client in self._touched:
+                continue
+            connection = session.connection
+            if connection is None or not connection.can_write or not connection.wire.is_open:
+                continue
+            if not session.deliveries.takes_at_once(counts[index], sizes[index]):
+                continue
+            defined = connection.wire.shape_numbers(shapes, frame_bytes)
+            if defined is not None:
+                session.deliveries.sent_at_once(counts[index], sizes[index])
+                taken.append((index, connection))
+                numbers.append(defined)
+        if not taken:
+            return set()
+        frames = written.frames([index for index, _ in taken], numbers)
+        for (_, connection), frame in zip(taken, frames, strict=True):
+            connection.wire.send_frame(frame)
+        self._server.counters.delivered += sum(counts[index] for index, _ in taken)
+        return {found.clients[index] for index, _ in taken}
 
     # -- into the queues ----------------------------------------------------------------------
 

@@ -68,6 +68,15 @@ class DeliveryQueue:
         """How many events may be sent now, if their bytes allow it."""
         return self._credit_events if self._credit_bytes > 0 else 0
 
+    def takes_at_once(self, events: int, bytes: int) -> bool:
+        """Whether so many events can be sent now, ahead of none that wait."""
+        return not self._waiting and events <= self._credit_events and bytes <= self._credit_bytes
+
+    def sent_at_once(self, events: int, bytes: int) -> None:
+        """Take the credit for events that were sent without waiting here."""
+        self._credit_events -= events
+        self._credit_bytes -= bytes
+
     def add(self, batch: Batch) -> None:
         """Append deliveries; some are dropped if too many wait then."""
         self._waiting.append(batch)

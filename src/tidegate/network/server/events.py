@@ -36,7 +36,7 @@ from tidegate.network.wire.problems import Problem
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
 from tidegate.routing.batching.incoming import Frame, IncomingEvents, PublishedFrame
 from tidegate.routing.batching.routed import RoutedEvents
-from tidegate.routing.messages import Peer
+from tidegate.routing.messages import Client, Peer
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
@@ -206,7 +206,7 @@ class _Step:
         self._frames = frames
         self._block = block
         self._confirmed = (block.flags & IS_CONFIRMED).astype(np.bool_)
-        self._deliveries = list(by_client(routed.deliveries))
+        self._found = routed.deliveries
         self._passed_on = {
             peer: notifications(block, passed) for peer, passed in routed.passed_on.items()
         }
@@ -223,10 +223,14 @@ class _Step:
         store = self._server.store
         if store is None:
             return
+        sessions = self._server.sessions
+        durable_clients = {
+            each
+            for each in self._found.clients
+            if (session := sessions.get(each)) and session.is_durable
+        }
         durable = [
-            (session, each)
-            for each in self._deliveries
-            if (session := self._server.sessions.get(each.client)) and session.is_durable
+            (sessions[each.client], each) for each in by_client(self._found, durable_clients)
         ]
         if not durable and not self._confirmed.any():
             return
@@ -302,7 +306,11 @@ class _Step:
 
     def send(self) -> None:
         """Deliver the events, pass them on, and confirm them; everything is on disk."""
-        for each in self._deliveries:
+        at_once: set[Client] = set()
+        if not self._refused.any():
+            at_once = self._server.output.send_at_once(self._found, self._block)
+        others = {each for each in self._found.clients if each not in at_once}
+        for each in by_client(self._found, others):
             session = self._server.sessions.get(each.client)
             if session is None:
                 continue

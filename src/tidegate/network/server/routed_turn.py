@@ -6,7 +6,7 @@ publications, of which each receiver gets a selection. The bodies of events are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,25 +15,35 @@ from tidegate.matching.arrays import I64, Bools
 from tidegate.network.wire.deliveries import Deliver
 from tidegate.network.wire.event_block import EventBlock
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
+from tidegate.routing.batching.columns import StampColumns
 from tidegate.routing.batching.routed import Deliveries, RoutedEvents
 from tidegate.routing.messages import Client
 
 
 def publications(events: EventBlock, routed: RoutedEvents, confirmed: Bools) -> PublicationBlock:
     """The events of a batch with the stamps and times that the broker has given them."""
-    stamps = routed.stamps
-    pairs = np.stack([stamps.brokers.codes.astype(np.int64), stamps.begun_us])
-    distinct, origin_of = np.unique(pairs, axis=1, return_inverse=True)
-    brokers = stamps.brokers.values
+    origins, origin_of = _origins(routed.stamps)
     return PublicationBlock(
         events if routed.batch.times_us is None else events.with_times(routed.batch.times_us),
-        [(brokers[code], begun_us) for code, begun_us in distinct.T.tolist()],
-        origin_of.reshape(-1).astype(np.int64),
-        stamps.numbers,
+        origins,
+        origin_of,
+        routed.stamps.numbers,
         list(routed.publishers.values),
         routed.publishers.codes.astype(np.int64),
         np.where(confirmed, IS_CONFIRMED, 0).astype(np.int64),
     )
+
+
+def _origins(stamps: StampColumns) -> tuple[list[tuple[str, int]], I64]:
+    """The distinct brokers of stamps with their starts, and the index of each event's in them."""
+    codes, begun_us, brokers = stamps.brokers.codes, stamps.begun_us, stamps.brokers.values
+    if len(codes) and np.all(codes == codes[0]) and np.all(begun_us == begun_us[0]):
+        # All come from clients of this broker, or all from one other: mostly so.
+        return [(brokers[codes[0]], int(begun_us[0]))], np.zeros(len(codes), np.int64)
+    pairs = np.stack([codes.astype(np.int64), begun_us])
+    distinct, origin_of = np.unique(pairs, axis=1, return_inverse=True)
+    origins = [(brokers[code], begun_us) for code, begun_us in distinct.T.tolist()]
+    return origins, origin_of.reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +87,13 @@ class ClientDeliveries:
             begin += count
 
 
-def by_client(found: Deliveries) -> Iterator[ClientDeliveries]:
-    """The rows of each client, with handles as on the wire."""
+def by_client(found: Deliveries, clients: Set[Client]) -> Iterator[ClientDeliveries]:
+    """The rows of each of some clients, with handles as on the wire."""
     starts = found.client_starts.tolist()
     counts = np.diff(found.match_starts)
     for client, begin, end in zip(found.clients, starts[:-1], starts[1:], strict=True):
+        if client not in clients:
+            continue
         first, last = found.match_starts[[begin, end]].tolist()
         handles = found.handles[first:last].astype(np.int64) + 1
         versions, match_counts = found.versions[first:last], counts[begin:end]
@@ -96,8 +108,8 @@ def by_client(found: Deliveries) -> Iterator[ClientDeliveries]:
 
 
 def joined_events(blocks: Sequence[EventBlock]) -> EventBlock:
-    """The events of several frames, one after the other, with their decoded values."""
+    """The events of several frames, one after the other, with their values if they are decoded."""
     joined = EventBlock.joined(blocks)
-    if len(blocks) > 1:
+    if len(blocks) > 1 and all("rows" in each.__dict__ for each in blocks):
         joined.__dict__["rows"] = [row for block in blocks for row in block.rows]
     return joined

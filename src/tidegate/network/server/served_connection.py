@@ -121,7 +121,8 @@ class ServedConnection(asyncio.Protocol):
         if transport is None or self.is_lost:
             return
         if self.wire.has_output:
-            transport.writelines(self.wire.take_output())
+            output = self.wire.take_output()
+            transport.write(output[0] if len(output) == 1 else b"".join(output))
             self.last_written = self._server.loop.time()
         if self.wire.is_closed:
             transport.close()

@@ -38,7 +38,7 @@ from tidegate.network.wire.event_shapes import (
 )
 from tidegate.network.wire.filter_shapes import ReceivedFilterShapes, SentFilterShapes
 from tidegate.network.wire.flow import Ack, Confirmed, Credit, Heartbeat, LinkAck, NotPublished
-from tidegate.network.wire.frames import FrameReader, FrameType, frame_header
+from tidegate.network.wire.frames import HEADER_BYTES, FrameReader, FrameType, frame_header
 from tidegate.network.wire.handshake import HANDSHAKE_BYTES_MAX, VERSION, Goodbye, Hello, Welcome
 from tidegate.network.wire.links import (
     ANOTHER_FOLLOWS,
@@ -193,6 +193,19 @@ class Connection:
             self._send_block(message)
         else:
             self._write(_TYPE_OF[type(message)], [_encoder.encode(message)])
+
+    def shape_numbers(self, shapes: Sequence[EventShape], frame_bytes: int) -> list[int] | None:
+        """The numbers of shapes for a frame that is written elsewhere, and then given to
+        `send_frame`; None if the peer does not take a frame of this size."""
+        self._check_open()
+        if frame_bytes - HEADER_BYTES + 1 > self._peer_frame_bytes_max:
+            return None
+        return self._define(shapes)
+
+    def send_frame(self, frame: memoryview) -> None:
+        """Add a whole frame to the output."""
+        self._check_open()
+        self._output.append(frame)
 
     def send_link(self, number: int, message: LinkMessage) -> None:
         """Add a message to a neighbour to the output, whatever its size."""

@@ -23,6 +23,7 @@ from tidegate.errors import ProtocolError
 from tidegate.language.events import Event
 from tidegate.language.values import Value, from_us, to_us
 from tidegate.matching.arrays import I64, NO_TIME
+from tidegate.network.wire.body_columns import EVENTS_MIN, BodyColumns
 from tidegate.network.wire.columns import (
     ColumnReader,
     Layout,
@@ -129,6 +130,32 @@ class EventBlock:
         """The values of each event, in the order of its shape."""
         return decode_bodies(self.body_views(range(len(self))))
 
+    def columns(self) -> list[tuple[EventShape, I64 | None, BodyColumns]] | None:
+        """The values in columns: for each shape its events (None for all) and their values.
+
+        None if the events are few, or some of them are unusual; then there are ``rows``.
+        """
+        if len(self) < EVENTS_MIN or "rows" in self.__dict__:
+            return None
+        found: list[tuple[EventShape, I64 | None, BodyColumns]] = []
+        for number, shape in enumerate(self.shapes):
+            events = np.arange(len(self))
+            if len(self.shapes) > 1:
+                events = np.flatnonzero(self.shape_of == number)
+            columns = BodyColumns.read(self.bodies, self.starts, events, len(shape.names))
+            if columns is None:
+                return None
+            found.append((shape, events if len(self.shapes) > 1 else None, columns))
+        return found
+
+    def _check_bodies(self) -> None:
+        """Raise ProtocolError unless each body has a value for each name of its shape."""
+        if self.columns() is not None:
+            return
+        widths = np.array([len(each.names) for each in self.shapes], np.int64)[self.shape_of]
+        if not np.array_equal(np.fromiter(map(len, self.rows), np.int64, len(self)), widths):
+            raise ProtocolError("an event has another number of values than its shape has names")
+
     def body_views(self, indices: Iterable[int]) -> list[memoryview]:
         """The bodies of some events."""
         view, starts = memoryview(self.bodies), self.starts.tolist()
@@ -216,9 +243,7 @@ class EventBlock:
         used, shape_of = np.unique(shape_of, return_inverse=True)
         shapes = tuple(received[number] for number in used.tolist())
         block = cls(shapes, shape_of.astype(np.int64), times_us, sizes, bodies)
-        widths = np.array([len(each.names) for each in shapes], np.int64)[block.shape_of]
-        if not np.array_equal(np.fromiter(map(len, block.rows), np.int64, len(block)), widths):
-            raise ProtocolError("an event has another number of values than its shape has names")
+        block._check_bodies()
         return block
 
 

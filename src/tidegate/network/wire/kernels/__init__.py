@@ -1,0 +1,1 @@
+"""Compiled code that writes frames; each file is complete, as Numba's cache looks at one only."""
