@@ -23,7 +23,7 @@ def test_a_publisher_numbers_its_events_and_notices_a_refusal() -> None:
         publisher.publish(EVENTS, 2)
         publisher.wait_until_taken()
         assert publisher.published == 5
-        assert publisher.publish_at(EVENTS, 1_000, 0.02, 0.004) == 20
+        assert publisher.publish_at(EVENTS, 1_000, 0.02, 0.005) == 20
         publisher.wait_until_taken()
         publisher.publish(EVENTS, 2, confirm=True)  # a broker without a store confirms nothing
         with pytest.raises(NetworkError, match="refused"):
