@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import time
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -119,31 +120,37 @@ def cut(events: EventBlock, size: int) -> list[EventBlock]:
 def confirmed_one_by_one(port: int, events: EventBlock, publishers: int, seconds: float) -> float:
     """Events a second that publishers get confirmed that wait after each one."""
     clients = [RawClient(port, f"one-by-one-{at}") for at in range(publishers)]
-    blocks, numbers = cut(events, 1), [0] * publishers
-    poll = select.epoll()
+    try:
+        return _one_by_one(clients, cut(events, 1), seconds)
+    finally:
+        for each in clients:
+            each.socket.close()
+
+
+def _one_by_one(
+    clients: Sequence[RawClient], blocks: Sequence[EventBlock], seconds: float
+) -> float:
+    numbers = [0] * len(clients)
     by_fd = {each.socket.fileno(): at for at, each in enumerate(clients)}
-    for fd in by_fd:
-        poll.register(fd, select.EPOLLIN)
     began, confirmed = time.monotonic(), 0
 
     def send(at: int) -> None:
-        block = blocks[(numbers[at] * publishers + at) % len(blocks)]
+        block = blocks[(numbers[at] * len(clients) + at) % len(blocks)]
         numbers[at] += 1
         clients[at].wire.send(Publish(numbers[at], block, True))
         clients[at].flush()
 
-    for at in range(publishers):
-        send(at)
-    while time.monotonic() < began + seconds:
-        for fd, _ in poll.poll(1):
-            at = by_fd[fd]
-            for message in clients[at].messages_now():
-                if isinstance(message, NotPublished):
-                    raise NetworkError(f"an event was refused: {message.problem.reason}")
-                if isinstance(message, Confirmed) and message.number == numbers[at]:
-                    confirmed += 1
-                    send(at)
-    taken_s = time.monotonic() - began
-    for each in clients:
-        each.socket.close()
-    return confirmed / taken_s
+    with select.epoll() as poll:
+        for fd, at in by_fd.items():
+            poll.register(fd, select.EPOLLIN)
+            send(at)
+        while time.monotonic() < began + seconds:
+            for fd, _ in poll.poll(1):
+                at = by_fd[fd]
+                for message in clients[at].messages_now():
+                    if isinstance(message, NotPublished):
+                        raise NetworkError(f"an event was refused: {message.problem.reason}")
+                    if isinstance(message, Confirmed) and message.number == numbers[at]:
+                        confirmed += 1
+                        send(at)
+    return confirmed / (time.monotonic() - began)
