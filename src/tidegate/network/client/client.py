@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from tidegate.errors import (
     NetworkError,
@@ -20,6 +20,7 @@ from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.shapes import Shape
+from tidegate.network.client.attaching import AttachedSubscribers
 from tidegate.network.client.bulk_subscribing import Wanted, subscribe_many
 from tidegate.network.client.inbox import Inbox
 from tidegate.network.client.publishing import Publishing
@@ -35,6 +36,10 @@ from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.event_block import EncodedEvent, encode_event
 from tidegate.network.wire.flow import Confirmed, Credit, NotPublished
 from tidegate.network.wire.handshake import Hello, Welcome
+from tidegate.subscribers.attachment import OnError, log_failure
+from tidegate.subscribers.subscriber import Subscriber
+
+S = TypeVar("S", bound=Subscriber)
 
 _log = logging.getLogger("tidegate")
 
@@ -79,6 +84,7 @@ class Client:
         self._publishing = Publishing(session.send)
         self._receiving = Receiving(self._settings, session)
         self._registry = Registry(self)
+        self._attached = AttachedSubscribers(self)
         await session.start()
         await self._registry.held_came(self._settings.timeout_s)
 
@@ -113,6 +119,7 @@ class Client:
             self._registry.close_inboxes(None)
             while self._receiving.waiting:
                 await asyncio.sleep(0.005)
+            await self._attached.drained()
         await self.close()
 
     @property
@@ -180,13 +187,15 @@ class Client:
         inbox: Inbox | None = None,
         wait: bool = True,
         parameters: Mapping[str, Any] | None = None,
+        origin_us: int | None = None,
         **more: Any,
     ) -> Subscription:
         """Subscribe; returns when the subscription is in force in the whole network.
 
         Values of parameters are given by name, those that are named like an argument in
         ``parameters``. A durable client finds a subscription again by its ``name``: it goes on
-        where the process before has ended, with this filter and these values.
+        where the process before has ended, with this filter and these values. `t` counts from now,
+        or from ``origin_us``, in microseconds since 1970 by the clock of the broker.
         """
         session = self._live
         values = {**(parameters or {}), **more}
@@ -201,7 +210,12 @@ class Client:
             return await self._registry.claim(held, filter, values, evolve, space, inbox)
         state = self._registry.state
         request = state.subscribe(
-            name, filter, values, now_us=session.now_us(), evolve=evolve, space=space
+            name,
+            filter,
+            values,
+            now_us=session.now_us() if origin_us is None else origin_us,
+            evolve=evolve,
+            space=space,
         )
         subscription = self._registry.add(name, inbox)
         try:
@@ -259,6 +273,24 @@ class Client:
         await self._requests.room()
         await self._registry.ask_pattern(subscription)
         return subscription
+
+    async def attach(
+        self, subscriber: S, *, name: str | None = None, on_error: OnError = log_failure
+    ) -> S:
+        """Subscribe for all handlers of a subscriber; returns it when they are in force.
+
+        Handlers are called one after the other, in this event loop; an event is acknowledged when
+        they are done with it. A durable client finds their subscriptions again by ``name``, which
+        is that of the class unless it is given.
+        """
+        self._live  # noqa: B018 - raises unless the client is connected
+        await self._attached.attach(subscriber, name, on_error)
+        return subscriber
+
+    async def detach(self, subscriber: Subscriber) -> None:
+        """End the subscriptions of a subscriber; no handler of it is called any more."""
+        self._live  # noqa: B018 - raises unless the client is connected
+        await self._attached.detach(subscriber)
 
     async def change(
         self,
@@ -437,6 +469,10 @@ class Client:
         """Whether a subscription has not ended."""
         return self._registry.is_current(subscription)
 
+    def free_name(self) -> str:
+        """A name for a subscription of which the program gives none."""
+        return self._registry.free_name()
+
     @property
     def is_durable(self) -> bool:
         """Whether the broker keeps what this client has when it is away."""
@@ -511,6 +547,7 @@ class Client:
             self._publishing.fail(error)
             is_closed = type(error) is NetworkError
             self._registry.close_inboxes(None if is_closed else error)
+            self._attached.close()
 
 
 def _ignore(future: asyncio.Future[Any]) -> None:

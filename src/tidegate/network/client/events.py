@@ -54,6 +54,11 @@ class ReceivedEvent:
         """The subscriptions that it matches, each with the version that the broker matched."""
 
     @property
+    def event(self) -> Event:
+        """The event itself, as it was published, with its time."""
+        return self._delivery.event
+
+    @property
     def attributes(self) -> Mapping[str, Value]:
         """The values of the event by name."""
         return self._delivery.event.attributes

@@ -23,8 +23,11 @@ from tidegate.network.client.client import Client
 from tidegate.network.client.connect import connect
 from tidegate.network.client.events import ReceivedEvent
 from tidegate.network.client.subscription import PatternSubscription, Subscription
+from tidegate.subscribers.attachment import OnError, log_failure
+from tidegate.subscribers.subscriber import Subscriber
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Subscriber)
 
 
 def connect_sync(
@@ -144,6 +147,16 @@ class SyncClient:
         """As `Client.subscribe_pattern`."""
         made = self._client.subscribe_pattern(pattern, space=space)
         return SyncPatternSubscription(self, self._run(made))
+
+    def attach(
+        self, subscriber: S, *, name: str | None = None, on_error: OnError = log_failure
+    ) -> S:
+        """As `Client.attach`; handlers are called in the thread of the client."""
+        return self._run(self._client.attach(subscriber, name=name, on_error=on_error))
+
+    def detach(self, subscriber: Subscriber) -> None:
+        """As `Client.detach`."""
+        self._run(self._client.detach(subscriber))
 
     def unsubscribe(self, filter: str | Filter, *, space: str | None = None) -> None:
         """As `Client.unsubscribe`."""
