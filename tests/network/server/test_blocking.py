@@ -87,12 +87,17 @@ def test_a_broker_that_drains_takes_what_was_held_back() -> None:
     async def main() -> None:
         limits = ClientLimits(block_s=600)
         async with running(BrokerSettings("a", port=0, limits=limits)) as server:
-            await blocking_client(server.port)
+            slow = await blocking_client(server.port)
             bob = await WireClient.connect(server.port, "bob")
             bob.publish(*({"x": x} for x in range(20)))
             while not server.counters.held_back:
                 await asyncio.sleep(0.01)
+            received = server.counters.received_bytes
             bob.publish(*({"x": x} for x in range(20)))
-        assert server.counters.published >= 20
+            while server.counters.received_bytes == received:
+                await asyncio.sleep(0.01)
+        assert server.counters.published == 40
+        for each in (slow, bob):
+            await each.close()
 
     asyncio.run(main())
