@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
 from tidegate.errors import (
     NetworkError,
     OverloadedError,
+    RoutingError,
     SubscriptionError,
     TidegateError,
 )
@@ -20,12 +22,13 @@ from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.shapes import Shape
+from tidegate.network.client.address import BrokerAddress
 from tidegate.network.client.attaching import AttachedSubscribers
 from tidegate.network.client.bulk_subscribing import Wanted, subscribe_many
 from tidegate.network.client.inbox import Inbox
 from tidegate.network.client.publishing import Publishing
 from tidegate.network.client.receiving import Receiving
-from tidegate.network.client.registry import Registry, subscribe_request, update_request
+from tidegate.network.client.registry import Move, Registry, subscribe_request, update_request
 from tidegate.network.client.requesting import AfterLoss, Requests
 from tidegate.network.client.session import Session
 from tidegate.network.client.settings import ClientSettings
@@ -58,6 +61,7 @@ class Client:
         self._session: Session | None = None
         self._end: TidegateError | None = None
         self._moves = 0
+        self._is_moving = False
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -429,6 +433,40 @@ class Client:
         self._live  # noqa: B018 - raises unless the client is connected
         await self._requests.add(wire.Resume, AfterLoss.REPEAT)
 
+    async def move(self, broker: str) -> None:
+        """Go on at another broker of the network; returns when everything is there.
+
+        Subscriptions, advertisements and what was not delivered yet come along: nothing that is
+        published meanwhile is missed or doubled. Publications wait until the client has arrived.
+        Patterns begin anew. TimeoutError is raised if the brokers cannot reach each other in time;
+        the client is at the new broker then, and its subscriptions come when they can.
+        """
+        session, address = self._live, BrokerAddress.parse(broker)
+        if self._is_moving:
+            raise NetworkError("the client is moving already")
+        self._is_moving = True
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                await self._leave_in_order()
+                self._moves = max(self._moves + 1, self.now_us())
+                move = Move(self.broker, self._moves)
+                self._registry.begin_move(move)
+                session.move(address)
+                self._receiving.moved()
+                await move.arrived.wait()
+                await self._requests.all_answered()
+        finally:
+            self._is_moving = False
+            session.write_soon()
+
+    async def _leave_in_order(self) -> None:
+        """Wait for all answers; let the broker keep what it has not sent yet."""
+        while self._publishing.has_unconfirmed or len(self._requests):
+            await asyncio.sleep(0.001)
+        if not self._settings.durable:
+            with suppress(RoutingError):  # it has no subscriptions there, so nothing to keep
+                await self._requests.add(wire.Suspend, AfterLoss.REPEAT)
+
     async def depart(self) -> None:
         """End all subscriptions and advertisements, also those of a durable client, and close."""
         self._live  # noqa: B018 - raises unless the client is connected
@@ -535,7 +573,7 @@ class Client:
 
     def before_write(self) -> None:
         """Send what waits for the end of the turn."""
-        if self._live.can_write:
+        if self._live.can_write and not self._is_moving:
             self._publishing.flush()
         self._receiving.flush()
 

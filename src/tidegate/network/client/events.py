@@ -90,7 +90,7 @@ class ReceivedEvent:
         A program that stores the position together with the effect of the event can tell, after a
         crash, that it has handled it already.
         """
-        return self._delivery.position
+        return max(0, self._delivery.position)
 
     def ack(self) -> None:
         """Acknowledge the event, so that it does not come again; only the first call counts."""
@@ -131,6 +131,14 @@ class Acknowledgements:
         self._done: set[int] = set()
         self.received = 0
         """The position of the last delivery that came."""
+
+    def begin_anew(self) -> list[Delivery]:
+        """Begin with the positions of another broker; returns what was not done with."""
+        waiting = [each for each in self._waiting if each.position not in self._done]
+        self._waiting.clear()
+        self._done.clear()
+        self.received = 0
+        return waiting
 
     def is_new(self, position: int) -> bool:
         """Whether a delivery has not come before, on an earlier connection."""

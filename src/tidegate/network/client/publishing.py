@@ -164,6 +164,11 @@ class Publishing:
         return False
 
     @property
+    def has_unconfirmed(self) -> bool:
+        """Whether something was sent that is still to be confirmed."""
+        return bool(self._kept)
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing waits to be sent or confirmed."""
         return not (self._waiting or self._kept)

@@ -16,9 +16,14 @@ from tidegate.network.client.settings import ClientSettings
 from tidegate.network.client.subscription import PatternSubscription, Subscription
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.flow import Ack, Credit
+from tidegate.routing.messages import Stamp
 
 if TYPE_CHECKING:
     from tidegate.network.client.registry import Registry
+
+
+CARRIED = -1
+"""The position of a delivery that came before a move, until the new broker has given it one."""
 
 
 class Receiving:
@@ -37,6 +42,8 @@ class Receiving:
         """What came on this connection."""
         self._granted = Credit(0, 0)
         self._is_stopped = False
+        self._carried: dict[Stamp, Delivery] = {}
+        """What a durable client had in hand when it moved: it comes again, and keeps its place."""
         self.missed = 0
         """Deliveries that the broker dropped."""
 
@@ -61,6 +68,13 @@ class Receiving:
     def stop(self) -> None:
         """Give no further credit."""
         self._is_stopped = True
+
+    def moved(self) -> None:
+        """Begin with the positions of another broker."""
+        self._carried |= {each.stamp: each for each in self._acks.begin_anew()}
+        for each in self._carried.values():
+            each.position = CARRIED
+        self._acknowledged, self._to_acknowledge = 0, None
 
     # -- credit -------------------------------------------------------------------------------
 
@@ -109,12 +123,23 @@ class Receiving:
             at += count
             if position and not self._acks.is_new(position):
                 continue  # it came before, on a connection that broke
+            carried = self._carried.pop(publications.stamp(index), None) if position else None
+            if carried is not None:
+                self._take_again(carried, position)
+                continue
             event = publications.events.event(index)
             publisher = publications.publishers[publications.publisher_of[index]]
             delivery = Delivery(event, publications.stamp(index), publisher, position, size)
             if position:
                 self._acks.came(delivery)
             self._put(delivery, matches, registry)
+
+    def _take_again(self, delivery: Delivery, position: int) -> None:
+        """Give a delivery that was in hand before a move its position at the new broker."""
+        delivery.position = position
+        self._acks.came(delivery)
+        if not delivery.unfinished:
+            self._done_with(delivery)
 
     def _put(self, delivery: Delivery, matches: list[tuple[int, int]], registry: Registry) -> None:
         by_inbox: dict[Inbox, list[tuple[Subscription, int]]] = {}
@@ -161,8 +186,11 @@ class Receiving:
     def _acknowledge(self, delivery: Delivery) -> None:
         """Note that the reader of an inbox has done with a delivery."""
         delivery.unfinished -= 1
-        if delivery.position and not delivery.unfinished:
-            position = self._acks.done(delivery)
-            if position is not None:
-                self._to_acknowledge = self._acknowledged = position
-                self._session.write_soon()
+        if delivery.position > 0 and not delivery.unfinished:
+            self._done_with(delivery)
+
+    def _done_with(self, delivery: Delivery) -> None:
+        position = self._acks.done(delivery)
+        if position is not None:
+            self._to_acknowledge = self._acknowledged = position
+            self._session.write_soon()

@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from tidegate.network.client.client import Client
 
 
+class Move:
+    """A move of the client to another broker."""
+
+    def __init__(self, home: str, count: int) -> None:
+        self.home = home
+        """The broker that the client comes from."""
+        self.count = count
+        self.is_asked = False
+        """Whether the new broker has the request to fetch the client."""
+        self.arrived = asyncio.Event()
+
+
 class Registry:
     """The subscriptions, patterns and advertisements of one client."""
 
@@ -50,6 +62,8 @@ class Registry:
         self._held_came = asyncio.Event()
         self._lost_requests: tuple[list[Pending], list[Pending]] = ([], [])
         self._was_welcomed = False
+        self._move: Move | None = None
+        """The move under way."""
         self.sessions_lost = 0
         self._names: Iterator[int] = count(1)
 
@@ -183,14 +197,34 @@ class Registry:
         self._unclaimed.discard(held.name)
         return held
 
+    def begin_move(self, move: Move) -> None:
+        """Ask the next broker to fetch this client, and wait for what it then holds."""
+        self._move = move
+
+    def _resume_there(self, move: Move) -> None:
+        move.is_asked = False
+
+        def done(_: object) -> None:
+            move.is_asked = True
+
+        request = self._client.requests.add(
+            lambda number: wire.Resume(number, move.home, move.count), AfterLoss.DONE, done
+        )
+        _forget_result(request)
+
     def take_held(self, message: wire.Held) -> None:
         """Take what the broker holds, of which the last part may be still to come."""
+        if self._move is not None and not self._move.is_asked:
+            return  # what it held before the client moved there
         self._held += message.subscriptions
         if not message.is_last:
             return
         held, self._held = self._held, []
         self._restore({each.name: each for each in held})
         self._held_came.set()
+        if self._move is not None:
+            self._move.arrived.set()
+            self._move = None
 
     # -- after a connection ---------------------------------------------------------------------
 
@@ -204,11 +238,13 @@ class Registry:
                     self._ask_again(subscription)
             self._held_came.set()
         else:
-            self.sessions_lost += self._was_welcomed
+            self.sessions_lost += self._was_welcomed and self._move is None
             self._held = []
             before, lost = self._lost_requests, requests.lose_session()
             self._lost_requests = before[0] + lost[0], before[1] + lost[1]
-            if not self._client.is_durable:
+            if self._move is not None:
+                self._resume_there(self._move)
+            elif not self._client.is_durable:
                 self._restore({})
         self._was_welcomed = True
 

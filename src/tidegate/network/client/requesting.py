@@ -53,6 +53,12 @@ class Requests:
         self.answered = 0
         """All requests up to this number are answered."""
 
+    async def all_answered(self) -> None:
+        """Wait for the answers to what was asked up to now."""
+        waiting = [each.future for each in self._pending.values()]
+        if waiting:
+            await asyncio.wait(waiting)
+
     def __len__(self) -> int:
         return len(self._pending)
 

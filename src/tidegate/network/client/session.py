@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from tidegate.errors import ConnectionLostError, NetworkError, TidegateError
+from tidegate.network.client.address import BrokerAddress
 from tidegate.network.client.backoff import Backoff
 from tidegate.network.client.settings import ClientSettings
 from tidegate.network.client.transport import Transport, open_transport
@@ -112,6 +113,17 @@ class Session:
             with suppress(asyncio.CancelledError):
                 await self._task
         self._listener.ended(NetworkError("the client is closed"))
+
+    def move(self, broker: BrokerAddress) -> None:
+        """Leave this broker, and connect to another one, as a new session."""
+        self.brokers = [broker]
+        self.number = random.getrandbits(62)
+        if self._connection is not None and self._connection.is_open:
+            self._listener.before_write()
+            self._connection.goodbye(Problem("network", "the client moves"))
+        self._leave()
+        self._backoff.reset()
+        self._lose(ConnectionLostError(f"the client moves to {broker}"))
 
     def interrupt(self) -> None:
         """Break the connection, as a network failure would; the session connects again."""

@@ -199,6 +199,10 @@ class SyncClient:
         """As `Client.resume`."""
         self._run(self._client.resume())
 
+    def move(self, broker: str) -> None:
+        """As `Client.move`."""
+        self._run(self._client.move(broker))
+
     def depart(self) -> None:
         """As `Client.depart`."""
         self._run(self._client.depart())

@@ -61,6 +61,7 @@ class Admission:
             if session.deliveries.missed:
                 connection.send(Missed(session.deliveries.missed))
                 session.deliveries.missed = 0
+            server.lives.tell_held(session)
             server.output.touch(session)
 
         turn.after_commit.append(send)

@@ -118,6 +118,7 @@ class BrokerServer:
                 )
             )
             self.turns = Turns(self)
+            self.lives.begin()
             if self.store is not None:
                 self.published = self.store.positions(PUBLISHER)
                 self._restore(self.store)
@@ -354,6 +355,7 @@ class BrokerServer:
     def run_due(self, turn: Turn) -> None:
         """Do what time has made due."""
         self.lives.end_expired(turn)
+        self.lives.settle_moves(turn)
         due_us = self.broker.due_us
         if due_us is not None and due_us <= self.now_us():
             self.dispatch(self.broker.wake(self.now_us()), turn)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tidegate.errors import AccessError
 from tidegate.network.server.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import ClientSession
 from tidegate.routing import messages as m
@@ -22,6 +24,57 @@ class ClientLives:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
         self._ending: list[ClientSession] = []
+        self._handed_over: list[m.Client] = []
+        self._arrived: list[m.Client] = []
+
+    def begin(self) -> None:
+        """Take part in the moves of clients from and to this broker."""
+        self._server.broker.moves.take_part(self._hand_over, self._arrived.append)
+
+    # -- moves --------------------------------------------------------------------------------
+
+    def _hand_over(self, client: m.Client) -> list[m.Deliver]:
+        """What a client is to get that moves to another broker, before what the broker has kept."""
+        session = self._server.sessions.get(client)
+        if session is None:
+            return []
+        self._handed_over.append(client)
+        output = self._server.output
+        if session.is_durable:
+            return output.stored_deliveries(session)
+        return output.kept_deliveries(session, session.deliveries.take_all())
+
+    def settle_moves(self, turn: Turn) -> None:
+        """Forget clients that have left in this turn, and tell those that have arrived."""
+        server = self._server
+        left, self._handed_over = self._handed_over, []
+        for client in left:
+            session = server.sessions.get(client)
+            if session is not None and client not in server.broker.sessions:
+                self.departed(session, turn)
+                del server.sessions[client]
+                old, session.connection = session.connection, None
+                if old is not None:
+                    old.session = None
+                    moved = AccessError("the client has moved to another broker")
+                    turn.after_commit.append(partial(old.end, moved))
+        for client in self._arrived:
+            session = server.sessions.get(client)
+            if session is not None:
+                if session.is_durable:
+                    server.durable.save_all(client, turn.transaction)
+                turn.after_commit.append(partial(self.tell_held, session))
+        self._arrived.clear()
+
+    def tell_held(self, session: ClientSession) -> None:
+        """Tell a client that has moved here what it has; if it is away, when it comes back."""
+        is_arriving = self._server.broker.sessions.is_arriving(session.client)
+        if session.owes_held and session.connection is not None and not is_arriving:
+            session.owes_held = False
+            for frame in self._server.durable.held(session.client):
+                session.connection.send(frame)
+
+    # -- begin and end ------------------------------------------------------------------------
 
     def make_durable(self, session: ClientSession, turn: Turn) -> None:
         """Keep a new client in the store."""

@@ -8,7 +8,7 @@ until none are left. So it may be away or slow for any time without taking memor
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +74,7 @@ class ClientOutput:
             zip(found.clients, written.frame_bytes.tolist(), strict=True)
         ):
             session = self._server.sessions.get(client)
-            if session is None or session.is_durable:
+            if session is None or session.is_durable or session.owes_held:
                 continue
             connection = session.connection
             if connection is None or not connection.can_write or not connection.wire.is_open:
@@ -93,6 +93,72 @@ class ClientOutput:
             connection.wire.send_frame(frame)
         self._server.counters.delivered += sum(counts[index] for index, _ in taken)
         return {found.clients[index] for index, _ in taken}
+
+    # -- back to the broker ---------------------------------------------------------------------
+
+    def take_back(self, session: ClientSession) -> None:
+        """Let the broker keep what was not sent yet, ahead of what comes during the suspension.
+
+        So nothing is sent to the client from now on. A durable one has its queue in the store.
+        """
+        if not session.is_durable:
+            kept = self._server.broker.sessions[session.client].kept
+            kept.extendleft(reversed(self.kept_deliveries(session, session.deliveries.take_all())))
+
+    def stored_deliveries(self, session: ClientSession) -> list[m.Deliver]:
+        """What the store has for a durable client that has not acknowledged it."""
+        store, found, after = self._server.store, [], 0
+        assert store is not None
+        assert session.queue is not None
+        while (read := store.read_queue(session.queue, after, limit=READ_MAX)).last:
+            after = read.last
+            session.deliveries.missed += read.lost
+            sound = [each for each in read.events if store.description(each.event.shape)]
+            if sound:
+                found += self.kept_deliveries(
+                    session, [deliveries_of(store, sound, self._handle_of(session))]
+                )
+        return found
+
+    def kept_deliveries(self, session: ClientSession, batches: Iterable[Batch]) -> list[m.Deliver]:
+        """Deliveries as the broker keeps them; sequences of patterns are not kept."""
+        found = []
+        for batch in batches:
+            if not isinstance(batch, Deliver):
+                continue
+            at, handles = 0, batch.handles.tolist()
+            versions = batch.versions.tolist()
+            for index, count in enumerate(batch.match_counts.tolist()):
+                pairs = list(zip(handles[at : at + count], versions[at : at + count], strict=True))
+                at += count
+                matches = tuple(
+                    m.MatchedVersion(name, version)
+                    for handle, version in pairs
+                    if handle and (name := self._name(session, handle)) is not None
+                )
+                unnamed = any(handle == 0 for handle, _ in pairs)
+                if matches or unnamed:
+                    publication = batch.publications.publication(index)
+                    found.append(m.Deliver(publication, matches, unnamed=unnamed))
+        return found
+
+    def _name(self, session: ClientSession, handle: int) -> str | None:
+        """The name of a subscription of a client; None if it has ended meanwhile."""
+        try:
+            asker = self._server.broker.named.handles.asker(handle - 1)
+        except IndexError:
+            return None
+        return asker.name if asker.client == session.client else None
+
+    def _handle_of(self, session: ClientSession) -> Callable[[str], int | None]:
+        named = self._server.broker.named
+
+        def handle_of(name: str) -> int | None:
+            if named.present(session.client, name) is None:
+                return None
+            return named.handle(session.client, name) + 1
+
+        return handle_of
 
     # -- into the queues ----------------------------------------------------------------------
 
@@ -232,13 +298,7 @@ class ClientOutput:
         assert store is not None
         assert session.queue is not None
         read = store.read_queue(session.queue, session.cursor, limit=limit)
-        named = self._server.broker.named
-
-        def handle_of(name: str) -> int | None:
-            if named.present(session.client, name) is None:
-                return None
-            return named.handle(session.client, name) + 1
-
+        handle_of = self._handle_of(session)
         sound = [each for each in read.events if store.description(each.event.shape) is not None]
         lost = read.lost + len(read.events) - len(sound)
         if lost:

@@ -88,6 +88,12 @@ class DeliveryQueue:
         self._waiting.append(batch)
         self._events += len(batch)
 
+    def take_all(self) -> list[Batch]:
+        """Remove all that waits, and return it."""
+        waiting = list(self._waiting)
+        self.clear()
+        return waiting
+
     def clear(self) -> None:
         """Remove all that waits."""
         self._waiting.clear()

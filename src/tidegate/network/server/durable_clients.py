@@ -85,6 +85,19 @@ class DurableClients:
                 case _:
                     pass
 
+    def save_all(self, client: m.Client, transaction: Transaction) -> None:
+        """Save what a client has brought with it from another broker."""
+        broker = self._server.broker
+        for named in broker.named.subscriptions_of(client):
+            self._save_named(client, named.subscription.id, transaction)
+        for item in broker.advertisements.items_of(client):
+            offered, space = broker.spaces.unbound(item)
+            self._save_text(ADVERTISEMENT, client, offered, space, transaction)
+        for wanted in broker.subscriptions.items_of(client):
+            if isinstance(wanted, Filter):
+                written, space = broker.spaces.unbound(wanted)
+                self._save_text(UNNAMED, client, written, space, transaction)
+
     def _save_named(self, client: m.Client, name: str, transaction: Transaction) -> None:
         key = name.encode()
         named = self._server.broker.named.present(client, name)

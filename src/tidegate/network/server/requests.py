@@ -29,6 +29,11 @@ _PLAIN = (
 )  # fmt: skip
 
 
+_REQUESTS = (
+    wire.Subscribe, wire.SubscribeRows, wire.Update, wire.Cancel, *_PLAIN,
+)  # fmt: skip
+
+
 @dataclass(slots=True)
 class _Asked:
     """A request of a client, the messages it became, and what the broker said to each of them."""
@@ -47,12 +52,19 @@ class RequestTurns:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
 
-    def handle(self, connections: Iterable[ServedConnection], turn: Turn) -> None:
-        """Handle what comes before the next events on each connection."""
+    def handle(self, connections: Iterable[ServedConnection], turn: Turn) -> int:
+        """Handle what comes before the next events on each connection; returns how much it was.
+
+        Requests of a client that is still on its way here from another broker wait.
+        """
         asked: list[_Asked] = []
+        taken = 0
         for connection in connections:
             while connection.arrived and not has_events(connection.arrived[0]):
+                if isinstance(connection.arrived[0], _REQUESTS) and self._must_wait(connection):
+                    break
                 message = connection.arrived.popleft()
+                taken += 1
                 match message:
                     case Hello():
                         # The handshake comes first, so nothing of this connection waits yet.
@@ -74,8 +86,17 @@ class RequestTurns:
                         self._server.acknowledged(connection.session, position, turn)
                     case _ if connection.session is not None:
                         asked.append(self._translated(connection, connection.session, message))
+                        if isinstance(message, wire.Resume) and message.home is not None:
+                            # What follows is asked of a broker where the client has arrived.
+                            self._ask(asked, turn)
+                            asked = []
         if asked:
             self._ask(asked, turn)
+        return taken
+
+    def _must_wait(self, connection: ServedConnection) -> bool:
+        session = connection.session
+        return session is not None and self._server.broker.sessions.is_arriving(session.client)
 
     def _translated(
         self, connection: ServedConnection, session: ClientSession, request: Any
@@ -150,6 +171,10 @@ class RequestTurns:
             turn.after_commit.append(self._answering(each.session, answer))
             if isinstance(each.request, wire.Depart) and not each.errors:
                 server.lives.departed(each.session, turn)
+            if isinstance(each.request, wire.Suspend) and not (each.error or each.errors):
+                server.output.take_back(each.session)
+            if isinstance(each.request, wire.Resume) and each.request.home is not None:
+                each.session.owes_held = not (each.error or each.errors)
         server.dispatch(handled.sent, turn)
 
     def _answering(

@@ -39,6 +39,8 @@ class ClientSession:
     """Of a durable client: the last position that was put in ``deliveries``, or was sent."""
     is_behind: bool = False
     """Of a durable client: whether the store has deliveries that must come before new ones."""
+    owes_held: bool = False
+    """Whether the client has moved here and is to be told what it has, once it has arrived."""
     connection: ServedConnection | None = None
     ends_at: float | None = None
     """When a session without a connection ends, on the clock of the event loop."""

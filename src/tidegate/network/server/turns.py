@@ -51,6 +51,8 @@ class Turns:
         self._server = server
         self._wakened = asyncio.Event()
         self._waiting: dict[ServedConnection, None] = {}
+        self._paused: set[ServedConnection] = set()
+        """Those that are looked at again a little later."""
         self._jobs: deque[Callable[[Turn], None]] = deque()
         self._idle = asyncio.Event()
         self.count = 0
@@ -59,6 +61,7 @@ class Turns:
         """Run a turn soon, with what has arrived on a connection."""
         if connection is not None:
             self._waiting[connection] = None
+            self._paused.discard(connection)
         self._idle.clear()
         self._wakened.set()
 
@@ -82,14 +85,14 @@ class Turns:
     async def idle(self) -> None:
         """Wait until everything that has arrived is handled and sent."""
         self._idle.set()
-        if self._wakened.is_set():
+        if self._wakened.is_set() or self._paused:
             self._idle.clear()
         await self._idle.wait()
 
     async def run(self) -> None:
         """Run turns until cancelled; raises StoreError if the store fails."""
         while True:
-            if not self._wakened.is_set():
+            if not (self._wakened.is_set() or self._paused):
                 self._idle.set()
             await self._wakened.wait()
             self._wakened.clear()
@@ -104,18 +107,19 @@ class Turns:
         connections, self._waiting = list(self._waiting), {}
         events, pause_s = 0, 0.0
         while any(each.arrived for each in connections) and events < EVENTS_MAX:
-            server.requests.handle([*connections], turn)
+            taken = server.requests.handle([*connections], turn)
             publishing = [each for each in connections if _publishes(each)]
-            taken = server.events.handle(publishing, turn)
-            if publishing and not taken:
+            taken_events = server.events.handle(publishing, turn)
+            if not (taken or taken_events):
                 pause_s = 0.005  # their clients are still on their way here
                 break
-            events += taken
+            events += taken_events
         server.run_due(turn)
         server.save_links(turn)
         await self._commit(turn)
         for each in connections:
             if each.arrived:
+                self._paused.add(each)
                 server.loop.call_later(pause_s, self.wake, each)
             else:
                 each.handled()

@@ -41,7 +41,7 @@ sequence that begins before the move and ends after it is not found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,9 +104,24 @@ class Moves:
         self._last_number = begun_us
         """Numbers go on over restarts: an answer to a move from before may still be on its way."""
         self._moves: dict[_MoveId, _PassingMove] = {}
+        self._taken_back: Callable[[Client], Sequence[KeptDelivery]] = _nothing
+        self._note_arrival: Callable[[Client], object] = _nothing
         self._waiting_seeks: dict[Client, list[tuple[Seek, Peer]]] = {}
         """`Seek` messages, with their senders, for clients that have not arrived here yet, or have
         not left to another broker yet."""
+
+    def take_part(
+        self,
+        taken_back: Callable[[Client], Sequence[KeptDelivery]],
+        note_arrival: Callable[[Client], object],
+    ) -> None:
+        """Let a runtime take part.
+
+        ``taken_back`` returns, for a client that is handed over from here, the deliveries that the
+        runtime has not brought to it; they come before those that the broker has kept.
+        ``note_arrival`` is called with each client that has arrived here, before its deliveries.
+        """
+        self._taken_back, self._note_arrival = taken_back, note_arrival
 
     def __len__(self) -> int:
         return len(self._moves) + len(self._waiting_seeks)
@@ -243,7 +258,8 @@ class Moves:
         session = self._broker.sessions[move.client]
         # Events that had reached a still earlier broker may not have reached this one yet.
         seen = _latest([*self._broker.events.last_seen(), *session.seen_elsewhere.values()])
-        hand_over = HandOver(*move_id, tuple(session.kept), session.missed, tuple(seen.values()))
+        kept = (*self._taken_back(move.client), *session.kept)
+        hand_over = HandOver(*move_id, kept, session.missed, tuple(seen.values()))
         sent: Outgoing = [*self._broker.remove_client(move.client), (peer, hand_over)]
         if session.is_arriving:  # the client is on its way back here
             self._broker.sessions.reset(move.client, session)
@@ -275,6 +291,7 @@ class Moves:
         requests = broker.sessions[client].requests
         waiting = list(requests)
         requests.clear()
+        self._note_arrival(client)
         sent = broker.sessions.arrived(client)
         for request in waiting:
             sent += broker.handle(request, client, broker.now_us)
@@ -329,6 +346,11 @@ class Moves:
                 f"no client moves under the number {move_id.number} of {move_id.origin!r}"
             )
         return move
+
+
+def _nothing(_: Client) -> Sequence[KeptDelivery]:
+    """What a runtime adds to a move that takes no part."""
+    return ()
 
 
 def _latest(stamps: Iterable[Stamp]) -> dict[Peer, Stamp]:
