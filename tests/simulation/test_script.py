@@ -134,6 +134,21 @@ NOT_COVERED = (
 )
 
 
+def test_a_client_gets_nothing_that_its_own_values_no_longer_match() -> None:
+    """The broker has kept 7 for the value of before."""
+    report = run(
+        {"at": "0s", "client": "ann", "broker": "b0", "do": "subscribe", "name": "cheap",
+         "filter": "x < :l", "params": {"l": 10}},
+        {"at": "1s", "client": "ann", "do": "suspend"},
+        {"at": "2s", "client": "bob", "broker": "b1", "do": "publish", "event": {"x": 7}},
+        {"at": "2s", "client": "bob", "broker": "b1", "do": "publish", "event": {"x": 3}},
+        {"at": "3s", "client": "ann", "do": "update", "name": "cheap", "params": {"l": 5}},
+        {"at": "4s", "client": "ann", "do": "resume"},
+    )  # fmt: skip
+    events = [content for _, what, content in outputs(report) if what == "event"]
+    assert events == [{"x": 3}]
+
+
 def test_refusals_and_sequences_are_recorded() -> None:
     report = run(
         action("0s", "ann", "subscribe", broker="b0", filter="x = 1 then x = 2"),

@@ -41,6 +41,7 @@ from tidegate.language.spaces import Space
 from tidegate.language.values import to_us
 from tidegate.matching.json_lines import decode_line
 from tidegate.routing import messages as m
+from tidegate.routing.clients.client_state import ClientState
 from tidegate.routing.messages import Client, Message, Peer
 from tidegate.simulation.clients import Tally
 from tidegate.simulation.overlays.topology import Topology
@@ -257,15 +258,21 @@ class ScriptOutput:
 
 
 class _ScriptClient:
-    """A client of a script; records the messages that it receives."""
+    """A client of a script; records the messages that it receives.
+
+    Like every client it judges a delivery once more, by the subscriptions as it has them now.
+    """
 
     def __init__(self, client: Client, script_clients: ScriptClients) -> None:
         self._client = client
         self._script_clients = script_clients
+        self.state = ClientState()
 
     def receive(self, message: Message, now_us: int) -> None:
         """Record a message from its broker."""
         match message:
+            case m.Deliver(unnamed=False) if not self.state.accepted(message):
+                pass
             case m.Deliver(publication):
                 self._script_clients.count_delay(publication, now_us)
                 self._record("event", _attributes(publication), now_us, publication.space)
@@ -301,11 +308,13 @@ class ScriptClients:
         """The messages that they received, in order."""
         self._script = script
         self._trace = trace
+        self._clients: dict[Client, _ScriptClient] = {}
 
     def admit(self) -> None:
         """Add all clients at their brokers."""
         for client, broker in self._script.clients.items():
-            self.world.admit(client, _ScriptClient(client, self), broker)
+            self._clients[client] = _ScriptClient(client, self)
+            self.world.admit(client, self._clients[client], broker)
             if self._trace is not None:
                 self._trace.client_admitted(client, broker)
 
@@ -322,6 +331,7 @@ class ScriptClients:
                 self._trace.client_moved(world.now_us, action.client, action.broker)
         self.tally.published += isinstance(action.request, m.Publish)
         self.tally.unheard += not world.sites[action.broker].is_up
+        self._clients[action.client].state.follow(action.request, world.now_us)
         world.request(action.client, action.request)
 
     def count_delay(self, publication: m.Publication, now_us: int) -> None:

@@ -18,6 +18,7 @@ from tidegate.routing.messages import (
     Cancel,
     Client,
     Deliver,
+    Depart,
     MatchedVersion,
     Message,
     NamedSubscription,
@@ -118,6 +119,28 @@ def test_a_request_that_raises_changes_nothing() -> None:
     )
     assert issubclass(wrong[3][0], FilterError)
     assert wrong[-1] == (RoutingError, "there is no subscription 'dear'; subscribe first")
+
+
+def test_requests_made_elsewhere_are_followed_if_a_broker_takes_them() -> None:
+    client = ClientState()
+    client.follow(Subscribe("x < :l", "cheap", {"l": 10}, version=4), 0)
+    assert client["cheap"].version == 4
+    client.follow(Update("cheap", 5, {"l": 3}), 0)
+    assert client["cheap"].subscription.parameters == {"l": 3}
+    for refused in (
+        Subscribe("x < 1", "cheap", version=9), Subscribe("x <", "bad", version=9),
+        Update("cheap", 9, {"other": 1}), Update("none", 9), Cancel("none"), Subscribe("x < 1"),
+    ):  # fmt: skip
+        client.follow(refused, 0)
+        assert [each.version for each in client.resubscribe()] == [5]
+    client.follow(Unsubscribe(parse("x < 0")), 0)
+    assert "cheap" in client
+    client.follow(Unsubscribe(parse("x < 99")), 0)
+    assert "cheap" not in client
+    for end in (Cancel("a"), Depart()):
+        client.follow(Subscribe("x < 1", "a"), 0)
+        client.follow(end, 0)
+        assert "a" not in client
 
 
 def test_an_unsubscription_ends_what_it_covers() -> None:

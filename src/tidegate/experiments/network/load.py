@@ -44,7 +44,7 @@ class Load:
     def __init__(self, subscriptions: int, connections: int, *, events: int) -> None:
         self.connections = connections
         texts = WORKLOADS["market"].subscriptions(subscriptions)["filter"].to_pylist()
-        self.wanted = [_wanted(row, text) for row, text in enumerate(texts)]
+        self.wanted = [_wanted(row, str(text)) for row, text in enumerate(texts)]
         self._rows = WORKLOADS["market"].events(events).to_pylist()
 
     @property

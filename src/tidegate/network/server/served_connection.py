@@ -130,9 +130,8 @@ class ServedConnection(asyncio.Protocol):
             return
         if self.wire.has_output:
             output = self.wire.take_output()
-            data = output[0] if len(output) == 1 else b"".join(output)
-            self._server.counters.sent_bytes += len(data)
-            transport.write(data)
+            self._server.counters.sent_bytes += sum(map(len, output))
+            transport.writelines(output)
             self.last_written = self._server.loop.time()
         if self.wire.is_closed:
             transport.close()

@@ -99,7 +99,7 @@ class BodyColumns:
         valid = None
         if not present.all():
             valid = pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
-        buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+        buffers = [valid, pa.py_buffer(offsets.astype(np.int32).data), pa.py_buffer(out.data)]
         return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.matching.arrays import I64, Bools
+from tidegate.matching.arrays import I32, I64, Bools
 from tidegate.network.wire.columns import encode_head
 from tidegate.network.wire.frames import HEADER_BYTES, FrameType, frame_header
 from tidegate.network.wire.kernels.writing import write_deliveries
@@ -42,19 +42,19 @@ class DeliveryRows:
     def of(
         cls,
         row_starts: I64,
-        events: I64,
+        events: I32,
         match_starts: I64,
-        handles: I64,
+        handles: I32,
         versions: I64,
         unnamed: Bools,
     ) -> DeliveryRows:
         """The rows of a broker, which has handles from 0 on, and none for what has no name."""
-        handles = handles.astype(np.int64) + 1
+        numbers = handles.astype(np.int64) + 1
         if unnamed.any():
             ends = match_starts[1:][unnamed]
-            handles, versions = np.insert(handles, ends, 0), np.insert(versions, ends, 0)
+            numbers, versions = np.insert(numbers, ends, 0), np.insert(versions, ends, 0)
             match_starts = match_starts + np.concatenate([[0], np.cumsum(unnamed)])
-        return cls(row_starts, events.astype(np.int64), match_starts, handles, versions)
+        return cls(row_starts, events.astype(np.int64), match_starts, numbers, versions)
 
 
 class DeliveryFrames:
@@ -110,7 +110,7 @@ class DeliveryFrames:
             events.starts,
             np.frombuffer(events.bodies, np.uint8),
         )  # fmt: skip
-        data = memoryview(out)
+        data = out.data
         frames = []
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             header = frame_header(FrameType.DELIVER, end - begin - HEADER_BYTES)

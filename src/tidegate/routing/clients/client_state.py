@@ -14,12 +14,13 @@ Like a broker, this does no I/O: methods return the message that is to be sent.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
-from tidegate.errors import RoutingError
+from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.events import Event
 from tidegate.language.evolve import Evolve
-from tidegate.language.filters import Filter
+from tidegate.language.filters import Filter, parse
 from tidegate.language.limits import DEFAULT_LIMITS
 from tidegate.language.semantics import holds
 from tidegate.language.values import Value
@@ -28,7 +29,9 @@ from tidegate.matching.subscription import Moment, Subscription
 from tidegate.routing.messages import (
     Cancel,
     Deliver,
+    Depart,
     MatchedVersion,
+    Message,
     NamedSubscription,
     Subscribe,
     Unsubscribe,
@@ -124,6 +127,28 @@ class ClientState:
     def resubscribe(self) -> list[Subscribe]:
         """The requests for a broker that has forgotten this client, with the present versions."""
         return [subscribe_request(named) for named in self._named.values()]
+
+    def follow(self, request: Message, now_us: int) -> None:
+        """Take over a request that was made elsewhere, with its own version.
+
+        One that a broker refuses changes nothing here either.
+        """
+        with suppress(TidegateError):
+            match request:
+                case Subscribe(name=str(name)) if name not in self._named:
+                    self.adopt(checked_named_subscription(request, now_us, DEFAULT_LIMITS))
+                case Update(name, version) if name in self._named:
+                    named = self._named[name]
+                    updated = updated_subscription(named.subscription, request, DEFAULT_LIMITS)
+                    self.adopt(NamedSubscription(updated, version, named.space))
+                case Cancel(name) if name in self._named:
+                    self.cancel(name)
+                case Unsubscribe(wanted, space):
+                    parsed = parse(wanted) if isinstance(wanted, str) else wanted
+                    if isinstance(parsed, Filter):
+                        self.unsubscribe(parsed, space)
+                case Depart():
+                    self._named.clear()
 
     # -- deliveries ---------------------------------------------------------------------------
 

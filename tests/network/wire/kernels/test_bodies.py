@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -43,7 +45,7 @@ def value_at(data: bytes, read: BodyColumns, row: int, column: int) -> object:
 
 
 def plain(row: list[Value]) -> list[object]:
-    return [("time", to_us(each)) if hasattr(each, "year") else each for each in row]
+    return [("time", to_us(each)) if isinstance(each, datetime) else each for each in row]
 
 
 def same(one: list[list[object]], other: list[list[object]]) -> bool:
@@ -128,6 +130,6 @@ def test_starts_beyond_the_data_are_left() -> None:
 
 def test_gather_copies_pieces() -> None:
     out = np.zeros(4, np.uint8)
-    places = [np.array(each, np.int64) for each in ([3, 0], [1, 2], [0, 1])]
-    gather(np.frombuffer(b"abcd", np.uint8), *places, out)
+    begins, sizes, offsets = (np.array(each, np.int64) for each in ([3, 0], [1, 2], [0, 1]))
+    gather(np.frombuffer(b"abcd", np.uint8), begins, sizes, offsets, out)
     assert bytes(out) == b"dab\0"
