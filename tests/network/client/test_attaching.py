@@ -189,7 +189,7 @@ def test_drain_waits_for_handlers() -> None:
         reader = await client.attach(Reader())
         reader.gate.clear()
         await publisher.publish_many([{"x": each} for each in range(5)])
-        (first, *_) = client.subscriptions.values()
+        first = next(iter(client.subscriptions.values()))
         await until(lambda: len(first.inbox) == 4)
         asyncio.get_running_loop().call_later(0.02, reader.gate.set)
         await client.drain(WAIT_S)

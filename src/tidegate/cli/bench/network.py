@@ -15,7 +15,7 @@ from tidegate.cli.status import print_status
 if TYPE_CHECKING:
     from tidegate.experiments.network.scenarios import NetworkCase, Row
 
-SCENARIOS = ("throughput", "latency", "updates", "confirmed", "line", "idle")
+SCENARIOS = ("throughput", "latency", "updates", "confirmed", "line", "idle", "others")
 
 
 @click.command("network")
@@ -47,6 +47,9 @@ def bench_network(
 ) -> None:
     """Throughput, latency, updates, confirmed publishing and memory of brokers over sockets.
 
+    `others` measures NATS and Mosquitto where they are installed: the Debian package mosquitto, and
+    `go install github.com/nats-io/nats-server/v2@latest`.
+
     Brokers and subscribers run in processes of their own, all on this machine. What is delivered
     is compared with what the embedded engine says; if something is wrong, the exit code is 1.
 
@@ -73,7 +76,9 @@ def _rows(
     from tidegate.experiments.network import scenarios as run
 
     for scenario in scenarios:
-        if scenario == "idle":
+        if scenario == "others":
+            yield from _others(case, connections)
+        elif scenario == "idle":
             yield run.idle(case, print_status)
         elif scenario == "confirmed":
             yield from run.confirmed(case, connections[0], print_status)
@@ -85,6 +90,18 @@ def _rows(
             }[scenario]  # fmt: skip
             for each in connections if scenario != "updates" else connections[:1]:
                 yield measure(case, each, print_status)
+
+
+def _others(case: NetworkCase, connections: tuple[int, ...]) -> Iterable[Row]:
+    from tidegate.experiments.network.others import SYSTEMS
+
+    for system in SYSTEMS:
+        for each in connections:
+            row = system.measure(case, each, print_status)
+            if row is None:
+                print_status(f"{system.name} is not installed: no {system.program} in the PATH")
+                break
+            yield row
 
 
 def line_of(row: Row) -> str:

@@ -32,7 +32,7 @@ class BrokerProcess:
         port: int | None = None,
     ) -> None:
         self.name = name
-        self.port = _free_port() if port is None else port
+        self.port = free_port() if port is None else port
         command = [*_COMMAND, "broker", "--name", name, "--listen", f"127.0.0.1:{self.port}"]
         if data is not None:
             command += ["--data", str(data)]
@@ -107,7 +107,8 @@ class BrokerProcess:
         return int(pages) * os.sysconf("SC_PAGESIZE")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port at which nobody listens now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
