@@ -24,7 +24,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, NetworkCas
     def row(scenario: str, case: NetworkCase, connections: int) -> Row:
         found.append((scenario, connections, case))
         return Row(
-            "tidegate", scenario, connections, 1_500.0, 1_000.0, 2_000.0, 0.25, 1.5, 200.0, 7,
+            "tidegate", scenario, connections, 1_500.0, 1_000.0, 2_000.0, 0.25, 1.5, 200.0, 7, 4.8,
             connections // 1_000, 11_000.0, 40.0, "note",
         )  # fmt: skip
 
@@ -45,8 +45,8 @@ def test_prints_a_line_for_each_row(measured: list[tuple[str, int, NetworkCase]]
     assert measured == [("throughput", 10, NetworkCase(rounds=2))]
     assert result.stdout.splitlines() == [
         "tidegate  throughput                                 10 connections        1,500/s  "
-        "(1,000, 2,000)  p50 0.25 ms, p99 1.50 ms  200 updates/s  11,000 subscriptions/s  40 MB  "
-        "note"
+        "(1,000, 2,000)  4.8 µs of processor an event  p50 0.25 ms, p99 1.50 ms  200 updates/s  "
+        "11,000 subscriptions/s  40 MB  note"
     ]
 
 

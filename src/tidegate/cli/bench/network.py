@@ -111,6 +111,8 @@ def line_of(row: Row) -> str:
         parts.append(f"{row.median_per_s:>11,.0f}/s")
     if row.fastest_per_s:
         parts.append(f"({row.slowest_per_s:,.0f}, {row.fastest_per_s:,.0f})")
+    if row.broker_us:
+        parts.append(f"{row.broker_us:.1f} µs of processor an event")
     if row.p99_ms:
         parts.append(f"p50 {row.p50_ms:.2f} ms, p99 {row.p99_ms:.2f} ms")
     if row.updates_per_s:

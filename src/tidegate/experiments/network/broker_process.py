@@ -101,6 +101,14 @@ class BrokerProcess:
         return self._process.pid
 
     @property
+    def processor_s(self) -> float:
+        """The processor time that the broker has taken so far, in seconds."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii")
+        after_name = stat.rpartition(")")[2].split()
+        user, system = after_name[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def resident_bytes(self) -> int:
         """The memory of the broker that is resident now."""
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]

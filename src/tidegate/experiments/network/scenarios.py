@@ -63,6 +63,8 @@ class Row:
     updates_per_s: float = 0.0
     deliveries: int = 0
     """Deliveries of a round."""
+    broker_us: float = 0.0
+    """Processor time of all brokers for an event, in microseconds."""
     wrong: int = 0
     """Deliveries or matches that are missing, or too many, and pairs that differ."""
     subscribed_per_s: float = 0.0
@@ -86,6 +88,11 @@ class _Run:
         self.pairs = load.expected_pairs()
         self.counts = load.counts(self.pairs)
         self.subscribed_s = self.receivers.wait_until_subscribed()
+
+    @property
+    def processor_s(self) -> float:
+        """Processor time of all brokers so far."""
+        return sum(each.processor_s for each in self.brokers)
 
     def close(self) -> None:
         self.receivers.close()
@@ -153,12 +160,13 @@ def _throughput(case: NetworkCase, connections: int, brokers: int, progress: Pro
         row.wrong = run.wrong_pairs(run.pairs)
         row.deliveries = run.counts[0]
         run.round()
-        rates = []
+        rates, before = [], run.processor_s
         for _ in range(case.rounds):
             rate, count = run.round()
             rates.append(rate)
             row.wrong += run.wrong(count)
         row.set_rates(rates)
+        row.broker_us = (run.processor_s - before) / (case.rounds * case.events) * 1e6
         row.megabytes = run.brokers[-1].resident_bytes / 1e6
     return row
 

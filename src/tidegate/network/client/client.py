@@ -463,9 +463,12 @@ class Client:
         """Wait for all answers; let the broker keep what it has not sent yet."""
         while self._publishing.has_unconfirmed or len(self._requests):
             await asyncio.sleep(0.001)
-        if not self._settings.durable:
-            with suppress(RoutingError):  # it has no subscriptions there, so nothing to keep
-                await self._requests.add(wire.Suspend, AfterLoss.REPEAT)
+        self._receiving.prepare_move()
+        # The broker answers in order, so it has then taken all acknowledgements. An ordinary client
+        # gets nothing any more; it may have no subscriptions there, so that there is nothing to do.
+        last = wire.Resume if self._settings.durable else wire.Suspend
+        with suppress(RoutingError):
+            await self._requests.add(last, AfterLoss.REPEAT)
 
     async def depart(self) -> None:
         """End all subscriptions and advertisements, also those of a durable client, and close."""

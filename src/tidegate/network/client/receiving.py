@@ -44,6 +44,8 @@ class Receiving:
         self._is_stopped = False
         self._carried: dict[Stamp, Delivery] = {}
         """What a durable client had in hand when it moved: it comes again, and keeps its place."""
+        self._done_lately: list[Delivery] | None = None
+        """What was done with since a move has begun: the broker may not hear of it any more."""
         self.missed = 0
         """Deliveries that the broker dropped."""
 
@@ -69,9 +71,16 @@ class Receiving:
         """Give no further credit."""
         self._is_stopped = True
 
+    def prepare_move(self) -> None:
+        """Remember from now on what is acknowledged; what was before must reach this broker."""
+        self._done_lately = []
+        self._session.write_soon()
+
     def moved(self) -> None:
         """Begin with the positions of another broker."""
-        self._carried |= {each.stamp: each for each in self._acks.begin_anew()}
+        in_hand = [*(self._done_lately or ()), *self._acks.begin_anew()]
+        self._carried |= {each.stamp: each for each in in_hand}
+        self._done_lately = None
         for each in self._carried.values():
             each.position = CARRIED
         self._acknowledged, self._to_acknowledge = 0, None
@@ -190,6 +199,8 @@ class Receiving:
             self._done_with(delivery)
 
     def _done_with(self, delivery: Delivery) -> None:
+        if self._done_lately is not None:
+            self._done_lately.append(delivery)
         position = self._acks.done(delivery)
         if position is not None:
             self._to_acknowledge = self._acknowledged = position
