@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tidegate.errors import AccessError, OverloadedError
+from tidegate.errors import AccessError, LinkProtocolError, OverloadedError
 from tidegate.network.server.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import ClientSession
 from tidegate.network.wire.handshake import Hello, Welcome
@@ -36,7 +36,7 @@ class Admission:
             if hello.role == "broker":
                 server.links.admit(connection, hello, turn)
                 return
-        except (AccessError, OverloadedError) as error:
+        except (AccessError, OverloadedError, LinkProtocolError) as error:
             server.log_refusal(connection, hello, error)
             connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)
             return
