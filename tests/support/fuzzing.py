@@ -1,4 +1,4 @@
-"""Mutated sessions of the wire protocol, for a decoder and for a broker that serves others meanwhile.
+"""Mutated sessions of the wire protocol, for a decoder and for a broker that serves others.
 
 A corpus of sound sessions is mutated at three levels: bytes, frames, and the values in a frame (a
 field gets another value and the frame is built again, so that it passes the first checks). The

@@ -25,6 +25,7 @@ from tidegate.network.wire.flow import Ack, Confirmed, Credit, Heartbeat, NotPub
 from tidegate.network.wire.handshake import Hello, Welcome
 from tidegate.network.wire.problems import Problem
 from tidegate.network.wire.publications import PublicationBlock
+from tidegate.network.wire.values import wire_cells
 from tidegate.routing import messages as m
 from tidegate.routing.overlay.graph import Announcement
 
@@ -34,7 +35,11 @@ EVENTS = [
     Event.of({"x": 2.5, "kind": "b", "deep": {"y": True}}, TIME),
     Event.of({"at": TIME, "x": -(2**63)}, TIME),
 ]
-PLENTY = {"credit_events": 1 << 40, "credit_bytes": 1 << 40, "heartbeat_ms": 600_000}
+PLENTY: dict[str, Any] = {
+    "credit_events": 1 << 40,
+    "credit_bytes": 1 << 40,
+    "heartbeat_ms": 600_000,
+}
 
 
 def _block() -> EventBlock:
@@ -51,7 +56,7 @@ def _client(messages: Sequence[Any], rows: bool = False, **hello: Any) -> bytes:
         filter = parse("x < 3 and kind = 'a'")
         number = client.filter_shape(filter.shape_and_row[0])
         assert number is not None
-        shape_rows = [list(filter.shape_and_row[1])] * 2
+        shape_rows = [wire_cells(filter.shape_and_row[1])] * 2
         client.send(wire.SubscribeRows(1, number, ["r1", "r2"], shape_rows, [], None, 1))
     for each in messages:
         client.send(each)
@@ -133,7 +138,7 @@ def sessions_to_client() -> list[bytes]:
     ones = np.ones(count, np.int64)
     held = wire.HeldSubscription(1, "low", "x < :n", {"n": 3}, None, 2, None, None)
     problem = Problem("filter", "no", "x <", 3, 3)
-    messages = [
+    messages: list[list[Any]] = [
         [wire.Done(1, [1, 2], [(0, problem)]), wire.Refused(2, problem), wire.InForce(1, 2)],
         [wire.Held([held], True), Confirmed(7), NotPublished(8, problem), wire.Missed(3)],
         [Deliver(publications, np.arange(count) + 1, ones, ones, ones), Credit(9, 9)],

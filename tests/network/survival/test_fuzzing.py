@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -106,10 +107,10 @@ def test_a_crash_that_was_found_does_not_come_back(tmp_path: Path, file: Path) -
     asyncio.run(main())
 
 
-# -- neighbours that break the rules of a link ------------------------------------------------------
+# -- neighbours that break the rules of a link -----------------------------------------------------
 
 
-async def neighbour(server: BrokerServer, **hello: int) -> WireClient:
+async def neighbour(server: BrokerServer, **hello: Any) -> WireClient:
     return await WireClient.connect(server.port, "b", role="broker", **hello)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -20,8 +19,8 @@ HOSTILE = {
     "a negated sum of products": "not ("
     + " or ".join(f"(a{n} = 1 and b{n} = 2)" for n in range(40))
     + ")",
-    "many disjuncts": " or ".join(f"x = {n}" for n in range(5_000)),
-    "a long list": f"x in ({', '.join(map(str, range(10_000)))})",
+    "many disjuncts": " or ".join(f"x = {n}" for n in range(1_000)),
+    "a long list": f"x in ({', '.join(map(str, range(2_000)))})",
     "many wildcards": f"s like '{'%a' * 500}'",
     "a long text": f"s = '{'x' * 60_000}'",
     "deep arithmetic": "x < " + "1 + " * 5_000 + "1",
@@ -39,22 +38,37 @@ def test_a_hostile_filter_is_answered_and_others_are_served(name: str) -> None:
         async with running(BrokerSettings("a", port=0)) as server:
             victim, eve = Victim(server), await WireClient.connect(server.port, "eve")
             await victim.start()
-            begin = time.monotonic()
             answer = await eve.request(wire.Subscribe, HOSTILE[name])
-            print("HOSTILE", name, type(answer).__name__, round(time.monotonic() - begin, 2), getattr(getattr(answer, "problem", None), "reason", "")[:80])
-            begin = time.monotonic()
             assert isinstance(answer, Done | Refused)
             if isinstance(answer, Refused):
                 assert answer.problem.code in ("filter", "filter-limit", "routing")
             bob = await WireClient.connect(server.port, "bob")
             bob.publish(*({"x": n, "s": "a" * 2_000, "a1": 1, "b1": 2} for n in range(20)))
             assert await victim.suffer(b"") is None
-            for _ in range(50):
+            for _ in range(3):
                 await eve.request(wire.Subscribe, HOSTILE[name])
             assert await victim.suffer(b"") is None
-            print("   rest", round(time.monotonic() - begin, 2))
             for each in (eve, bob):
                 await each.close()
             await victim.stop()
+
+    asyncio.run(main())
+
+
+def test_many_long_filters_at_once_do_not_take_one_turn() -> None:
+    """Between the turns others are served: the broker reads their connections."""
+
+    async def main() -> None:
+        async with running(BrokerSettings("a", port=0)) as server:
+            eve = await WireClient.connect(server.port, "eve")
+            before, count = server.turns.count, 12
+            for number in range(1, count + 1):
+                eve.wire.send(wire.Subscribe(number, f"s = '{number}{'x' * 60_000}'"))
+            eve.flush()
+            assert [(await eve.next(Done)).number for _ in range(count)] == list(
+                range(1, count + 1)
+            )
+            assert server.turns.count - before >= count // 2
+            await eve.close()
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Many connections, and clients that come and go: others are served, and nothing is left of them."""
+"""Many connections, and clients that come and go: others are served, nothing is left of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tidegate.network.server.settings import BrokerSettings, ClientLimits
 from tidegate.network.wire import requests as wire
 
 DESCRIPTORS_SPARE = 200
+CLIENTS = 60
 
 
 async def idle_connections(count: int) -> None:
@@ -68,7 +69,7 @@ def test_more_connections_than_allowed_are_told_so() -> None:
     asyncio.run(main())
 
 
-# -- clients that come and go -----------------------------------------------------------------------
+# -- clients that come and go ----------------------------------------------------------------------
 
 
 async def come_and_go(server: BrokerServer, chance: Random, count: int) -> None:
@@ -101,19 +102,19 @@ def test_nothing_is_left_of_clients_that_are_gone() -> None:
         limits = ClientLimits(grace_s=0.0)
         async with running(BrokerSettings("a", port=0, limits=limits)) as server:
             chance = Random(1)
-            await come_and_go(server, chance, 150)
+            await come_and_go(server, chance, CLIENTS)
             gc.collect()
             tracemalloc.start()
             try:
                 await come_and_go(server, chance, 20)  # its own first allocations
                 gc.collect()
                 before = tracemalloc.get_traced_memory()[0]
-                await come_and_go(server, chance, 150)
+                await come_and_go(server, chance, CLIENTS)
                 gc.collect()
                 grown = tracemalloc.get_traced_memory()[0] - before
             finally:
                 tracemalloc.stop()
-            assert grown < 150 * 1_000, f"{grown} bytes for 150 clients"
+            assert grown < CLIENTS * 1_000, f"{grown} bytes for {CLIENTS} clients"
             assert not server.flow._taken
             assert not server.published
             assert not len(server.broker.subscriptions.poset)

@@ -1,4 +1,4 @@
-"""Clients that stop reading: others are served, memory is bounded, and what is missed is counted."""
+"""Clients that stop reading: others are served, memory is bounded, what is missed is counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def buffered_bytes(connection: ServedConnection | None) -> int:
 
 
 async def publish_all(server: BrokerServer, reader: WireClient, *, confirm: bool) -> int:
-    """Publish to a reader and to one that has stalled; the most bytes that waited for the latter."""
+    """Publish to a reader and one that has stalled; the most bytes that waited for the latter."""
     bob = await WireClient.connect(server.port, "bob")
     stalled, most, got = server.sessions[Client("stalled")], 0, 0
     for n in range(EVENTS):
@@ -94,7 +94,7 @@ def test_a_durable_reader_that_stalls_misses_nothing(tmp_path: Path) -> None:
             most = await publish_all(server, reader, confirm=True)
             assert most < 12_000_000
             stalled._reader._transport.resume_reading()  # type: ignore[attr-defined]
-            numbers = []
+            numbers: list[int] = []
             while len(numbers) < EVENTS:
                 for each, _, position in rows(await stalled.next(Deliver)):
                     numbers.append(each["n"])
