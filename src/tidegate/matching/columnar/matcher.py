@@ -227,6 +227,10 @@ class ColumnarMatcher:
         """The subscriptions whose evolve mode is `Cached`."""
         return (self._table.get(number) for number in self._table.columns.cached().tolist())
 
+    def attributes(self) -> set[str]:
+        """The names of the attributes that filters name."""
+        return {name for _, shape in self._table.numbered_shapes() for name in shape.attributes}
+
     def variables(self) -> set[str]:
         """The names of the variables that filters use, or have used."""
         return self._table.variables()

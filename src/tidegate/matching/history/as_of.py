@@ -64,6 +64,10 @@ class AsOfMatcher:
         loaded._past_numbers = None
         return loaded
 
+    def attributes(self) -> set[str]:
+        """The attributes that filters name."""
+        return self._matcher.attributes()
+
     def match(self, batch: EventBatch) -> VersionMatches:
         """The pairs of an event and a version that matches it, in the order of the events.
 
