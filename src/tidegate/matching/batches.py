@@ -315,7 +315,7 @@ def as_value_array(name: str, array: Column) -> Column:
 
 
 def _as_numbers(array: Column) -> Column:
-    """A column of decimals as integers, if they have no fraction and fit, else as nearest floats."""
+    """A column of decimals as integers if they have no fraction and fit, else as floats."""
     if array.type.scale <= 0 and array.type.precision - array.type.scale <= 18:
         return array.cast(pa.int64())
     # by way of texts, as Arrow's own cast to floats is off by one place now and then

@@ -116,8 +116,14 @@ def good_and_bad(
     else:
         versions = list(_read_records(table, add_bad, space))
         if timeless:
-            versions = [replace(each, until=None) for each in versions]
+            versions = [
+                each if each.until is None else replace(each, until=None) for each in versions
+            ]
     return versions, bad
+
+
+def _without_end(version: Version) -> Version:
+    return version if version.until is None else replace(version, until=None)
 
 
 def error_of(bad: Sequence[str], count: int) -> SubscriptionError:

@@ -23,12 +23,17 @@ from tidegate.matching.history.versions import Version
 # Values of these types have one string form each; floats and timestamps do not.
 _KEY_TYPES = (t.StringType, t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 
+_Read = tuple[tuple[tuple[Predicate, ...], ...], Row]
+"""The disjuncts and the row of a filter."""
+
 
 class EqualityKeys:
     """Finds the attributes that filters fix by `=` or `in`, and the values they may have."""
 
     def __init__(self) -> None:
         self._parser = BulkParser()
+        self._last: tuple[Version, _Read] | None = None
+        """The version that was read last, because callers ask several things about it."""
 
     def attributes(self, version: Version) -> list[str]:
         """The attributes that every disjunct of a filter fixes."""
@@ -74,12 +79,16 @@ class EqualityKeys:
         found = (_as_text(value, is_string) for value in values)
         return {text for text in found if text is not None}
 
-    def _read(self, version: Version) -> tuple[tuple[tuple[Predicate, ...], ...], Row]:
+    def _read(self, version: Version) -> _Read:
+        if self._last is not None and self._last[0] is version:
+            return self._last[1]
         try:
             shape, row = self._parser.read(version.filter)
+            read: _Read = shape.disjuncts, row
         except TidegateError:
-            return ((),), ()  # fixes no attribute; building the index reports the error
-        return shape.disjuncts, row
+            read = ((),), ()  # fixes no attribute; building the index reports the error
+        self._last = version, read
+        return read
 
 
 def _fixes_attribute(predicate: Predicate) -> bool:
