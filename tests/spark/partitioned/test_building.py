@@ -75,7 +75,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     task = BuildTask(LocalFolder(tmp_path / "file"))
     row = {"index": 0, "content": pickle.dumps([])}
-    schema = pa.schema({"index": pa.int32(), "content": pa.binary()})
+    fields: list[Any] = [pa.field("index", pa.int32()), pa.field("content", pa.binary())]
+    schema = pa.schema(fields)
     with pytest.raises(StateError, match=r"file/tidegate-.*: "):
         list(task(iter([pa.RecordBatch.from_pylist([row], schema=schema)])))
 

@@ -65,16 +65,17 @@ _NOTES = -1
 
 _READ_SCHEMA = f"{_INDEX} int, {_CONTENT} binary"
 _BUILT_SCHEMA = f"{_READ_SCHEMA}, name string, versions long, past long"
-_READ_ARROW = pa.schema({_INDEX: pa.int32(), _CONTENT: pa.binary()})
-_BUILT_ARROW = pa.schema(
-    {
-        _INDEX: pa.int32(),
-        _CONTENT: pa.binary(),
-        "name": pa.string(),
-        "versions": pa.int64(),
-        "past": pa.int64(),
-    }
-)
+_READ_FIELDS: list[pa.Field[Any]] = [
+    pa.field(_INDEX, pa.int32()),
+    pa.field(_CONTENT, pa.binary()),
+]
+_BUILT_FIELDS: list[pa.Field[Any]] = [
+    *_READ_FIELDS,
+    pa.field("name", pa.string()),
+    pa.field("versions", pa.int64()),
+    pa.field("past", pa.int64()),
+]
+_READ_ARROW, _BUILT_ARROW = pa.schema(_READ_FIELDS), pa.schema(_BUILT_FIELDS)
 
 
 @dataclass(slots=True)
