@@ -27,6 +27,7 @@ from tidegate.spark.columns import (
     used_columns,
 )
 from tidegate.spark.index_files import driver_folder, ship_index
+from tidegate.spark.misfits import Misfits, event_kinds
 from tidegate.spark.partitioned.building import BuiltIndexes, build_indexes
 from tidegate.spark.partitioned.equality_keys import (
     check_attribute,
@@ -71,6 +72,7 @@ def match(
     skip_bad: bool = False,
     partition_by: str | None = AUTOMATIC,
     storage: str | Path | None = None,
+    strict: bool = False,
 ) -> DataFrame:
     """The matches of events, batch or streaming, with subscriptions.
 
@@ -83,8 +85,10 @@ def match(
     The result has the columns of the event, or those named by ``key``, and `subscription`,
     `subscriber` and `version`, one row for each match; with ``grouped`` one row for each event that
     matches, with a list `deliveries` of these. ``variables`` are the values of `@name` in filters.
-    A bad subscription is an error, unless ``skip_bad`` leaves it out. Of the events only the
-    columns are read that filters name, the time, and those of the result.
+    A bad subscription is an error, unless ``skip_bad`` leaves it out. A filter that names an
+    attribute which the events do not have, or compares a number with a string, matches nothing: a
+    `MisfitWarning` says so, or with ``strict`` an error. Of the events only the columns are read
+    that filters name, the time, and those of the result.
 
     More than a million subscriptions are indexed by the workers, in partitions by the attribute
     that most filters compare with `=`, so that neither the driver nor a worker needs all of them.
@@ -106,6 +110,7 @@ def match(
         grouped,
         checked_variables(variables),
         skip_bad,
+        strict,
     )
     if partition_by is not None:
         count = _count(subscriptions)
@@ -125,6 +130,7 @@ class _Call:
     grouped: bool
     variables: Mapping[str, Any]
     skip_bad: bool
+    strict: bool
 
     def with_one_index(self, subscriptions: DataFrame | pa.Table) -> DataFrame:
         """The matches by one index of all subscriptions, which the driver makes."""
@@ -132,6 +138,9 @@ class _Call:
             collect_table(subscriptions), timeless=self._timeless, skip_bad=self.skip_bad
         )
         matcher = build_matcher(versions, skip_bad=self.skip_bad)
+        misfits = Misfits()
+        misfits.add_all(matcher, event_kinds(self.events))
+        misfits.report(strict=self.strict)
         events, layout = self._prepared(matcher.attributes(), ())
         past = sum(each.until is not None for each in versions)
         index = ship_index(self._session, matcher)
@@ -154,6 +163,7 @@ class _Call:
         attribute = attribute or most_used_attribute(sample, self.events)
         plan = self._plan(attribute, count, sample)
         built = self._built(table, plan, count, storage)
+        built.notes.misfits.report(strict=self.strict)
         needed = () if attribute is None else (attribute,)
         events, layout = self._prepared(built.notes.attributes, needed)
         rest = [built.files[each] for each in range(plan.rest_shards) if each in built.files]
@@ -190,6 +200,7 @@ class _Call:
             plan,
             count,
             _folder(self._session, storage),
+            event_kinds(self.events),
             copied=not runs_here(self._session),
             timeless=self._timeless,
             skip_bad=self.skip_bad,

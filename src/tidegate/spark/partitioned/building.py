@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from tidegate.errors import StateError, TidegateError
+from tidegate.matching.event_kinds import EventKinds
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.matching.history.versions import Version
 from tidegate.spark.index_files import (
@@ -42,6 +43,7 @@ from tidegate.spark.index_files import (
     new_name,
     ship_file,
 )
+from tidegate.spark.misfits import Misfits
 from tidegate.spark.partitioned.equality_keys import EqualityKeys
 from tidegate.spark.partitioned.plan import SUBSCRIPTIONS_PER_INDEX, PartitionPlan
 from tidegate.spark.storage.folder import Folder, as_state_error
@@ -87,6 +89,7 @@ class Notes:
     bad: list[str] = field(default_factory=list)
     """What is wrong with the first bad subscriptions."""
     bad_count: int = 0
+    misfits: Misfits = field(default_factory=Misfits)
 
     def add(self, other: Notes) -> None:
         """Add the notes of another task."""
@@ -94,6 +97,7 @@ class Notes:
         # Tasks end in any order; sorted, the same ones are shown each time.
         self.bad = sorted([*self.bad, *other.bad])[:ERRORS_SHOWN_MAX]
         self.bad_count += other.bad_count
+        self.misfits.add(other.misfits)
 
     def add_bad(self, bad: Iterable[str]) -> None:
         """Note bad subscriptions."""
@@ -170,6 +174,7 @@ class BuildTask:
     """
 
     folder: Folder | None
+    events: EventKinds
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
@@ -190,6 +195,9 @@ class BuildTask:
             notes = Notes(bad=[str(error)], bad_count=1)
             yield _built_row(_NOTES, content=pickle.dumps(notes))
             return
+        notes = Notes()
+        notes.misfits.add_all(matcher, self.events)
+        yield _built_row(_NOTES, content=pickle.dumps(notes))
         name = new_name()
         if self.folder is None:
             yield from _pieces(index, matcher)
@@ -237,12 +245,13 @@ def build_indexes(
     plan: PartitionPlan,
     count: int,
     folder: Folder | None,
+    events: EventKinds,
     *,
     copied: bool,
     timeless: bool,
     skip_bad: bool,
 ) -> BuiltIndexes:
-    """Build the indexes of a plan for about ``count`` subscriptions.
+    """Build the indexes of a plan for about ``count`` subscriptions to ``events``.
 
     They are written to a ``folder``; if there is none, they go through the driver. Workers map the
     files in the folder themselves, or with ``copied`` copies on their machines. Raises an error for
@@ -252,7 +261,7 @@ def build_indexes(
     numbered = subscriptions.withColumn(_POSITION, f.monotonically_increasing_id())
     by_id = numbered.repartition(_tasks(count), "id").mapInArrow(read, _READ_SCHEMA)
     by_index = by_id.repartition(plan.indexes + 1, _INDEX).sortWithinPartitions(_INDEX)
-    built = by_index.mapInArrow(BuildTask(folder), _BUILT_SCHEMA)
+    built = by_index.mapInArrow(BuildTask(folder, events), _BUILT_SCHEMA)
     rows = built.toLocalIterator() if folder is None else iter(built.collect())
     result = BuiltIndexes()
     pieces: Path | None = None
