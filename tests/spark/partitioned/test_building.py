@@ -15,6 +15,7 @@ from pyspark.sql import types as t
 from tidegate import StateError, SubscriptionError
 from tidegate.experiments.workloads import WORKLOADS
 from tidegate.matching.batches import EventBatch, VersionMatches
+from tidegate.matching.event_kinds import EventKinds
 from tidegate.matching.history.as_of import AsOfMatcher
 from tidegate.spark import match
 from tidegate.spark.partitioned.building import BuildTask, BuiltIndexes, Notes, build_indexes
@@ -37,8 +38,9 @@ def empty(spark: SparkSession) -> DataFrame:
 
 def built(spark: SparkSession, table: pa.Table, folder: Folder | None) -> BuiltIndexes:
     rows = as_data_frame(spark, table).repartition(3)
+    events = EventKinds({}, "")
     return build_indexes(
-        rows, PLAN, table.num_rows, folder, copied=False, timeless=True, skip_bad=False
+        rows, PLAN, table.num_rows, folder, events, copied=False, timeless=True, skip_bad=False
     )
 
 
@@ -73,7 +75,7 @@ def _pairs(matches: VersionMatches) -> list[tuple[int, str]]:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    task = BuildTask(LocalFolder(tmp_path / "file"))
+    task = BuildTask(LocalFolder(tmp_path / "file"), EventKinds({}, ""))
     row = {"index": 0, "content": pickle.dumps([])}
     fields: list[Any] = [pa.field("index", pa.int32()), pa.field("content", pa.binary())]
     schema = pa.schema(fields)
