@@ -39,5 +39,4 @@ def test_memory_of_a_child_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         while samples.workers < 200_000_000:
             assert child.poll() is None
         child.communicate(b"\n")
-    assert samples.all >= samples.workers + samples.driver // 2
-    assert samples.jvm == 0
+    assert samples.all >= samples.workers

@@ -44,6 +44,7 @@ def test_names_what_is_wrong(spark: SparkSession) -> None:
         match(events.select("a"), pa.table({"id": ["s"]}))
 
 
+@pytest.mark.filterwarnings("ignore::tidegate.errors.MisfitWarning")  # of `symbol = 5`
 def test_partitioned_by_an_attribute_it_gives_the_same(spark: SparkSession) -> None:
     texts = [
         "symbol = 'A' and price > 3", "symbol in ('A', 'B', :c)", "price < 4", "symbol = :c",
