@@ -28,6 +28,7 @@ TidegateError
 │   ├── ConnectionLostError there is no connection to the broker, or it broke
 │   ├── AccessError         the broker does not admit this identity, or forbids the request
 │   └── OverloadedError     a limit of the broker or of this client is reached
+├── SettingsError           the settings of a broker are wrong
 ├── SimulationError         a simulation, or a trace of one, cannot be run
 └── LateEventsError         a sequence matcher has more pending events than its limit
 
@@ -177,6 +178,10 @@ class AccessError(NetworkError):
 
 class OverloadedError(NetworkError):
     """A limit of the broker, or of this client, is reached."""
+
+
+class SettingsError(TidegateError):
+    """Settings of a broker that are wrong; the message has a line for each problem."""
 
 
 class SimulationError(TidegateError):

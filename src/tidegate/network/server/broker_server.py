@@ -105,18 +105,19 @@ class BrokerServer:
         self.loop = asyncio.get_running_loop()
         settings = self.settings
         self.store = (
-            None
-            if settings.data is None
-            else Store(settings.data, settings.name, settings.retention)
+            None if settings.data is None else Store(settings.data, settings.name, settings.store)
         )
         try:
             self.broker = Broker(
                 settings.name,
                 strategy(settings.routing),
                 begun_us=self._begin(),
-                substrate="columnar",
+                substrate=settings.substrate,
                 limits=settings.broker_limits,
+                spaces=settings.spaces,
+                summaries=settings.summaries,
             )
+            self.broker.variables.set(**settings.variables)
             routing = self.broker.strategy
             self.broker.add_domain(
                 Domain(
