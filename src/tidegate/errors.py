@@ -21,6 +21,7 @@ TidegateError
 │   └── StoreDamagedError   ... because its files are damaged
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
+│   ├── LimitError          ... because a limit is reached, which it names; also an OverloadedError
 │   ├── LinkProtocolError   ... because the other end of a link breaks the rules of its session
 │   └── SessionLostError    ... because two ends of a link cannot go on where they were
 ├── NetworkError            a broker cannot be reached, or does not do what was asked
@@ -178,6 +179,19 @@ class AccessError(NetworkError):
 
 class OverloadedError(NetworkError):
     """A limit of the broker, or of this client, is reached."""
+
+
+class LimitError(RoutingError, OverloadedError):
+    """A limit of a broker is reached: ``limit`` is its name in the settings, ``most`` its value."""
+
+    def __init__(self, reason: str, limit: str = "", most: int = 0) -> None:
+        self.reason = reason
+        self.limit = limit
+        self.most = most
+        super().__init__(reason, limit, most)
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.limit} is {self.most:,})" if self.limit else self.reason
 
 
 class SettingsError(TidegateError):

@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from support.wire_client import WireClient
 from tidegate.cli import cli
+from tidegate.network.server.access.tokens import HashedToken
+from tidegate.network.server.configuration.broker_file import read_broker_file
 from tidegate.network.store.store import Store
 from tidegate.network.wire.flow import Confirmed
 
@@ -113,6 +115,23 @@ def test_a_file_that_is_wrong_ends_with_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["broker", "--name", "a", "check", str(file)])
     assert result.exit_code == 2
     assert "are not for `check`" in result.output
+
+
+def test_a_token_fits_the_lines_for_the_file(tmp_path: Path) -> None:
+    for name, more in (("desk 7", []), ("b", ["--peer"])):
+        result = CliRunner().invoke(cli, ["broker", "token", name, *more])
+        assert result.exit_code == 0
+        token, _, *lines = result.output.splitlines()
+        file = tmp_path / "broker.toml"
+        file.write_text("\n".join(['[broker]\nname = "a"', *lines]))
+        settings = read_broker_file(file)
+        assert settings.auth is not None
+        (entry,) = settings.auth.identities
+        assert (entry.name, entry.role) == (name, "peer" if more else "client")
+        assert HashedToken.parse(entry.token or "").fits(token)
+    result = CliRunner().invoke(cli, ["broker", "token", "a/b"])
+    assert result.exit_code == 2
+    assert "is no name of an identity" in result.output
 
 
 def test_repair_reports_what_was_saved(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -121,6 +122,8 @@ def init(file: Path) -> None:
 def check_file(file: Path) -> None:
     """Check the settings in FILE; says everything that is wrong in it."""
     _need_network()
+    from tidegate.network.server.access.exposure import exposures
+
     settings = _settings(file, {})
     click.echo(f"broker   {settings.name}, {settings.architecture}, routing {settings.routing}")
     click.echo(f"listens  {settings.host}:{settings.port}")
@@ -129,6 +132,11 @@ def check_file(file: Path) -> None:
     click.echo(f"store    {settings.data or 'none: nothing is durable'}")
     for space in settings.spaces:
         click.echo(f"space    {space.name}")
+    click.echo(f"TLS      {settings.tls.certificate if settings.tls else 'none'}")
+    who = "anyone" if settings.auth is None else f"{len(settings.auth.identities)} identities"
+    click.echo(f"admits   {who}")
+    for warning in exposures(settings):
+        click.echo(f"warning: {warning}", err=True)
 
 
 async def _run(settings: BrokerSettings) -> None:
@@ -146,6 +154,30 @@ async def _run(settings: BrokerSettings) -> None:
     await server.stop()
     waiting[1].cancel()
     await waiting[0]  # raises what has ended the broker, if it was an error
+
+
+@broker.command("token")
+@click.argument("name")
+@click.option("--peer", "is_peer", is_flag=True, help="For a neighbouring broker of this name.")
+def make_token(name: str, is_peer: bool) -> None:
+    """Make a token for the identity NAME.
+
+    Prints it, and the lines for the file of the broker, which has only its hash.
+    """
+    _need_network()
+    from tidegate.network.server.access.settings import IdentitySettings, check_name
+    from tidegate.network.server.access.tokens import HashedToken, new_token
+
+    try:
+        check_name(name)
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    token = new_token()
+    entry = IdentitySettings(name, "peer" if is_peer else "client", str(HashedToken.of(token)))
+    lines = ["[[auth.identities]]", f"name = {json.dumps(entry.name, ensure_ascii=False)}"]
+    lines += ['role = "peer"'] if is_peer else []
+    lines += [f'token = "{entry.token}"']
+    click.echo("\n".join([token, "", *lines]))
 
 
 @broker.command("repair")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from tidegate.errors import SettingsError
 from tidegate.language.spaces import Space
+from tidegate.network.server.access.settings import AuthSettings, TlsSettings
 from tidegate.network.server.configuration.addresses import listen_address
 from tidegate.network.store.retention import Retention
 from tidegate.routing.broker import BrokerLimits
@@ -24,6 +25,9 @@ class ClientLimits:
 
     connections_max: Count = 10_000
     """Connections of all clients and neighbours together."""
+    connections_per_address_max: Count = 10_000
+    handshakes_max: Count = 1_000
+    """Connections whose handshake is not through."""
     requests_max: Count = 1_000
     """Requests of one client without an answer."""
     frame_bytes_max: Annotated[int, Within(1 << 16, 1 << 31)] = 1 << 24
@@ -47,7 +51,8 @@ class PeerAddress:
 
     host: str
     port: int
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
+    tls: bool = False
 
     @classmethod
     def parse(cls, url: str) -> PeerAddress:
@@ -58,11 +63,13 @@ class PeerAddress:
         """
         scheme, separator, address = url.partition("://")
         try:
-            if not separator or scheme != "tidegate":
+            if not separator or scheme not in ("tidegate", "tidegates"):
                 raise SettingsError("the scheme is wrong")
-            return cls(*listen_address(address))
+            return cls(*listen_address(address), tls=scheme == "tidegates")
         except SettingsError:
-            raise SettingsError(f"a neighbour is tidegate://HOST:PORT, not {url!r}") from None
+            raise SettingsError(
+                f"a neighbour is tidegate://HOST:PORT, or tidegates:// for TLS, not {url!r}"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,8 @@ class BrokerSettings:
     """Either all brokers of a network have spaces, or none has."""
     variables: Mapping[str, Any] = field(default_factory=dict)
     """Values of `@name` in the filters of this broker's clients."""
+    tls: TlsSettings | None = None
+    auth: AuthSettings | None = None
     without_authentication: bool = False
     """Whether anyone may connect who reaches an address beyond this machine."""
 

@@ -110,7 +110,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         "[broker] substrate: there is no 'three'; there are poset, ",
         "[broker] architecture: there is no 'generall'; there are acyclic, general, hierarchical; "
         "did you mean general?",
-        "[broker] peers: a neighbour is tidegate://HOST:PORT, not 'http://b:1'",
+        "[broker] peers: a neighbour is tidegate://HOST:PORT, or tidegates:// for TLS, not 'http://b:1'",
         "[limits] requests_max: 0 is not 1 or more",
         "[limits] grace must be a duration in a string such as '10 s', not 30",
         "[store] keep: '1 week' is not a duration; ",
@@ -163,6 +163,7 @@ def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
         assert f"[{name}]" in text
         for key in keys_of(kind):
             assert re.search(rf"^(# )?{key} = |\[{name}\.{key}\]", text, re.MULTILINE), key
+    text = text[: text.index("# [tls]")]  # what follows names files and secrets
     uncommented = re.sub(r"(?m)^# (?=\[|\w+ = )", "", text)
     example = re.compile(r"(?m)^(peers|spaces|variables|degree_max|bytes_max = 1_0).*\n")
     found = read(tmp_path, example.sub("", uncommented))

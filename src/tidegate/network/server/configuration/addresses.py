@@ -46,5 +46,6 @@ def check_reach(host: str, without_authentication: bool) -> None:
         return
     raise SettingsError(
         f"{host} can be reached from other machines, and this broker asks nobody who they are; "
-        "listen at 127.0.0.1, or say --without-authentication"
+        "listen at 127.0.0.1, give the file of the broker a table [auth], or say "
+        "--without-authentication"
     )

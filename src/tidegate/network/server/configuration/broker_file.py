@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from tidegate.errors import RoutingError, SettingsError, SpaceError
 from tidegate.language.spaces import Space
 from tidegate.matching.space_file import read_space
+from tidegate.network.server.access.settings import AuthSettings, TlsSettings
 from tidegate.network.server.configuration.addresses import check_reach, listen_address
 from tidegate.network.server.settings import BrokerSettings, ClientLimits, PeerAddress
 from tidegate.network.store.retention import Retention
@@ -24,7 +25,12 @@ from tidegate.routing.substrates import SUBSTRATES
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.settings_file import TableReader, Within, all_problems, read_tables
 
-TABLES: Mapping[str, type[Any]] = {"store": Retention, "summaries": SummarySettings}
+TABLES: Mapping[str, type[Any]] = {
+    "store": Retention,
+    "summaries": SummarySettings,
+    "tls": TlsSettings,
+    "auth": AuthSettings,
+}
 """Tables that are fields of `BrokerSettings`, which the file need not have."""
 
 
@@ -114,7 +120,7 @@ def _settings(
     if broker is not None:
         host, port = listen_address(broker.listen)
         try:
-            check_reach(host, broker.without_authentication)
+            check_reach(host, broker.without_authentication or "auth" in tables)
         except SettingsError as error:
             reader.problems.append(f"[broker] listen: {error}")
     if reader.problems or broker is None or broker.name is None or limits is None:
