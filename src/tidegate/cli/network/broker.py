@@ -54,7 +54,7 @@ EXAMPLE = Path(__file__).with_name("broker.toml")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @click.pass_context
 def broker(
-    context: click.Context, config: Path | None, as_json: bool, verbose: bool, **options: Any
+    context: click.Context, /, config: Path | None, as_json: bool, verbose: bool, **options: Any
 ) -> None:
     """Run a broker.
 

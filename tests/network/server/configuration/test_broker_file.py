@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_options_override_the_file(tmp_path: Path) -> None:
 def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
     """What it says is the default is one: it can be uncommented without a change."""
     text = EXAMPLE.read_text(encoding="utf-8")
-    kinds = {"broker": BrokerTable, **TABLES}
+    kinds: dict[str, type[Any]] = {"broker": BrokerTable, **TABLES}
     for name, kind in [*kinds.items(), ("limits", ClientLimits), ("limits", BrokerLimits),
                        ("limits.filters", Limits)]:  # fmt: skip
         assert f"[{name}]" in text

@@ -108,7 +108,7 @@ def _settings(
     tables = {name: table for name, table in raw.items() if isinstance(table, dict)}
     broker = reader.read(BrokerTable, tables.get("broker", {}), "broker")
     limits = reader.read_several((ClientLimits, BrokerLimits), tables.get("limits", {}), "limits")
-    more = {
+    more: dict[str, Any] = {
         name: reader.read(kind, tables[name], name)
         for name, kind in TABLES.items()
         if name in tables
