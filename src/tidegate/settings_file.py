@@ -203,8 +203,9 @@ def _without_extras(hint: Any) -> tuple[Any, tuple[Callable[[Any], Any], ...]]:
     if get_origin(hint) in (Union, UnionType):
         hint = next(each for each in get_args(hint) if each is not NoneType)
     if get_origin(hint) is Annotated:
-        hint, *checks = get_args(hint)
-    return hint, tuple(checks)
+        hint, *extras = get_args(hint)
+        checks = tuple(extras)
+    return hint, checks
 
 
 def _key(field: str, hint: Any) -> str:
