@@ -38,11 +38,15 @@ class ClientLimits:
     """Deliveries that wait in memory for one client."""
     durable_queue_events_max: Count = 10_000_000
     """Deliveries on disk for one durable client."""
+    block_s: Annotated[float, Within(0)] = 5.0
+    """How long a subscriber with the policy `block` may hold back those who publish to it."""
     handshake_s: Annotated[float, Within(0.1)] = 10.0
     """How long a connection may take to say who it is."""
     heartbeat_ms: Annotated[int, Within(100, 600_000)] = 10_000
     grace_s: Annotated[float, Within(0)] = 30.0
     """How long the session of a client outlives its connection; a durable one does not end."""
+    drain_s: Annotated[float, Within(0)] = 10.0
+    """How long a broker that stops may take to handle what has come."""
 
 
 @dataclass(frozen=True, slots=True)
