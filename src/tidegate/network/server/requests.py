@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
@@ -33,6 +33,19 @@ _REQUESTS = (
     wire.Subscribe, wire.SubscribeRows, wire.Update, wire.Cancel, *_PLAIN,
 )  # fmt: skip
 
+CHARS_MAX = 65_536
+"""Filters of one connection in one turn: what takes long to parse must not keep others waiting."""
+
+
+class Taken(NamedTuple):
+    """What `RequestTurns.handle` has done."""
+
+    count: int
+    """How many messages it has handled."""
+    is_left: bool
+    """Whether something is left for the next turn, because a client has sent too many long filters
+    at once."""
+
 
 @dataclass(slots=True)
 class _Asked:
@@ -52,16 +65,21 @@ class RequestTurns:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
 
-    def handle(self, connections: Iterable[ServedConnection], turn: Turn) -> int:
-        """Handle what comes before the next events on each connection; returns how much it was.
+    def handle(self, connections: Iterable[ServedConnection], turn: Turn) -> Taken:
+        """Handle what comes before the next events on each connection.
 
         Requests of a client that is still on its way here from another broker wait.
         """
         asked: list[_Asked] = []
-        taken = 0
+        taken, is_left = 0, False
         for connection in connections:
+            chars = 0
             while connection.arrived and not has_events(connection.arrived[0]):
                 if isinstance(connection.arrived[0], _REQUESTS) and self._must_wait(connection):
+                    break
+                chars += _filter_chars(connection.arrived[0])
+                if chars > CHARS_MAX and asked:
+                    is_left = True
                     break
                 message = connection.arrived.popleft()
                 taken += 1
@@ -92,7 +110,7 @@ class RequestTurns:
                             asked = []
         if asked:
             self._ask(asked, turn)
-        return taken
+        return Taken(taken, is_left)
 
     def _must_wait(self, connection: ServedConnection) -> bool:
         session = connection.session
@@ -204,6 +222,12 @@ class RequestTurns:
         if message.name is None:
             return 0
         return self._server.broker.named.handle(session.client, message.name) + 1
+
+
+def _filter_chars(message: object) -> int:
+    """How long the filter in a request is."""
+    texts = (getattr(message, name, None) for name in ("wanted", "filter", "advertisement"))
+    return sum(len(each) for each in texts if isinstance(each, str))
 
 
 def has_events(message: object) -> bool:

@@ -110,10 +110,12 @@ class Turns:
             taken = server.requests.handle([*connections], turn)
             publishing = [each for each in connections if _publishes(each)]
             taken_events = server.events.handle(publishing, turn)
-            if not (taken or taken_events):
+            if not (taken.count or taken_events):
                 pause_s = 0.005  # their clients are still on their way here
                 break
             events += taken_events
+            if taken.is_left:
+                break
         server.run_due(turn)
         server.save_links(turn)
         await self._commit(turn)
