@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tidegate.errors import RoutingError, TidegateError
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
@@ -37,7 +37,8 @@ CHARS_MAX = 65_536
 """Filters of one connection in one turn: what takes long to parse must not keep others waiting."""
 
 
-class Taken(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Taken:
     """What `RequestTurns.handle` has done."""
 
     count: int
