@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,14 @@ import click
 
 from tidegate.cli.network.logs import set_up_logs
 from tidegate.errors import TidegateError
+from tidegate.matching.space_file import read_spaces
 from tidegate.routing.strategies import STRATEGIES
 
 if TYPE_CHECKING:
+    from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.settings import BrokerSettings, PeerAddress
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 7070
 
@@ -33,6 +39,9 @@ DEFAULT_PORT = 7070
               help="How brokers are connected, the same at all of them.")  # fmt: skip
 @click.option("--peer", "peers", multiple=True, metavar="URL",
               help="Broker to link with; in a hierarchy the master.")  # fmt: skip
+@click.option("--space", "space_files", multiple=True, metavar="FILE",
+              help="Space that events and filters must fit; may be repeated. SIGHUP reads the "
+                   "files again, for more attributes.")  # fmt: skip
 @click.option("--without-authentication", is_flag=True,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the log as JSON, a line each.")
@@ -46,6 +55,7 @@ def broker(
     routing: str,
     architecture: str,
     peers: tuple[str, ...],
+    space_files: tuple[str, ...],
     without_authentication: bool,
     as_json: bool,
     verbose: bool,
@@ -68,9 +78,10 @@ def broker(
     settings_class = _settings_class()
     set_up_logs(as_json=as_json, is_verbose=verbose)
     settings = settings_class(
-        name, host, port, data, routing, architecture, peers=_peer_addresses(peers)
-    )
-    asyncio.run(_run(settings))
+        name, host, port, data, routing, architecture, peers=_peer_addresses(peers),
+        spaces=read_spaces(space_files),
+    )  # fmt: skip
+    asyncio.run(_run(settings, space_files))
 
 
 def _peer_addresses(urls: tuple[str, ...]) -> tuple[PeerAddress, ...]:
@@ -97,7 +108,7 @@ def _settings_class() -> type[BrokerSettings]:
     return BrokerSettings
 
 
-async def _run(settings: BrokerSettings) -> None:
+async def _run(settings: BrokerSettings, space_files: Sequence[str]) -> None:
     from tidegate.network.server.broker_server import BrokerServer
 
     server = BrokerServer(settings)
@@ -106,11 +117,26 @@ async def _run(settings: BrokerSettings) -> None:
     stopped = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, read_spaces_again, server, space_files
+        )
     waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     await server.stop()
     waiting[1].cancel()
     await waiting[0]  # raises what has ended the broker, if it was an error
+
+
+def read_spaces_again(server: BrokerServer, space_files: Sequence[str]) -> None:
+    """Declare what the files of the spaces have now beyond what they had; or say what is wrong."""
+    try:
+        server.extend_spaces(read_spaces(space_files))
+    except TidegateError as error:
+        _log.error("the spaces stay as they were: %s", error)
+        return
+    for each in server.broker.spaces:
+        _log.info("space %s has %d attributes", each.name, len(each.attributes))
 
 
 def parse_address(text: str, option: str = "--listen") -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidegate.language.spaces import Space
 from tidegate.network.store.retention import Retention
 from tidegate.routing.broker import BrokerLimits
 
@@ -58,6 +59,8 @@ class BrokerSettings:
     peers: tuple[PeerAddress, ...] = ()
     """The neighbours to which this broker connects; others connect to it. In a hierarchy the
     master."""
+    spaces: tuple[Space, ...] = ()
+    """The spaces of events; either all brokers of a network have some, or none has."""
     link_cost_us: int = 1_000
     limits: ClientLimits = field(default_factory=ClientLimits)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
