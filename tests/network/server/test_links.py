@@ -164,6 +164,22 @@ def test_requests_that_do_not_fit_a_space_are_refused_over_the_socket() -> None:
     asyncio.run(main())
 
 
+def test_brokers_with_and_without_spaces_do_not_link_and_say_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with running(BrokerSettings("a", port=0, spaces=SPACES)) as a:
+            peer = PeerAddress("127.0.0.1", a.port)
+            async with running(BrokerSettings("b", port=0, peers=(peer,))) as b:
+                while "a has refused a message of this broker" not in caplog.text:
+                    await asyncio.sleep(0.01)
+                assert "a message of b was refused: 'a' has spaces and 'b' has none" in caplog.text
+                for server in (a, b):
+                    assert not server.broker.domains.domain_of
+
+    asyncio.run(main())
+
+
 def test_a_store_keeps_the_spaces_of_its_durable_clients(tmp_path: Path) -> None:
     settings = BrokerSettings("a", port=0, data=tmp_path / "a", spaces=SPACES)
 
