@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.wire_client import running
-from tidegate import Parameter, Reckoned, Subscriber, on
+from tidegate import Parameter, Subscriber, on
 from tidegate.errors import SubscriptionError
 from tidegate.language.events import Event
 from tidegate.network.client.client import Client
@@ -115,7 +115,7 @@ def test_updates_that_are_assigned_together_are_joined_and_in_order() -> None:
 
 
 class Car(Subscriber):
-    place = Reckoned(0.0, tolerance=5.0)
+    place = Parameter(0.0, damping=5.0)
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -125,12 +125,12 @@ class Car(Subscriber):
         self.seen.append(event["x"])
 
 
-def test_dead_reckoning_saves_messages_between_brokers_too() -> None:
+def test_damping_saves_messages() -> None:
     async def work(_: BrokerServer, client: Client, publisher: Client) -> None:
         car = await client.attach(Car())
         (subscription,) = client.subscriptions.values()
         for step in range(400):
-            car.place = step / 100  # within the tolerance of where it was said to be
+            car.place = step / 100  # within the band that the broker has
             if step % 100 == 0:
                 await asyncio.sleep(0.01)
         assert subscription.version <= 5
