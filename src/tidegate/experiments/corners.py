@@ -75,11 +75,14 @@ def _range(chance: random.Random) -> Values:
 
 def _pattern(text: str, length: int) -> Corner:
     """A filter with one pattern, whose text ``:p`` has so many letters."""
-    return Corner(
-        lambda _: text,
-        lambda chance: {"p": _word(chance, length), "k": _number(chance)},
-        lambda chance: {"p": _word(chance, length)},
-    )
+
+    def values(chance: random.Random) -> Values:
+        return {"p": _word(chance, length)}
+
+    def all_values(chance: random.Random) -> Values:
+        return {**values(chance), **(_numbers(chance, "k") if ":k" in text else {})}
+
+    return Corner(lambda _: text, all_values, values)
 
 
 def _like(letters: int, runs: int) -> Corner:
