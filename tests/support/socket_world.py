@@ -227,9 +227,10 @@ class SocketWorld:
                 for each in self.topology.links
                 if name in (each.a, each.b) and (each.a if each.b == name else each.b) in self.sites
             ]
+            ports = [self.sites[each].server.port for each in peers]
             settings = BrokerSettings(
                 name, port=0, routing=self.routing, architecture=architecture.value, domain=domain,
-                peers=tuple(PeerAddress("127.0.0.1", self.sites[each].server.port) for each in peers),
+                peers=tuple(PeerAddress("127.0.0.1", each) for each in ports),
             )  # fmt: skip
             server = ClockedServer(settings, lambda: self.now_us)
             await server.start()
