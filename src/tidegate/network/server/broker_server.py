@@ -30,6 +30,7 @@ from tidegate.matching.arrays import I64
 from tidegate.network.server.access.authentication import Authentication
 from tidegate.network.server.access.entrance import Entrance
 from tidegate.network.server.access.exposure import warn_of_exposure
+from tidegate.network.server.access.granted import grants_of
 from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
 from tidegate.network.server.client_lives import ClientLives
@@ -124,6 +125,7 @@ class BrokerServer:
                 limits=settings.broker_limits,
                 spaces=settings.spaces,
                 summaries=settings.summaries,
+                grant_of=grants_of(settings.auth),
             )
             self.broker.variables.set(**settings.variables)
             routing = self.broker.strategy

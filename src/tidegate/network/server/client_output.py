@@ -14,7 +14,13 @@ import numpy as np
 
 from tidegate.matching.arrays import I64
 from tidegate.network.server.routed_turn import ClientDeliveries
-from tidegate.network.server.stored_events import client_detail, deliveries_of, store_events
+from tidegate.network.server.stored_events import (
+    client_detail,
+    deliveries_of,
+    publications_of,
+    store_events,
+)
+from tidegate.network.store.reading import QueuedEvent
 from tidegate.network.wire import requests as wire
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
@@ -67,7 +73,15 @@ class ClientOutput:
         self, session: ClientSession, deliveries: Sequence[m.Deliver], turn: Turn
     ) -> None:
         """Add deliveries that the broker had kept, or that came with a client from elsewhere."""
-        named = self._server.broker.named
+        named, grants = self._server.broker.named, self._server.broker.grants
+        granted = [
+            each
+            for each in deliveries
+            if grants.may_get(session.client, each.publication.event)
+        ]
+        if len(granted) < len(deliveries):  # kept elsewhere, by a wider grant
+            session.deliveries.missed += len(deliveries) - len(granted)
+            deliveries = granted
         matches = [
             [
                 (named.handle(session.client, each.name) + 1, each.version)
@@ -184,6 +198,9 @@ class ClientOutput:
             return named.handle(session.client, name) + 1
 
         sound = [each for each in read.events if store.description(each.event.shape) is not None]
+        if self._server.broker.grants.of(session.client).subscribe is not None:
+            # They may have been stored under a wider grant, before a restart.
+            sound = self._granted(session.client, sound)
         session.deliveries.missed += read.lost + len(read.events) - len(sound)
         if sound:
             session.deliveries.add(deliveries_of(store, sound, handle_of))
@@ -191,6 +208,19 @@ class ClientOutput:
         if not sound and read.last:
             session.cursor = read.last
         self._tell_missed(session)
+
+    def _granted(self, client: m.Client, queued: list[QueuedEvent]) -> list[QueuedEvent]:
+        """Those of some stored events that a client may get by its present grant."""
+        store, grants = self._server.store, self._server.broker.grants
+        assert store is not None
+        if not queued:
+            return []
+        events = publications_of(store, [each.event for each in queued]).events
+        return [
+            each
+            for index, each in enumerate(queued)
+            if grants.may_get(client, events.event(index))
+        ]
 
     def _shorten(self, session: ClientSession) -> None:
         session.deliveries.shorten()

@@ -173,7 +173,9 @@ class RequestTurns:
     def _handle(self, session: ClientSession, message: m.Subscribe) -> int:
         """The handle of a subscription that was just made."""
         if isinstance(message.wanted, Pattern):
-            return session.add_pattern(message.wanted)
+            # As the table holds it: this is how its matches come.
+            granted = self._server.broker.grants.wanted(message.wanted, session.client)
+            return session.add_pattern(granted)
         if message.name is None:
             return 0
         return self._server.broker.named.handle(session.client, message.name) + 1
