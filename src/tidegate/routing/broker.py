@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.errors import RoutingError, TidegateError
+from tidegate.errors import LimitError, RoutingError, TidegateError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
@@ -86,6 +86,8 @@ class BrokerLimits:
     filters: Limits = DEFAULT_LIMITS
     per_client_max: int = 10_000
     """Subscriptions of one client, and likewise advertisements."""
+    subscriptions_max: int = 10_000_000
+    """Named subscriptions of all clients of the broker."""
     delta_items_max: int = 1_000_000
     """Filters or advertisements that a neighbour may add in one message."""
 
@@ -373,6 +375,12 @@ class Broker:
     def subscribe_named(self, named: m.NamedSubscription, client: Client) -> None:
         """Add a named subscription of a client."""
         self._check_count(self._subscription_count(client), "subscriptions", client)
+        if len(self.named.handles) >= self.limits.subscriptions_max:
+            raise LimitError(
+                "the broker takes no more subscriptions",
+                "subscriptions_max",
+                self.limits.subscriptions_max,
+            )
         self.sessions.begin(client)
         self.named.subscribe(client, named)
 
@@ -444,8 +452,10 @@ class Broker:
     def _check_count(self, count: int, what: str, client: Client) -> None:
         """Raise unless a client may have one more subscription or advertisement."""
         if count >= self.limits.per_client_max:
-            raise RoutingError(
-                f"{client.identity!r} has {count} {what}, which is the most that a client may have"
+            raise LimitError(
+                f"{client.identity!r} has {count} {what}, which is the most that a client may have",
+                "per_client_max",
+                self.limits.per_client_max,
             )
 
     # -- neighbours ---------------------------------------------------------------------------

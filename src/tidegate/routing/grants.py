@@ -2,16 +2,16 @@
 
 Rules.
 
-(1) The grant to get events is a filter of constants, the grant to publish an advertisement. Nothing
-    that is outside of its grant is delivered to a client, whatever it asks for and however that
-    changes; nothing outside of its grant is published by it.
+(1) The grant to get events is a filter of constants, the grant to publish an advertisement.
+    Nothing that is outside of its grant is delivered to a client, whatever it asks for and however
+    that changes; nothing outside of its grant is published by it.
 (2) The table of filters holds of a client only what its grant surely covers at all times, as of an
-    evolving filter its over-estimate; so routing and matching need not know of grants. A filter that
-    asks for more, or perhaps for more, is refused, or narrowed: the table then holds the conjunction
-    of both, which is exact, also while the filter evolves.
-(3) The broker of a client keeps a named subscription as the client wrote it. So it grows and shrinks
-    by its parameters within the grant, and a grant that has changed while the broker was down
-    counts for what comes from the store.
+    evolving filter its over-estimate; so routing and matching need not know of grants. A filter
+    that asks for more, or perhaps for more, is refused, or narrowed: the table then holds the
+    conjunction of both, which is exact, also while the filter evolves.
+(3) The broker of a client keeps a named subscription as the client wrote it. So it grows and
+    shrinks by its parameters within the grant, and a grant that has changed while the broker was
+    down counts for what comes from the store.
 (4) Only the broker of a client knows its grant. A broker to which a client moves has its own.
 """
 
@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from tidegate.errors import AccessError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.events import Event
+from tidegate.language.expressions import Environment
 from tidegate.language.filters import Filter
 from tidegate.language.limits import Limits
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.language.semantics import holds
-from tidegate.language.expressions import Environment
 from tidegate.language.syntax import Truth, all_of
 from tidegate.matching.poset.wanted_filter import EvolvingFilter
 from tidegate.routing.messages import Client
@@ -81,7 +81,7 @@ class BrokerGrants:
                 f"{client.identity!r} may get `{_cut(granted)}`, and `{_cut(item)}` asks for more, "
                 "or may do so as it changes; add these constraints"
             )
-        narrowed = cast(Item, mapped(item, lambda node: all_of([granted.node, node])))
+        narrowed = mapped(item, lambda node: all_of([granted.node, node]))
         if isinstance(narrowed, Pattern):
             check_pattern(narrowed, self._limits)
         else:

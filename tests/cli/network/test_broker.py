@@ -50,6 +50,7 @@ def test_process_listens_and_drains(tmp_path: Path) -> None:
     # A matcher that compiles its kernels for the first time says so too.
     assert [each["message"] for each in log if each["logger"].startswith("tidegate.network")] == [
         f"the broker a listens at 127.0.0.1:{port}",
+        "the broker a drains",
         "the broker a has stopped",
     ]
     store = Store(tmp_path / "a", "a")

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import cast
@@ -27,12 +26,15 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.matching.arrays import I64
-from tidegate.network.server.access.authentication import Authentication
+from tidegate.network.observing.counters import Counters
+from tidegate.network.server.access.authentication import Authentication, principal
 from tidegate.network.server.access.entrance import Entrance
 from tidegate.network.server.access.exposure import warn_of_exposure
 from tidegate.network.server.access.granted import grants_of
+from tidegate.network.server.access.rates import Rates
 from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
+from tidegate.network.server.blocking import Blocking
 from tidegate.network.server.client_lives import ClientLives
 from tidegate.network.server.client_output import ClientOutput
 from tidegate.network.server.durable_clients import DurableClients
@@ -63,19 +65,6 @@ RETRY_MS = 1_000
 """When clients come back to a broker that drains."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """What the broker has counted since its start."""
-
-    connections: int = 0
-    published: int = 0
-    delivered: int = 0
-    missed: int = 0
-    dropped: int = 0
-    """Events that were not confirmed, for neighbours that were not connected."""
-    refused_connections: int = 0
-
-
 class BrokerServer:
     """A broker that listens."""
 
@@ -91,17 +80,22 @@ class BrokerServer:
         self.doors: set[TlsDoor] = set()
         """Connections that have not agreed on TLS yet."""
         self._now_us = 0
-        self._is_draining = False
+        self.is_draining = False
+        self.started_us = self.now_us()
         self._must_acknowledge = False
         """Whether the next turn acknowledges what neighbours have sent, come what may."""
         self.entrance = Entrance(settings.limits)
         self.authentication = Authentication(self)
+        self.rates = Rates(
+            settings.limits, time.monotonic, str if settings.auth is None else principal
+        )
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
         self.links = Links(self)
         self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
+        self.blocking = Blocking(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
         limits = settings.limits
@@ -186,6 +180,11 @@ class BrokerServer:
         """The port at which the broker listens."""
         return int(self._listener.sockets[0].getsockname()[1])
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the broker runs; what it does in the background ends only with an error."""
+        return not any(each.done() for each in self._tasks)
+
     async def wait(self) -> None:
         """Wait until the broker ends by itself, which it does only with an error."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -194,14 +193,28 @@ class BrokerServer:
                 task.result()
 
     async def stop(self) -> None:
-        """Drain: handle what has arrived, say goodbye to all, close the store."""
-        self._is_draining = True
+        """Drain: handle what has arrived, say goodbye to all, close the store.
+
+        It takes no longer than `ClientLimits.drain_s` allows; what was not handled by then was not
+        confirmed or acknowledged, and comes again.
+        """
+        self.is_draining = True
+        limit = self.settings.limits.drain_s
+        deadline = self.loop.time() + limit
+        _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
         self.authentication.close()
         for door in list(self.doors):
             door.abort()
+        self.blocking.release_all()
+        for connection in self.connections:
+            connection.stop_reading()
         if not self._tasks[0].done():
-            await self.turns.idle()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self.turns.idle()
+            except TimeoutError:
+                _log.warning("not all that had come was handled within %g s", limit)
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -209,7 +222,7 @@ class BrokerServer:
                 await task
         for connection in list(self.connections):
             connection.end(NetworkError("the broker drains"), RETRY_MS)
-        deadline = self.loop.time() + 2.0
+        deadline = max(deadline, self.loop.time() + 2.0)
         while self.connections and self.loop.time() < deadline:
             await asyncio.sleep(0.01)
         for connection in list(self.connections):
@@ -229,6 +242,7 @@ class BrokerServer:
             now = self.loop.time()
             # While this process stood still, as while kernels are compiled, it heard nobody.
             stood_still_s, before = now - before - HOUSEKEEPING_S, now
+            self.counters.stood_still_s = max(0.0, stood_still_s)
             for connection in self.connections:
                 connection.last_heard += max(0.0, stood_still_s)
             for connection, deadline in list(self.connections.items()):
@@ -237,6 +251,7 @@ class BrokerServer:
                 elif not connection.beat(now):
                     connection.abort()
             self.lives.expire(now)
+            self.blocking.expire(now)
             due_us = self.broker.due_us
             if due_us is not None and due_us <= self.now_us():
                 self.turns.wake()
@@ -258,7 +273,7 @@ class BrokerServer:
         deadline = self.loop.time() + self.settings.limits.handshake_s
         self.connections[connection] = deadline
         problem = self.entrance.enter(connection, connection.address)
-        if self._is_draining:
+        if self.is_draining:
             connection.end(OverloadedError("the broker drains"), RETRY_MS)
         elif problem is not None and connection.link is None:
             self.counters.refused_connections += 1
@@ -294,7 +309,7 @@ class BrokerServer:
 
     def check_admission(self, hello: Hello) -> None:
         """Raise unless whoever says hello may connect."""
-        if self._is_draining:
+        if self.is_draining:
             raise OverloadedError("the broker drains")
         session = self.sessions.get(m.Client(hello.identity))
         if hello.is_durable and self.store is None:
@@ -338,6 +353,7 @@ class BrokerServer:
         positions: I64,
     ) -> None:
         self.counters.delivered += len(rows.events)
+        session.delivered += len(rows.events)
         self.output.add(session, rows, block, positions)
 
     def dispatch(self, outgoing: m.Outgoing, turn: Turn) -> None:

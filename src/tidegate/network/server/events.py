@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import partial
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import StoreFullError, TidegateError
+from tidegate.errors import LimitError, StoreFullError, TidegateError
 from tidegate.matching.arrays import I64, Bools
 from tidegate.network.server.links import LINK_QUEUE, Link
 from tidegate.network.server.passing_on import (
@@ -108,6 +109,7 @@ class EventTurns:
                 session = connection.session
                 taken += self._take_from_client(connection, session, batch, duplicates, turn)
         if batch.length:
+            self._server.counters.turn_events.observe(batch.length)
             self._route(batch, turn)
         # After the others: the first copy may be among them.
         turn.after_commit.extend(each.answer for each in duplicates)
@@ -125,6 +127,7 @@ class EventTurns:
             taken += len(linked.message)
             if self._server.links.takes(link, linked):
                 batch.add_notified(link.peer, linked.message)
+        self._server.counters.notified += taken
         return taken
 
     def _take_from_client(
@@ -138,15 +141,66 @@ class EventTurns:
         taken = 0
         if self._server.broker.sessions.is_arriving(session.client):
             return 0
+        if self._server.blocking.holds(session.client.identity):
+            return 0
+        rates, identity = self._server.rates, session.client.identity
         while connection.arrived and isinstance(connection.arrived[0], Publish):
+            wait_s = rates.events_wait_s(identity)
+            if wait_s and rates.slows:
+                connection.paused_s = wait_s
+                break
             publish = connection.arrived.popleft()
             assert isinstance(publish, Publish)
             taken += len(publish)
             self._server.flow.took(connection, publish)
             fresh = self._without_duplicates(session, publish, duplicates, turn)
-            if fresh is not None:
-                batch.add_published(session, fresh)
+            if fresh is None:
+                continue
+            if wait_s:
+                self._refuse(session, fresh, rates.too_many_events(), duplicates, turn)
+                continue
+            rates.took_events(identity, len(fresh))
+            for part, error in self._by_size(fresh):
+                if error is None:
+                    batch.add_published(session, part)
+                else:
+                    self._refuse(session, part, error, duplicates, turn)
+        self._server.counters.published += taken
         return taken
+
+    def _by_size(self, publish: Publish) -> list[tuple[Publish, LimitError | None]]:
+        """Runs of events that are small enough, and of those that are not, with the reason."""
+        most = self._server.settings.limits.event_bytes_max
+        is_large = publish.events.sizes > most
+        if not is_large.any():
+            return [(publish, None)]
+        changes = np.flatnonzero(np.diff(is_large)) + 1
+        bounds = [0, *changes.tolist(), len(publish)]
+        error = LimitError("an event is too large", "event_bytes_max", most)
+        return [
+            (publish.part(begin, end), error if is_large[begin] else None)
+            for begin, end in pairwise(bounds)
+        ]
+
+    def _refuse(
+        self,
+        session: ClientSession,
+        publish: Publish,
+        error: TidegateError,
+        duplicates: list[_Duplicate],
+        turn: Turn,
+    ) -> None:
+        """Refuse events before they are routed."""
+        problem, first = Problem.of(error), publish.first_number
+        self._server.counters.refused += len(publish)
+        if not publish.confirm:
+            turn.after_commit.append(partial(_tell, session, first, len(publish), problem))
+            return
+        most = self._server.settings.limits.publish_events_max
+        for number in range(first, first + len(publish)):
+            session.refuse(number, problem, most)
+        # It says so after the others of this turn, and then that nothing else is missing.
+        duplicates.append(_Duplicate(session, first, len(publish)))
 
     def _without_duplicates(
         self,
@@ -289,6 +343,7 @@ class _Step:
         """Tell publishers which events the broker has refused."""
         if not routed.refused:
             return
+        self._server.counters.refused += len(routed.refused)
         begins = [each.begin for each in self._frames]
         for index, error in routed.refused.items():
             frame = self._frames[int(np.searchsorted(begins, index, side="right")) - 1]
@@ -315,6 +370,7 @@ class _Step:
                 kept = np.flatnonzero(~self._refused[events])
                 message, events = selected(message, kept), events[kept]
             if len(events):
+                self._server.counters.passed_on[peer] += len(events)
                 stored = self._positions[events] * self._confirmed[events]
                 self._server.links.send(peer, message, int(stored.max()))
         for frame in self._frames:
@@ -323,10 +379,12 @@ class _Step:
                 continue
             last = publish.first_number + len(publish) - 1
             if self._refused[frame.begin]:
+                self._server.counters.refused += len(publish)
                 problem = StoreFullError("the store of the broker is full")
                 frame.session.published = min(frame.session.published, publish.first_number - 1)
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
+                self._server.counters.confirmed += len(publish)
                 _send(frame.session, Confirmed(last))
 
 
@@ -352,6 +410,11 @@ def _refuse(session: ClientSession, first: int, count: int, error: TidegateError
     for number in range(first, first + count):
         _send(session, NotPublished(number, problem))
     _send(session, Confirmed(first + count - 1))
+
+
+def _tell(session: ClientSession, first: int, count: int, problem: Problem) -> None:
+    for number in range(first, first + count):
+        _send(session, NotPublished(number, problem))
 
 
 def _send(session: ClientSession, message: Confirmed | NotPublished) -> None:

@@ -52,7 +52,14 @@ class RequestTurns:
         asked: list[_Asked] = []
         for connection in connections:
             while connection.arrived and not has_events(connection.arrived[0]):
-                message = connection.arrived.popleft()
+                message = connection.arrived[0]
+                session, wait_s = connection.session, 0.0
+                if session is not None and isinstance(message, wire.Request):
+                    wait_s = self._server.rates.requests_wait_s(session.client.identity)
+                    if wait_s and self._server.rates.slows:
+                        connection.paused_s = wait_s
+                        break
+                connection.arrived.popleft()
                 match message:
                     case Hello():
                         # The handshake comes first, so nothing of this connection waits yet.
@@ -73,15 +80,25 @@ class RequestTurns:
                     case Ack(position) if connection.session is not None:
                         self._server.acknowledged(connection.session, position, turn)
                     case _ if connection.session is not None:
-                        asked.append(self._translated(connection, connection.session, message))
+                        asked.append(
+                            self._translated(
+                                connection, connection.session, message, is_late=bool(wait_s)
+                            )
+                        )
         if asked:
             self._ask(asked, turn)
 
     def _translated(
-        self, connection: ServedConnection, session: ClientSession, request: Any
+        self,
+        connection: ServedConnection,
+        session: ClientSession,
+        request: Any,
+        *,
+        is_late: bool,
     ) -> _Asked:
-        """A request as messages for the broker."""
+        """A request as messages for the broker; one that came too fast is refused."""
         each = _Asked(session, request)
+        self._server.counters.requests[type(request).__name__] += 1
         try:
             if request.number <= session.handled:
                 raise RoutingError(
@@ -90,7 +107,11 @@ class RequestTurns:
                 )
             if session.is_durable and (problem := self._server.cannot_store()) is not None:
                 raise problem
+            if is_late:
+                raise self._server.rates.too_many_requests()
             each.messages = list(self._messages(connection, session, request))
+            count = max(1, len(each.messages))
+            self._server.rates.took_requests(session.client.identity, count)
         except TidegateError as error:
             each.error = error
         session.handled = max(session.handled, request.number)
@@ -143,6 +164,7 @@ class RequestTurns:
                     each.errors[index - place] = handled.errors[index]
             place += count
             answer = self._answer(each)
+            self._server.counters.refused_requests += isinstance(answer, wire.Refused)
             if each.session.is_durable and len(each.errors) < count:
                 server.durable.save(each.session, each.messages, turn.transaction)
             turn.after_commit.append(self._answering(each.session, answer))

@@ -42,6 +42,10 @@ class ServedConnection(asyncio.Protocol):
         self.address = "unknown"
         self.certificate_names: frozenset[str] = frozenset()
         """The names in the peer's certificate, which is trusted; none without one."""
+        self.paused_s = 0.0
+        """How long the next turn has to wait with what has arrived, because it was too much."""
+        self.is_local = False
+        """Whether it comes from this process itself, which has asked who it is for."""
         self._early: list[bytes] = []
         self.is_lost = False
         self.can_write = True
@@ -72,6 +76,7 @@ class ServedConnection(asyncio.Protocol):
             return
         self.last_heard = self._server.loop.time()
         self._unhandled += len(data)
+        self._server.counters.received_bytes += len(data)
         self.arrived.extend(self.wire.receive(data))
         if self._unhandled > _UNHANDLED_BYTES_MAX and self._transport is not None:
             self._transport.pause_reading()
@@ -98,7 +103,14 @@ class ServedConnection(asyncio.Protocol):
         """Note that a turn has taken all that arrived."""
         if self._unhandled > _UNHANDLED_BYTES_MAX and self._transport and not self.is_lost:
             self._transport.resume_reading()
+            self.last_heard = self._server.loop.time()  # what it has said meanwhile was not read
         self._unhandled = 0
+
+    def stop_reading(self) -> None:
+        """Take no more bytes, because the broker drains."""
+        if self._transport is not None and not self.is_lost:
+            self._unhandled = 0  # so that nothing resumes it
+            self._transport.pause_reading()
 
     def send(self, message: Any) -> None:
         """Send a message at the end of the turn, unless the connection has ended."""
@@ -132,7 +144,9 @@ class ServedConnection(asyncio.Protocol):
         if transport is None or self.is_lost:
             return
         if self.wire.has_output:
-            transport.writelines(self.wire.take_output())
+            output = self.wire.take_output()
+            self._server.counters.sent_bytes += sum(map(len, output))
+            transport.writelines(output)
             self.last_written = self._server.loop.time()
         if self.wire.is_closed:
             transport.close()
@@ -147,4 +161,5 @@ class ServedConnection(asyncio.Protocol):
         if self.heartbeat_s and now - self.last_written >= self.heartbeat_s / 2:
             self.send(Heartbeat())
             self.write_out()
-        return not self.silence_max_s or now - self.last_heard < self.silence_max_s
+        is_read = self._unhandled <= _UNHANDLED_BYTES_MAX
+        return not (self.silence_max_s and is_read) or now - self.last_heard < self.silence_max_s

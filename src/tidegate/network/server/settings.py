@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from tidegate.errors import SettingsError
 from tidegate.language.spaces import Space
@@ -34,15 +34,26 @@ class ClientLimits:
     publish_events_max: Count = 65_536
     """Events of one client that came and were not handled yet; likewise bytes."""
     publish_bytes_max: Count = 1 << 24
+    event_bytes_max: Count = 1 << 24
+    """Of the body of one event."""
+    event_rate_max: Annotated[float, Within(1)] | None = None
+    """Events in a second that an identity may publish; likewise requests."""
+    request_rate_max: Annotated[float, Within(1)] | None = None
+    over_rate: Literal["slow", "refuse"] = "slow"
+    """What becomes of more: they wait, or are refused."""
     queue_events_max: Count = 100_000
     """Deliveries that wait in memory for one client."""
     durable_queue_events_max: Count = 10_000_000
     """Deliveries on disk for one durable client."""
+    block_s: Annotated[float, Within(0)] = 5.0
+    """How long a subscriber with the policy `block` may hold back those who publish to it."""
     handshake_s: Annotated[float, Within(0.1)] = 10.0
     """How long a connection may take to say who it is."""
     heartbeat_ms: Annotated[int, Within(100, 600_000)] = 10_000
     grace_s: Annotated[float, Within(0)] = 30.0
     """How long the session of a client outlives its connection; a durable one does not end."""
+    drain_s: Annotated[float, Within(0)] = 10.0
+    """How long a broker that stops may take to handle what has come."""
 
 
 @dataclass(frozen=True, slots=True)
