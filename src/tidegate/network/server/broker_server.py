@@ -204,6 +204,7 @@ class BrokerServer:
         _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
         self.authentication.close()
+        self.rates.release()
         for door in list(self.doors):
             door.abort()
         self.blocking.release_all()

@@ -60,6 +60,8 @@ def test_names_and_values_of_limits() -> None:
     rates.took_requests("Ann", 3)
     assert rates.events_wait_s("ANN") > 0.0
     assert rates.requests_wait_s("ann") > 0.0
+    rates.release()
+    assert rates.events_wait_s("ann") == rates.requests_wait_s("ann") == 0.0
     assert str(rates.too_many_events()) == "too many events in a second (event_rate_max is 2)"
     assert rates.too_many_requests().limit == "request_rate_max"
 

@@ -87,11 +87,16 @@ class Rates:
     ) -> None:
         """``name_of`` has the name under which an identity is counted."""
         self._limits = limits
+        self._clock = clock
         self._name_of = name_of
         self._events = RateLimit(limits.event_rate_max, clock)
         self._requests = RateLimit(limits.request_rate_max, clock)
         self.slows = limits.over_rate == "slow"
         """Whether who is too fast has to wait; else it is refused."""
+
+    def release(self) -> None:
+        """Let everybody go on, because the broker drains."""
+        self._events = self._requests = RateLimit(None, self._clock)
 
     def events_wait_s(self, identity: str) -> float:
         """How long an identity has to wait before its next events."""
