@@ -198,11 +198,11 @@ class EventTurns:
         if not publish.confirm:
             turn.after_commit.append(partial(_tell, session, first, len(publish), problem))
             return
-        most = self._server.settings.limits.publish_events_max
+        refusals, identity = self._server.refusals, session.client.identity
         for number in range(first, first + len(publish)):
-            session.refuse(number, problem, most)
+            refusals.add(identity, session.epoch, number, problem, turn.transaction)
         # It says so after the others of this turn, and then that nothing else is missing.
-        duplicates.append(_Duplicate(session, first, len(publish)))
+        duplicates.append(_Duplicate(session, first, len(publish), refusals))
 
     def _without_duplicates(
         self,
