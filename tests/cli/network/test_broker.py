@@ -24,7 +24,7 @@ COMMAND = [
 
 def test_process_listens_and_drains(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "--data", str(tmp_path / "a"), "--json"],
+        [*COMMAND, "--data", str(tmp_path / "a"), "--log-format", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -45,10 +45,13 @@ def test_process_listens_and_drains(tmp_path: Path) -> None:
         assert process.stderr is not None
         log = [json.loads(line) for line in process.stderr]
     assert first == f"broker a listens at 127.0.0.1:{port}\n"
-    assert [each["message"] for each in log] == [
-        f"the broker a listens at 127.0.0.1:{port}",
-        "the broker a drains",
-        "the broker a has stopped",
+    assert {each["broker"] for each in log} == {"a"}
+    assert [(each["event"], each.get("client")) for each in log] == [
+        ("listening", None),
+        ("client_connected", "ann"),
+        ("draining", None),
+        ("client_disconnected", "ann"),
+        ("stopped", None),
     ]
     store = Store(tmp_path / "a", "a")
     assert store.positions("publisher") == {"ann": (0, 1)}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import signal
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
+from tidegate.cli.network.addresses import check_reach, parse_address
+from tidegate.cli.network.admin_client import AdminClient, admin_options
+from tidegate.cli.network.listeners import listener_options, listener_settings, listening
 from tidegate.cli.network.logs import set_up_logs
-from tidegate.errors import TidegateError
 from tidegate.routing.strategies import STRATEGIES
 
 if TYPE_CHECKING:
+    from tidegate.network.admin.settings import AdminSettings
     from tidegate.network.server.settings import BrokerSettings, PeerAddress
+    from tidegate.network.websocket.settings import WebSocketSettings
 
 DEFAULT_PORT = 7070
 
@@ -35,8 +40,11 @@ DEFAULT_PORT = 7070
               help="Broker to link with; in a hierarchy the master.")  # fmt: skip
 @click.option("--without-authentication", is_flag=True,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write the log as JSON, a line each.")
-@click.option("--verbose", is_flag=True, help="Log more.")
+@listener_options
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
+              show_default=True, help="Log lines for people, or a JSON object each.")  # fmt: skip
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
+              default="info", show_default=True, help="What the log has at least.")  # fmt: skip
 @click.pass_context
 def broker(
     context: click.Context,
@@ -47,8 +55,9 @@ def broker(
     architecture: str,
     peers: tuple[str, ...],
     without_authentication: bool,
-    as_json: bool,
-    verbose: bool,
+    log_format: str,
+    log_level: str,
+    **listeners: Any,
 ) -> None:
     """Run a broker.
 
@@ -66,11 +75,16 @@ def broker(
     host, port = parse_address(listen)
     check_reach(host, without_authentication)
     settings_class = _settings_class()
-    set_up_logs(as_json=as_json, is_verbose=verbose)
+    set_up_logs(log_format, log_level, broker=name)
     settings = settings_class(
         name, host, port, data, routing, architecture, peers=_peer_addresses(peers)
     )
-    asyncio.run(_run(settings))
+    asyncio.run(
+        _run(
+            settings,
+            *listener_settings(data, without_authentication=without_authentication, **listeners),
+        )
+    )
 
 
 def _peer_addresses(urls: tuple[str, ...]) -> tuple[PeerAddress, ...]:
@@ -97,56 +111,45 @@ def _settings_class() -> type[BrokerSettings]:
     return BrokerSettings
 
 
-async def _run(settings: BrokerSettings) -> None:
+async def _run(
+    settings: BrokerSettings, admin: AdminSettings | None, websocket: WebSocketSettings | None
+) -> None:
     from tidegate.network.server.broker_server import BrokerServer
 
     server = BrokerServer(settings)
-    await server.start()
-    click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
     stopped = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
-    waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    await server.stop()
+    await server.start()
+    try:
+        async with listening(server, admin, websocket) as lines:
+            click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
+            for line in lines:
+                click.echo(line)
+            sys.stdout.flush()
+            waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            server.is_draining = True  # before the admin port is gone, so that /ready says it
+    finally:
+        await server.stop()
     waiting[1].cancel()
     await waiting[0]  # raises what has ended the broker, if it was an error
 
 
-def parse_address(text: str, option: str = "--listen") -> tuple[str, int]:
-    """Host and port of an address; an IPv6 host is in brackets.
+@broker.command("forget")
+@click.argument("neighbour")
+@admin_options
+def forget(neighbour: str, **admin: Any) -> None:
+    """Remove a neighbour that is gone for good, at a broker that runs.
 
-    >>> parse_address("127.0.0.1:7070"), parse_address("[::1]:7071")
-    (('127.0.0.1', 7070), ('::1', 7071))
+    Its filters are withdrawn in the whole network, and the events that wait for it are lost. A
+    neighbour that is connected is not removed.
     """
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise click.UsageError(f"{option} takes HOST:PORT, such as 127.0.0.1:7070, not {text!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def check_reach(host: str, without_authentication: bool) -> None:
-    """Refuse a listener that anyone on the network could use, unless it was asked for by name."""
-    if is_loopback(host) or without_authentication:
-        return
-    raise TidegateError(
-        f"{host} can be reached from other machines, and this broker asks nobody who they are; "
-        "listen at 127.0.0.1, or say --without-authentication"
+    answer = AdminClient(**admin).post(f"/neighbours/{quote(neighbour, safe='')}/forget")
+    click.echo(
+        f"{neighbour} is forgotten: {answer['filters']:,} filters withdrawn, "
+        f"{answer['stored_events']:,} stored events and {answer['messages']:,} messages given up"
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name, which may stand for any address
 
 
 @broker.command("repair")

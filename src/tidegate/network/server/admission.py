@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.served_connection import ServedConnection
     from tidegate.network.server.turns import Turn
+
+_log = logging.getLogger(__name__)
 
 DURABLE_QUEUE_MAX = 10_000
 """Deliveries that wait in memory for a durable client; those beyond are read from the store."""
@@ -64,6 +67,13 @@ class Admission:
             server.output.touch(session)
 
         turn.after_commit.append(send)
+        _log.info(
+            "%s %s from %s", hello.identity, "is back" if is_resumed else "is connected",
+            connection.address,
+            extra={"event": "client_connected", "client": hello.identity,
+                   "address": connection.address, "is_resumed": is_resumed,
+                   "is_durable": hello.is_durable, "software": hello.software},
+        )  # fmt: skip
 
     def _session(self, hello: Hello, turn: Turn) -> tuple[ClientSession, bool]:
         """The session of a client that connects, and whether it is the one from before."""

@@ -137,7 +137,10 @@ class BrokerServer:
             self.loop.create_task(self._keep_house(), name="housekeeping"),
             *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
-        _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
+        _log.info(
+            "the broker %s listens at %s:%d", settings.name, settings.host, self.port,
+            extra={"event": "listening"},
+        )  # fmt: skip
 
     def _restore(self, store: Store) -> None:
         """Go on where the broker ended: with its neighbours first, then with its clients."""
@@ -195,7 +198,10 @@ class BrokerServer:
                 async with asyncio.timeout_at(deadline):
                     await self.turns.idle()
             except TimeoutError:
-                _log.warning("not all that had come was handled within %g s", limit)
+                _log.warning(
+                    "not all that had come was handled within %g s", limit,
+                    extra={"event": "drain_cut_short"},
+                )  # fmt: skip
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -209,7 +215,7 @@ class BrokerServer:
         for connection in list(self.connections):
             connection.abort()
         self._close_store()
-        _log.info("the broker %s has stopped", self.settings.name)
+        _log.info("the broker %s has stopped", self.settings.name, extra={"event": "stopped"})
 
     def _close_store(self) -> None:
         if self.store is not None:
@@ -271,7 +277,10 @@ class BrokerServer:
             self.lives.connection_lost(session)
 
     def peer_broke_protocol(self, connection: ServedConnection, error: ProtocolError) -> None:
-        _log.warning("%s broke the protocol: %s", connection.address, error)
+        _log.warning(
+            "%s broke the protocol: %s", connection.address, error,
+            extra={"event": "protocol_broken", "address": connection.address},
+        )  # fmt: skip
         self.connection_ended(connection)
         connection.write_out()
 
@@ -279,6 +288,10 @@ class BrokerServer:
         """End the connection of a client whose policy says so."""
         connection = session.connection
         if connection is not None:
+            _log.warning(
+                "%s is disconnected: it takes its deliveries too slowly", session.client.identity,
+                extra={"event": "slow_disconnected", "client": session.client.identity},
+            )  # fmt: skip
             connection.end(OverloadedError("deliveries were not taken in time"), RETRY_MS)
 
     def check_admission(self, hello: Hello) -> None:
@@ -297,7 +310,11 @@ class BrokerServer:
 
     def log_refusal(self, connection: ServedConnection, hello: Hello, error: TidegateError) -> None:
         self.counters.refused_connections += 1
-        _log.warning("%r at %s was refused: %s", hello.identity, connection.address, error)
+        _log.warning(
+            "%r at %s was refused: %s", hello.identity, connection.address, error,
+            extra={"event": "connection_refused", "client": hello.identity,
+                   "address": connection.address},
+        )  # fmt: skip
 
     # -- clients ------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from tidegate.network.server.delivery_queue import DeliveryQueue
@@ -11,6 +12,8 @@ from tidegate.routing import messages as m
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.turns import Turn
+
+_log = logging.getLogger(__name__)
 
 CLIENT_QUEUE = "client"
 """The kind of the queues of clients in the store."""
@@ -42,6 +45,10 @@ class ClientLives:
 
     def connection_lost(self, session: ClientSession) -> None:
         """Keep a session for a while; a durable one for good."""
+        _log.info(
+            "the connection of %s has ended", session.client.identity,
+            extra={"event": "client_disconnected", "client": session.client.identity},
+        )  # fmt: skip
         session.connection = None
         session.deliveries.disconnected()
         session.deliveries.is_patient = False  # nobody waits for a client that is away

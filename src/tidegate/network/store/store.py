@@ -290,7 +290,10 @@ class Store:
             return
         self.damaged += len(damaged)
         for row in damaged:
-            _log.error("a damaged row is set aside: %s: %s", row.table, row.reason)
+            _log.error(
+                "a damaged row is set aside: %s: %s", row.table, row.reason,
+                extra={"event": "store_damaged", "table": row.table},
+            )  # fmt: skip
         transaction = Transaction()
         transaction.rejected.extend(damaged)
         self.commit(transaction)
