@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tidegate.cli import cli
 from tidegate.cli.network.admin_client import AdminClient
 
-EMPTY = {
+EMPTY: dict[str, Any] = {
     "from": None, "refused": None, "relayed": False, "delivered": [], "deliveries": 0,
     "undelivered": [], "others": 0, "patterns": 0, "passed_on": [], "stopped": [],
 }  # fmt: skip

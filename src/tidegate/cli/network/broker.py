@@ -48,6 +48,7 @@ DEFAULT_PORT = 7070
 @click.pass_context
 def broker(
     context: click.Context,
+    /,
     name: str | None,
     listen: str,
     data: Path | None,

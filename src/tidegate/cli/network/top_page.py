@@ -33,22 +33,28 @@ class Rates:
     def between(cls, before: State, after: State) -> Rates:
         """The rates between two states of one start of a broker; zero if it has started anew."""
         old, new = before["counters"], after["counters"]
-        seconds = max(1e-3, after["uptime_s"] - before["uptime_s"])
+        seconds: float = max(1e-3, after["uptime_s"] - before["uptime_s"])
         if before["started"] != after["started"]:
             old = new
 
         def rate(name: str) -> float:
-            return float(_total(new[name]) - _total(old[name])) / seconds
+            return (_total(new[name]) - _total(old[name])) / seconds
 
+        updates = new["requests"].get("Update", 0) - old["requests"].get("Update", 0)
         return cls(
             seconds,
-            *map(rate, ("published", "notified", "passed_on", "delivered", "missed", "confirmed")),
-            rate("refused"),
-            (new["requests"].get("Update", 0) - old["requests"].get("Update", 0)) / seconds,
-            (new["turns"]["count"] - old["turns"]["count"]) / seconds,
-            _quantile(old["turns"], new["turns"], 0.5),
-            _quantile(old["turns"], new["turns"], 0.99),
-            _quantile(old["commits"], new["commits"], 0.99),
+            published=rate("published"),
+            notified=rate("notified"),
+            passed_on=rate("passed_on"),
+            delivered=rate("delivered"),
+            missed=rate("missed"),
+            confirmed=rate("confirmed"),
+            refused=rate("refused"),
+            updates=updates / seconds,
+            turns=(new["turns"]["count"] - old["turns"]["count"]) / seconds,
+            turn_p50_s=_quantile(old["turns"], new["turns"], 0.5),
+            turn_p99_s=_quantile(old["turns"], new["turns"], 0.99),
+            commit_p99_s=_quantile(old["commits"], new["commits"], 0.99),
         )
 
 
