@@ -44,6 +44,7 @@ class Admission:
             connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)
             return
         session, is_resumed = self._session(hello, turn)
+        server.lives.tell_missed(session, turn)
         self._attach(session, connection, hello, is_resumed=is_resumed)
         stored = server.published.get(hello.identity, (0, 0))
         if session.epoch != hello.epoch:
@@ -121,6 +122,8 @@ class Admission:
         session.connection, connection.session = connection, session
         session.ends_at = None
         deliveries = session.deliveries
+        if not is_resumed:
+            self._server.replays.end_all(session)
         deliveries.events_max = DURABLE_QUEUE_MAX if session.is_durable else limits.queue_events_max
         deliveries.overrun_max = limits.publish_events_max
         deliveries.connected(hello)

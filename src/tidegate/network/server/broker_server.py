@@ -37,6 +37,7 @@ from tidegate.network.server.events import PUBLISHER, EventTurns
 from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
+from tidegate.network.server.replays import Replays
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.served_connection import ServedConnection
@@ -83,6 +84,7 @@ class BrokerServer:
         self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
         self.blocking = Blocking(self)
+        self.replays = Replays(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
         limits = settings.limits
@@ -245,6 +247,7 @@ class BrokerServer:
             if any(each.unacknowledged for each in self.links.by_peer.values()):
                 self._must_acknowledge = True
                 self.turns.wake()
+            self.lives.look_at_queues()
             if self.store is not None:
                 self.store.purge(self.now_us())
 
@@ -371,6 +374,7 @@ class BrokerServer:
     def run_due(self, turn: Turn) -> None:
         """Do what time has made due."""
         self.lives.end_expired(turn)
+        self.lives.shorten_queues(turn)
         due_us = self.broker.due_us
         if due_us is not None and due_us <= self.now_us():
             self.dispatch(self.broker.wake(self.now_us()), turn)
