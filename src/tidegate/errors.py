@@ -34,6 +34,7 @@ TidegateError
 
 TidegateWarning
 ├── NeverMatchesWarning     a filter is valid, but no event can match it
+├── MisfitWarning           a filter asks for what no event of a table has
 └── UnsetParameterWarning   a parameter has no value yet, so the filter matches nothing
 """
 
@@ -212,6 +213,10 @@ class TidegateWarning(UserWarning):
 
 class NeverMatchesWarning(TidegateWarning):
     """The filter is valid, but no event can match it."""
+
+
+class MisfitWarning(TidegateWarning):
+    """A filter asks for an attribute, or a kind of value, that no event of a table has."""
 
 
 class UnsetParameterWarning(TidegateWarning):
