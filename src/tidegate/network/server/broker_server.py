@@ -202,12 +202,12 @@ class BrokerServer:
         deadline = self.loop.time() + limit
         _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
-        self.blocking.release_all()
-        for connection in self.connections:
-            connection.stop_reading()
         self.authentication.close()
         for door in list(self.doors):
             door.abort()
+        self.blocking.release_all()
+        for connection in self.connections:
+            connection.stop_reading()
         if not self._tasks[0].done():
             try:
                 async with asyncio.timeout_at(deadline):

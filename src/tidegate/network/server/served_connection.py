@@ -43,7 +43,7 @@ class ServedConnection(asyncio.Protocol):
         self.certificate_names: frozenset[str] = frozenset()
         """The names in the peer's certificate, which is trusted; none without one."""
         self.is_local = False
-        """Whether it was made in this process, by somebody who has proved themselves already."""
+        """Whether it comes from this process itself, which has asked who it is for."""
         self._early: list[bytes] = []
         self.is_lost = False
         self.can_write = True
