@@ -23,7 +23,7 @@ KEEP = Retention(keep=timedelta(hours=1))
 
 
 def keeping(data: Path, keep: Retention = KEEP) -> BrokerSettings:
-    return BrokerSettings("a", port=0, data=data, retention=keep)
+    return BrokerSettings("a", port=0, data=data, store=keep)
 
 
 async def publish(client: WireClient, *numbers: int) -> None:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.cli.network.addresses import check_reach, is_loopback, parse_address
-from tidegate.errors import AccessError, TidegateError
+from tidegate.errors import AccessError, SettingsError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.network.admin.settings import AdminSettings
     from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.configuration.listeners import AdminTable
+    from tidegate.network.server.settings import BrokerSettings
     from tidegate.network.websocket.settings import WebSocketSettings
 
 TOKEN_FILE = "admin-token"
 """The file in the folder of the store to which a broker writes the token that it has made."""
 TOKEN_CHARS_MIN = 16
-
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -37,6 +38,7 @@ _OPTIONS = [
     click.option("--origin", "origins", multiple=True, metavar="URL",
                  help="Origin of pages that may connect, as https://desk.example; * for all."),
 ]  # fmt: skip
+_NAMES = ("admin", "admin_token_file", "websocket", "origins")
 
 
 def listener_options(command: _Command) -> _Command:
@@ -46,55 +48,92 @@ def listener_options(command: _Command) -> _Command:
     return command
 
 
-def listener_settings(
-    data: Path | None,
-    admin: str | None,
-    admin_token_file: Path | None,
-    websocket: str | None,
-    origins: Sequence[str],
-    without_authentication: bool = False,
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the listeners, and all others."""
+    ours = {name: value for name, value in options.items() if name in _NAMES}
+    return ours, {name: value for name, value in options.items() if name not in ours}
+
+
+def with_options(settings: BrokerSettings, options: Mapping[str, Any]) -> BrokerSettings:
+    """The settings of a broker with those of the listeners that the command line gives."""
+    from tidegate.network.server.configuration.addresses import listen_address
+    from tidegate.network.server.configuration.listeners import (
+        AdminTable,
+        WebSocketTable,
+        check_admin_address,
+        check_origins,
+    )
+
+    admin, websocket = settings.admin, settings.websocket
+    if "admin" in options:
+        with _usage("--admin"):
+            listen = check_admin_address(options["admin"])
+        admin = replace(admin or AdminTable(), listen=listen)
+    if "admin_token_file" in options:
+        if admin is None:
+            raise click.UsageError("--admin-token-file goes with --admin")
+        admin = replace(admin, token_file=options["admin_token_file"])
+    if "websocket" in options:
+        with _usage("--websocket"):
+            listen_address(options["websocket"])
+        websocket = replace(websocket or WebSocketTable(), listen=options["websocket"])
+    if "origins" in options:
+        if websocket is None:
+            raise click.UsageError("--origin goes with --websocket")
+        with _usage("--origin"):
+            websocket = replace(websocket, origins=check_origins(tuple(options["origins"])))
+    return replace(settings, admin=admin, websocket=websocket)
+
+
+@contextmanager
+def _usage(option: str) -> Iterator[None]:
+    """Turn an error of a setting into one of the option that gave it."""
+    try:
+        yield
+    except SettingsError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def listeners_of(
+    settings: BrokerSettings,
 ) -> tuple[AdminSettings | None, WebSocketSettings | None]:
-    """The settings of both listeners, from their options."""
-    if admin is None and admin_token_file is not None:
-        raise click.UsageError("--admin-token-file goes with --admin")
-    if websocket is None and origins:
-        raise click.UsageError("--origin goes with --websocket")
-    port = socket = None
-    if admin is not None:
-        address = parse_address(admin, "--admin")
-        if not is_loopback(address[0]):
-            raise TidegateError(
-                f"the admin port has no TLS, and {address[0]} can be reached from other machines; "
-                "listen at 127.0.0.1, and put a proxy in front of it"
-            )
-        port = admin_settings(address, admin_token_file, data)
-    if websocket is not None:
-        address = parse_address(websocket, "--websocket")
-        check_reach(address[0], without_authentication)
-        socket = websocket_settings(address, origins)
-    return port, socket
+    """What the listeners are started with; raises TidegateError where a token is missing."""
+    from tidegate.network.server.configuration.addresses import check_reach, listen_address
+
+    admin = None if settings.admin is None else _admin(settings.admin, settings.data)
+    if settings.websocket is None:
+        return admin, None
+    from tidegate.network.websocket.settings import WebSocketSettings
+
+    host, port = listen_address(settings.websocket.listen)
+    check_reach(host, settings.without_authentication or settings.auth is not None)
+    tls = None if settings.tls is None else settings.tls.server_context()
+    return admin, WebSocketSettings(host, port, settings.websocket.origins, tls)
 
 
-def admin_settings(
-    address: tuple[str, int], token_file: Path | None, data: Path | None, identity: str = "http"
-) -> AdminSettings:
+def _admin(table: AdminTable, data: Path | None) -> AdminSettings:
     """The settings of the admin port.
 
     Its token is in a file, in TIDEGATE_ADMIN_TOKEN, or made and written to the folder of the store.
     """
+    from tidegate.network.server.configuration.addresses import listen_address
+
     try:
-        from tidegate.network.admin.settings import AdminSettings, token_digest
+        import aiohttp  # noqa: F401
+        import prometheus_client  # noqa: F401
     except ImportError as error:
         raise click.ClickException(
             f"the admin port needs the extra `admin`: pip install 'tidegate[admin]' ({error})"
         ) from error
-    token = _token(token_file, data)
+    from tidegate.network.admin.settings import AdminSettings, token_digest
+
+    token = _token(table.token_file, data)
     if len(token) < TOKEN_CHARS_MIN or not token.isascii() or not token.isprintable():
         raise AccessError(
             f"the admin token has at least {TOKEN_CHARS_MIN} printable ASCII characters, as of "
             "`openssl rand -hex 32`"
         )
-    return AdminSettings(token_digest(token), *address, identity)
+    return AdminSettings(token_digest(token), *listen_address(table.listen), table.identity)
 
 
 def _token(token_file: Path | None, data: Path | None) -> str:
@@ -129,20 +168,6 @@ def _kept_token(file: Path) -> str:
     return token
 
 
-def websocket_settings(address: tuple[str, int], origins: Sequence[str]) -> WebSocketSettings:
-    """The settings of the WebSocket listener."""
-    from tidegate.network.websocket.settings import WebSocketSettings
-
-    for origin in origins:
-        scheme, separator, rest = origin.partition("://")
-        is_one = separator and scheme in ("http", "https") and rest and "/" not in rest
-        if origin != "*" and not is_one:
-            raise click.UsageError(
-                f"an origin is scheme://host[:port] without a path, or *, not {origin!r}"
-            )
-    return WebSocketSettings(*address, tuple(origins))
-
-
 @asynccontextmanager
 async def listening(
     server: BrokerServer, admin: AdminSettings | None, websocket: WebSocketSettings | None
@@ -156,7 +181,8 @@ async def listening(
             listener = WebSocketListener(server, websocket)
             await listener.start()
             stack.callback(listener.close)
-            lines.append(f"WebSockets at ws://{websocket.host}:{listener.port}")
+            scheme = "ws" if websocket.tls is None else "wss"
+            lines.append(f"WebSockets at {scheme}://{websocket.host}:{listener.port}")
         if admin is not None:
             from tidegate.network.admin.http_port import AdminPort
 
