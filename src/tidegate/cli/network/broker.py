@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -23,14 +24,17 @@ from tidegate.cli.network.listeners import (
     with_options,
 )
 from tidegate.cli.network.logs import set_up_logs
-from tidegate.errors import SettingsError
+from tidegate.errors import SettingsError, TidegateError
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
 
 if TYPE_CHECKING:
     from tidegate.network.admin.settings import AdminSettings
+    from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.settings import BrokerSettings
     from tidegate.network.websocket.settings import WebSocketSettings
+
+_log = logging.getLogger(__name__)
 
 EXAMPLE = Path(__file__).with_name("broker.toml")
 """The commented file that `init` writes."""
@@ -59,7 +63,8 @@ EXAMPLE = Path(__file__).with_name("broker.toml")
               help="Broker to link with; in a hierarchy the master.")  # fmt: skip
 @click.option("--space", "spaces", multiple=True, metavar="FILE",
               type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Space whose schema events and filters must fit.")  # fmt: skip
+              help="Space whose schema events and filters must fit; may be repeated. SIGHUP reads "
+                   "the files again, for more attributes.")  # fmt: skip
 @click.option("--without-authentication", is_flag=True, default=None,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
 @listener_options
@@ -97,7 +102,7 @@ def broker(
     of_listeners, given = split_options(given)
     settings = with_options(_settings(config, given), of_listeners)
     set_up_logs(log_format, log_level, broker=settings.name)
-    asyncio.run(_run(settings, *listeners_of(settings)))
+    asyncio.run(_run(settings, *listeners_of(settings), lambda: _settings(config, given)))
 
 
 def _settings(config: Path | None, given: Mapping[str, Any]) -> BrokerSettings:
@@ -165,7 +170,10 @@ def check_file(file: Path) -> None:
 
 
 async def _run(
-    settings: BrokerSettings, admin: AdminSettings | None, websocket: WebSocketSettings | None
+    settings: BrokerSettings,
+    admin: AdminSettings | None,
+    websocket: WebSocketSettings | None,
+    read_again: Callable[[], BrokerSettings],
 ) -> None:
     from tidegate.network.server.broker_server import BrokerServer
 
@@ -174,6 +182,10 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
     server = BrokerServer(settings)
     await server.start()
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, extend_spaces, server, read_again
+        )
     try:
         async with listening(server, admin, websocket) as lines:
             # Only now: who reads this may send a signal at once.
@@ -204,6 +216,17 @@ def forget(neighbour: str, **admin: Any) -> None:
         f"{neighbour} is forgotten: {answer['filters']:,} filters withdrawn, "
         f"{answer['stored_events']:,} stored events and {answer['messages']:,} messages given up"
     )
+
+
+def extend_spaces(server: BrokerServer, read_again: Callable[[], BrokerSettings]) -> None:
+    """Declare what the files of the spaces have now beyond what they had; or log what is wrong."""
+    try:
+        server.extend_spaces(read_again().spaces)
+    except TidegateError as error:
+        _log.error("the spaces stay as they were: %s", error)
+        return
+    for each in server.broker.spaces:
+        _log.info("space %s has %d attributes", each.name, len(each.attributes))
 
 
 @broker.command("token")
