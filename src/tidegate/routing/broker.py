@@ -24,6 +24,7 @@ follows the change on every link. Where to look:
     a broker comes back              durability/restoring.py
     a pattern is factored            patterns/delegation.py
     summaries are sent and examined  summaries/summaries.py
+    an event is traced               tracing.py
     input is validated               validation.py, spaces.py
 """
 
@@ -71,6 +72,7 @@ from tidegate.routing.substrates import (
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.routing.summaries.summaries import Summaries
+from tidegate.routing.tracing import Traces
 from tidegate.routing.validation import (
     check_pattern,
     check_publication_times,
@@ -162,6 +164,7 @@ class Broker:
         self.waves = Waves(name, self.domains, begun_us)
         self.moves = Moves(self, begun_us)
         self.patterns = PatternMonitors(self)
+        self.traces = Traces(self, begun_us)
         self._event_batches = EventBatches(self)
 
     def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:
@@ -330,6 +333,10 @@ class Broker:
                 return self.patterns.on_delegate(message, peer)
             case m.Undelegate():
                 return self.patterns.on_undelegate(message, peer)
+            case m.Trace():
+                return self.traces.on_trace(message, peer)
+            case m.Traced():
+                return self.traces.on_traced(message, peer)
             case m.Announce(announcements):
                 return self.neighbours.on_announce(announcements, peer)
             case m.Probe():

@@ -46,6 +46,7 @@ from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
 from tidegate.network.server.refusals import Refusals
+from tidegate.network.server.replays import Replays
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.served_connection import ServedConnection
@@ -101,6 +102,7 @@ class BrokerServer:
         self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
         self.blocking = Blocking(self)
+        self.replays = Replays(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
         limits = settings.limits
@@ -158,7 +160,10 @@ class BrokerServer:
             *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
         warn_of_exposure(settings)
-        _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
+        _log.info(
+            "the broker %s listens at %s:%d", settings.name, settings.host, self.port,
+            extra={"event": "listening"},
+        )  # fmt: skip
 
     def _restore(self, store: Store) -> None:
         """Go on where the broker ended: with its neighbours first, then with its clients."""
@@ -245,7 +250,10 @@ class BrokerServer:
                 async with asyncio.timeout_at(deadline):
                     await self.turns.idle()
             except TimeoutError:
-                _log.warning("not all that had come was handled within %g s", limit)
+                _log.warning(
+                    "not all that had come was handled within %g s", limit,
+                    extra={"event": "drain_cut_short"},
+                )  # fmt: skip
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -259,7 +267,7 @@ class BrokerServer:
         for connection in list(self.connections):
             connection.abort()
         self._close_store()
-        _log.info("the broker %s has stopped", self.settings.name)
+        _log.info("the broker %s has stopped", self.settings.name, extra={"event": "stopped"})
 
     def _close_store(self) -> None:
         if self.store is not None:
@@ -289,6 +297,7 @@ class BrokerServer:
             if any(each.unacknowledged for each in self.links.by_peer.values()):
                 self._must_acknowledge = True
                 self.turns.wake()
+            self.lives.look_at_queues()
             if self.store is not None:
                 self.store.purge(self.now_us())
 
@@ -328,7 +337,10 @@ class BrokerServer:
             self.lives.connection_lost(session)
 
     def peer_broke_protocol(self, connection: ServedConnection, error: ProtocolError) -> None:
-        _log.warning("%s broke the protocol: %s", connection.address, error)
+        _log.warning(
+            "%s broke the protocol: %s", connection.address, error,
+            extra={"event": "protocol_broken", "address": connection.address},
+        )  # fmt: skip
         self.connection_ended(connection)
         connection.write_out()
 
@@ -336,6 +348,10 @@ class BrokerServer:
         """End the connection of a client whose policy says so."""
         connection = session.connection
         if connection is not None:
+            _log.warning(
+                "%s is disconnected: it takes its deliveries too slowly", session.client.identity,
+                extra={"event": "slow_disconnected", "client": session.client.identity},
+            )  # fmt: skip
             connection.end(OverloadedError("deliveries were not taken in time"), RETRY_MS)
 
     def check_admission(self, hello: Hello) -> None:
@@ -354,7 +370,11 @@ class BrokerServer:
 
     def log_refusal(self, connection: ServedConnection, hello: Hello, error: TidegateError) -> None:
         self.counters.refused_connections += 1
-        _log.warning("%r at %s was refused: %s", hello.identity, connection.address, error)
+        _log.warning(
+            "%r at %s was refused: %s", hello.identity, connection.address, error,
+            extra={"event": "connection_refused", "client": hello.identity,
+                   "address": connection.address},
+        )  # fmt: skip
 
     # -- clients ------------------------------------------------------------------------------
 
@@ -411,6 +431,7 @@ class BrokerServer:
     def run_due(self, turn: Turn) -> None:
         """Do what time has made due."""
         self.lives.end_expired(turn)
+        self.lives.shorten_queues(turn)
         due_us = self.broker.due_us
         if due_us is not None and due_us <= self.now_us():
             self.dispatch(self.broker.wake(self.now_us()), turn)

@@ -69,7 +69,9 @@ class ClientOutput:
         if session.deliveries.policy == "block" and not session.is_durable:
             publishers = np.unique(block.publisher_of[rows.events]).tolist()
             self._server.blocking.given(session, (block.publishers[each] for each in publishers))
-        self._put(session, rows.deliver(block, positions[rows.events]))
+        # An event that is kept for replay has a position, which others need not know.
+        at = positions[rows.events] if session.is_durable else np.zeros(len(rows.events), np.int64)
+        self._put(session, rows.deliver(block, at))
 
     def _put(self, session: ClientSession, deliver: Deliver) -> None:
         session.deliveries.add(deliver)
@@ -173,6 +175,7 @@ class ClientOutput:
         for session in touched.values():
             connection = session.connection
             if connection is not None and connection.can_write:
+                self._server.replays.advance(session)
                 self._catch_up(session)
                 session.deliveries.send(lambda batch, s=session: self._send_batch(s, batch))  # type: ignore[misc]
                 if session.is_behind and session.deliveries.has_credit:
@@ -180,6 +183,8 @@ class ClientOutput:
                     self._server.turns.wake()
             if not session.is_durable:
                 self._shorten(session)
+            elif session.deliveries.missed:
+                self._tell_missed(session)
 
     def _send_batch(self, session: ClientSession, batch: Batch) -> None:
         if session.connection is not None:

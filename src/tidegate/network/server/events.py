@@ -12,6 +12,7 @@ import numpy as np
 
 from tidegate.errors import LimitError, StoreFullError, TidegateError
 from tidegate.matching.arrays import I64, Bools
+from tidegate.network.observing.trace_context import ATTRIBUTE, log_sampled
 from tidegate.network.server.links import LINK_QUEUE, Link
 from tidegate.network.server.passing_on import (
     notifications,
@@ -364,6 +365,10 @@ class _Step:
 
     def send(self) -> None:
         """Deliver the events, pass them on, and confirm them; everything is on disk."""
+        if any(ATTRIBUTE in shape.names for shape in self._block.events.shapes):
+            clients = [(each.client.identity, each.events.tolist()) for each in self._deliveries]
+            neighbours = {peer: each.tolist() for peer, each in self._passed_events.items()}
+            log_sampled(self._block, clients, neighbours)
         for each in self._deliveries:
             session = self._server.sessions.get(each.client)
             if session is None:

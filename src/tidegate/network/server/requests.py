@@ -135,6 +135,8 @@ class RequestTurns:
         match request:
             case wire.Subscribe():
                 message = request.to_message()
+                if request.replay_us is not None:
+                    self._check_replay(session, request)
                 if request.name is None and (pattern := _pattern(request.wanted)) is not None:
                     message = m.Subscribe(pattern, space=request.space)
                 yield message
@@ -152,6 +154,11 @@ class RequestTurns:
                 yield request.to_message()
             case _:
                 raise RoutingError(f"a client cannot send {type(request).__name__}")
+
+    def _check_replay(self, session: ClientSession, request: wire.Subscribe) -> None:
+        if request.name is None:
+            raise RoutingError("a replay is for a subscription with a name")
+        self._server.replays.check(session)
 
     def _name(self, session: ClientSession, handle: int) -> str:
         """The name of a subscription of this client."""
@@ -180,9 +187,16 @@ class RequestTurns:
             if each.session.is_durable and len(each.errors) < count:
                 server.durable.save(each.session, each.messages, turn.transaction)
             turn.after_commit.append(self._answering(each.session, answer))
+            if isinstance(answer, wire.Done) and isinstance(each.request, wire.Subscribe):
+                self._begin_replay(each.session, each.request)
             if isinstance(each.request, wire.Depart) and not each.errors:
                 server.lives.departed(each.session, turn)
         server.dispatch(handled.sent, turn)
+
+    def _begin_replay(self, session: ClientSession, request: wire.Subscribe) -> None:
+        """Begin a replay now, so that the events of this turn from here on are not in it."""
+        if request.replay_us is not None and request.name is not None:
+            self._server.replays.begin(session, request.name, request.replay_us)
 
     def _answering(
         self, session: ClientSession, answer: wire.Done | wire.Refused

@@ -11,6 +11,7 @@ from tidegate.errors import SettingsError
 from tidegate.language.spaces import Space
 from tidegate.network.server.access.settings import AuthSettings, TlsSettings
 from tidegate.network.server.configuration.addresses import listen_address
+from tidegate.network.server.configuration.listeners import AdminTable, WebSocketTable
 from tidegate.network.store.retention import Retention
 from tidegate.routing.broker import BrokerLimits
 from tidegate.routing.summaries.settings import SummarySettings
@@ -114,6 +115,8 @@ class BrokerSettings:
     """Values of `@name` in the filters of this broker's clients."""
     tls: TlsSettings | None = None
     auth: AuthSettings | None = None
+    admin: AdminTable | None = None
+    websocket: WebSocketTable | None = None
     without_authentication: bool = False
     """Whether anyone may connect who reaches an address beyond this machine."""
 

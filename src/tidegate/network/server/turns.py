@@ -137,12 +137,14 @@ class Turns:
                 await asyncio.wrap_future(store.commit(turn.transaction))
                 self._server.counters.commits.observe(time.perf_counter() - begin)
             except StoreFullError as error:
-                _log.error("the store is full: %s", error)
+                _log.error("the store is full: %s", error, extra={"event": "store_full"})
                 for undo in turn.if_full:
                     undo()
                 await self._commit_when_there_is_room(turn)
             except StoreError:
-                _log.critical("the store has failed; the broker stops")
+                _log.critical(
+                    "the store has failed; the broker stops", extra={"event": "store_failed"}
+                )
                 raise
         for action in turn.after_commit:
             action()
