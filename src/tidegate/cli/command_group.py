@@ -58,6 +58,7 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
     "See and measure": {
         "demo": Listed("cli.demo", "Show static, parametric and evolving filters."),
         "bench": Listed("cli.bench", "Measure speed on this machine."),
+        "warm": Listed("cli.warm", "Compile the kernels of matchers and keep them on disk."),
     },
 }
 COMMANDS = {name: listed for section in SECTIONS.values() for name, listed in section.items()}
