@@ -64,7 +64,7 @@ class Warmed:
 def counted_compilations() -> Iterator[Warmed]:
     """Count what is compiled in a block."""
     listener, warmed = _Compiled(), Warmed()
-    with event.install_listener("numba:compile", listener):  # type: ignore[no-untyped-call]
+    with event.install_listener("numba:compile", listener):
         try:
             yield warmed
         finally:
