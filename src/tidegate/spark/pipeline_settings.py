@@ -27,6 +27,10 @@ class SourceSettings:
     path: str | None = None
     servers: str | None = None
     topic: str | None = None
+    broker: str | None = None
+    identity: str | None = None
+    filter: str = "true"
+    """The events of the broker to read."""
     event_time: str | None = None
     ahead: timedelta | None = None
     """By how much the time of an event may be ahead of the clock."""
@@ -60,6 +64,9 @@ class SinkSettings:
     path: str | None = None
     servers: str | None = None
     topic: str | None = None
+    broker: str | None = None
+    identity: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
     columns: list[str] | None = None
     key: list[str] = field(default_factory=list)
     grouped: bool = False
@@ -134,12 +141,14 @@ _REQUIRED_KEYS = {
         "parquet": ("path",),
         "kafka": ("servers", "topic"),
         "tidegate": ("path",),
+        "broker": ("broker", "identity"),
     },
     "sink": {
         "parquet": ("path",),
         "delta": ("path",),
         "kafka": ("servers", "topic", "key"),
         "tidegate": ("path",),
+        "broker": ("broker",),
         "console": (),
     },
 }
@@ -251,8 +260,10 @@ def _check_formats(settings: PipelineSettings) -> None:
                 raise ConnectorError(
                     f"[{name}] {key} is missing; the format {table.format} needs it"
                 )
-    if settings.sink.format == "tidegate" and settings.sink.grouped:
-        raise ConnectorError("[sink] grouped makes lists, which an event log cannot store")
+    if settings.sink.format in ("tidegate", "broker") and settings.sink.grouped:
+        raise ConnectorError("[sink] grouped makes lists, which an event cannot have")
+    if settings.sink.options and settings.sink.format != "broker":
+        raise ConnectorError("[sink] options are for a broker")
     if settings.source.drift not in ("bad", "error"):
         raise ConnectorError(
             f"[source] drift: there is no {settings.source.drift!r}; there are bad, error"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,16 +53,10 @@ def new_client(
     """A client with these options, not yet connected."""
     try:
         from tidegate.network.client.connect import connect
+        from tidegate.network.client.tls import tls_context
     except ImportError as error:
         raise TidegateError(
             f"this needs the extra `network`: pip install 'tidegate[network]' ({error})"
         ) from None
-    tls = None
-    if ca is not None or cert is not None:
-        try:
-            tls = ssl.create_default_context(cafile=ca)
-            if cert is not None:
-                tls.load_cert_chain(cert)
-        except (OSError, ssl.SSLError) as error:
-            raise TidegateError(f"--ca or --cert cannot be used: {error}") from None
+    tls = tls_context(ca, cert)
     return connect(broker, identity=identity, token=token, tls=tls, timeout=timeout, **more)

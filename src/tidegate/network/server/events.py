@@ -255,6 +255,8 @@ class _Step:
                 last = frame.publish.first_number + len(frame.publish) - 1
                 identity = frame.session.client.identity
                 transaction.set_position(PUBLISHER, identity, frame.epoch, last)
+                # For another session of the publisher, which may come before this is committed.
+                self._server.published[identity] = frame.epoch, last
         turn.if_full.append(lambda: self._take_back(transaction))
 
     def _enqueue_for_client(
@@ -324,7 +326,9 @@ class _Step:
             last = publish.first_number + len(publish) - 1
             if self._refused[frame.begin]:
                 problem = StoreFullError("the store of the broker is full")
-                frame.session.published = min(frame.session.published, publish.first_number - 1)
+                before = min(frame.session.published, publish.first_number - 1)
+                frame.session.published = before
+                self._server.published[frame.session.client.identity] = frame.epoch, before
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
                 _send(frame.session, Confirmed(last))
