@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING
 
 from tidegate.errors import ConnectorError
 from tidegate.spark.brokers.options import BrokerOptions
+from tidegate.spark.brokers.subscription_name import SUBSCRIPTION
 
 if TYPE_CHECKING:
     from tidegate.network.client.events import ReceivedEvent
 
 _log = logging.getLogger("tidegate")
 
-SUBSCRIPTION = "spark"
-"""The name of the subscription of a stream."""
 BATCH_BYTES_MAX = 64 * 2**20
 """The bytes of events after which a micro-batch ends."""
 _TAKEN_MAX = 5_000
