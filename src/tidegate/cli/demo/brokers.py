@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tidegate.errors import TidegateError
@@ -24,24 +24,32 @@ def broker_line(folder: Path) -> Iterator[dict[str, str]]:
     processes: list[subprocess.Popen[bytes]] = []
     urls: dict[str, str] = {}
     try:
-        for name in NAMES:
-            log = folder / f"{name}.log"
-            processes.append(_start(name, folder / name, log, list(urls.values())[-1:]))
-            address = _wait_for(r"listens at (\S+)", log, processes[-1])
-            if urls:
-                _wait_for("linked with", log, processes[-1])
-            urls[name] = f"tidegate://{address}"
+        for name, port in zip(NAMES, _free_ports(len(NAMES)), strict=True):
+            processes.append(_start(name, port, folder, list(urls.values())[-1:]))
+            urls[name] = f"tidegate://127.0.0.1:{port}"
+        for name, process in zip(NAMES, processes, strict=True):
+            is_first = name == NAMES[0]
+            _wait_for("listens at" if is_first else "linked with", folder / f"{name}.log", process)
         yield urls
     finally:
         _end(processes)
 
 
-def _start(name: str, data: Path, log: Path, peers: list[str]) -> subprocess.Popen[bytes]:
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free now; all brokers start at once, and each must know where the other is."""
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in listeners:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in listeners]
+
+
+def _start(name: str, port: int, folder: Path, peers: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", "from tidegate.cli import main; main()", "broker"]
-    command += ["--name", name, "--listen", "127.0.0.1:0", "--data", str(data)]
+    command += ["--name", name, "--listen", f"127.0.0.1:{port}", "--data", str(folder / name)]
     for peer in peers:
         command += ["--peer", peer]
-    with log.open("wb") as out:
+    with (folder / f"{name}.log").open("wb") as out:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL, stdout=out, stderr=out,
@@ -50,17 +58,16 @@ def _start(name: str, data: Path, log: Path, peers: list[str]) -> subprocess.Pop
         )  # fmt: skip
 
 
-def _wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
-    """Wait until a log has a line of a pattern; returns its group, or all of what matched."""
+def _wait_for(text: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the log of a broker has a text."""
     deadline = time.monotonic() + START_S_MAX
     while True:
         has_ended = process.poll() is not None
-        text = log.read_text(errors="replace")
-        found = re.search(pattern, text)
-        if found is not None:
-            return found[found.lastindex or 0]
+        said = log.read_text(errors="replace")
+        if text in said:
+            return
         if has_ended or time.monotonic() > deadline:
-            last = "\n".join(text.splitlines()[-10:])
+            last = "\n".join(said.splitlines()[-10:])
             raise TidegateError(f"a broker of the demo does not start:\n{last}")
         time.sleep(0.02)
 

@@ -23,7 +23,9 @@ import click
 
 from tidegate.cli.demo.brokers import NAMES, broker_line
 from tidegate.cli.demo.market import EVOLVING, MINUTES, PARAMETRIC, STATIC, Market
+from tidegate.cli.demo.still import still
 from tidegate.cli.status import print_status
+from tidegate.language.events import Event
 from tidegate.language.values import from_us
 from tidegate.network.client.connect import connect
 
@@ -64,8 +66,9 @@ class NetworkRun:
 @contextmanager
 def run_network(market: Market, folder: Path) -> Iterator[NetworkRun]:
     """Run the market through three brokers, which go on until the context ends."""
-    print_status("\nstarting three brokers")
-    with broker_line(folder) as urls:
+    print_status("")
+    with still("starting three brokers") as started, broker_line(folder) as urls:
+        started.set()
         run = NetworkRun(market, urls)
         asyncio.run(_run(run))
         yield run
@@ -82,19 +85,28 @@ async def _run(run: NetworkRun) -> None:
         await _keep_for_pipeline(run)
         publisher = await stack.enter_async_context(connect(run.urls[NAMES[0]], identity="market"))
         start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+        with still("publishing first quotes; brokers compile kernels if it is the first time"):
+            first = (Event({**each.attributes, "n": -1}) for each in run.market.minute(0, start))
+            await _publish(publisher, subscribers, -1, islice(first, 10))
         for minute in range(MINUTES):
             if minute:
                 await _update(run, subscribers, minute, start)
             print_status(f"publishing minute {minute + 1} of {MINUTES}")
             began = time.perf_counter()
-            readers = [asyncio.create_task(each.read_minute(minute)) for each in subscribers]
-            quotes = run.market.minute(minute, start)
-            while events := list(islice(quotes, PUBLISHED_AT_ONCE)):
-                await publisher.publish_many(events, confirm=True)
-            await publisher.publish({_END: minute}, confirm=True)
-            await asyncio.gather(*readers)
+            await _publish(publisher, subscribers, minute, run.market.minute(minute, start))
             run.publishing_s += time.perf_counter() - began
         run.dropped = sum(each.client.missed for each in subscribers)
+
+
+async def _publish(
+    publisher: Client, subscribers: list[_Subscriber], minute: int, quotes: Iterator[Event]
+) -> None:
+    """Publish the quotes of a minute; returns when all subscribers have what matches."""
+    readers = [asyncio.create_task(each.read_minute(minute)) for each in subscribers]
+    while events := list(islice(quotes, PUBLISHED_AT_ONCE)):
+        await publisher.publish_many(events, confirm=True)
+    await publisher.publish({_END: minute}, confirm=True)
+    await asyncio.gather(*readers)
 
 
 async def _keep_for_pipeline(run: NetworkRun) -> None:
@@ -142,15 +154,15 @@ class _Subscriber:
     async def subscribe(self, wanted: list[tuple[str, Mapping[str, object]]]) -> None:
         """Subscribe, and note it in the change log with the time from which `t` counts."""
         made = await self.client.subscribe_many(wanted, inbox=self._inbox)
-        await self.client.subscribe(f"{_END} >= 0", name=_END, inbox=self._inbox)
+        await self.client.subscribe(f"{_END} >= -1", name=_END, inbox=self._inbox)
         for number, (subscription, (text, values)) in enumerate(zip(made, wanted, strict=True)):
             id = f"{self.name}-{number}"
             self.subscriptions[id], self._ids[subscription.name] = subscription, id
-            origin = subscription.named.subscription.origin
-            assert origin is not None
+            origin = from_us(subscription.named.subscription.origin)
+            assert origin is not None  # the client has given it one
             self._run.changes.append(
                 {
-                    "time": from_us(origin).isoformat(), "op": "subscribe", "id": id,
+                    "time": origin.isoformat(), "op": "subscribe", "id": id,
                     "filter": text, "subscriber": self.name, "params": dict(values),
                 }
             )  # fmt: skip
@@ -161,6 +173,8 @@ class _Subscriber:
             for event in await self._inbox.next_many(1_000):
                 if event.get(_END) == minute:
                     return
+                if event["n"] < 0:
+                    continue
                 for subscription, _ in event.matches:
                     self._run.deliveries[event["n"], self._ids[subscription.name]] += 1
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +18,7 @@ from tidegate.cli.demo.network_run import (
     Delivery,
     NetworkRun,
 )
+from tidegate.cli.demo.still import still
 from tidegate.cli.pipeline import Reporter
 from tidegate.cli.spark_session import spark_session
 from tidegate.cli.status import print_status
@@ -31,7 +28,6 @@ from tidegate.spark.session import local_session
 from tidegate.spark.sinks.parquet import ParquetSink
 
 BATCHES = 3
-_SAID_EVERY_S = 5.0
 SCHEMA = (
     "n long, symbol string, exchange string, price double, volume long, "
     + ", ".join(f"f{number} double" for number in range(6))
@@ -98,22 +94,3 @@ def _run(run: SparkRun, network: NetworkRun, folder: Path, spark: SparkSession) 
     for row in rows.agg(f.sum(sign).alias("net")).toArrow().to_pylist():
         if row["net"]:
             run.deliveries[row["n"], row["subscription"]] = row["net"]
-
-
-@contextmanager
-def still(text: str) -> Iterator[threading.Event]:
-    """Say what is being done, and every few seconds that it goes on, until the event is set."""
-    print_status(f"{text} ...")
-    done, began = threading.Event(), time.monotonic()
-
-    def say() -> None:
-        while not done.wait(_SAID_EVERY_S):
-            print_status(f"  ... still, after {time.monotonic() - began:.0f} s")
-
-    thread = threading.Thread(target=say, daemon=True)
-    thread.start()
-    try:
-        yield done
-    finally:
-        done.set()
-        thread.join()
