@@ -141,12 +141,12 @@ def test_a_duration_is_a_string(tmp_path: Path, value: str) -> None:
         (
             'format = "parquet"',
             'format = "csv"',
-            "[sink] format: there is no 'csv'; there are parquet, delta, kafka, tidegate, console",
+            "[sink] format: there is no 'csv'; there are parquet, delta, kafka, tidegate, broker",
         ),
         (
             'format = "parquet"',
             'format = "tidegate"\ngrouped = true',
-            "[sink] grouped makes lists, which an event log cannot store",
+            "[sink] grouped makes lists, which an event cannot have",
         ),
         ('format = "json"', "", "[source] format is missing"),
         ('format = "json"', 'format = "json"\ndrift = "x"', "[source] drift: there is no 'x'"),

@@ -28,7 +28,18 @@ def shown(
 ) -> tuple[bool, str]:
     run = NetworkRun(Market(300, 7), {}, CHANGES, network, dropped=dropped)
     reports = [
-        BatchReport(batch=batch, events=events // 2, matches=1, subscriptions=2, seconds=2.0)
+        BatchReport(
+            batch=batch,
+            events=events // 2,
+            matches=1,
+            subscriptions=2,
+            seconds=2.0,
+            changes=0,
+            late=0,
+            bad=0,
+            corrected=0,
+            latest=None,
+        )
         for batch in range(2)
     ]
     is_same = show_comparison(run, SparkRun(pipeline, reports))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
-from tidegate.cli.status import print_status
+import click
 
 SAID_EVERY_S = 5.0
 
@@ -15,17 +18,31 @@ SAID_EVERY_S = 5.0
 @contextmanager
 def still(text: str) -> Iterator[threading.Event]:
     """Say what is being done, and every few seconds that it goes on, until the event is set."""
-    print_status(f"{text} ...")
     done, began = threading.Event(), time.monotonic()
+    with _own_stderr() as stream:
+        click.echo(f"{text} ...", file=stream)
 
-    def say() -> None:
-        while not done.wait(SAID_EVERY_S):
-            print_status(f"  ... still, after {time.monotonic() - began:.0f} s")
+        def say() -> None:
+            while not done.wait(SAID_EVERY_S):
+                seconds = time.monotonic() - began
+                click.echo(f"  ... still, after {seconds:.0f} s", file=stream)
 
-    thread = threading.Thread(target=say, daemon=True)
-    thread.start()
+        thread = threading.Thread(target=say, daemon=True)
+        thread.start()
+        try:
+            yield done
+        finally:
+            done.set()
+            thread.join()
+
+
+@contextmanager
+def _own_stderr() -> Iterator[TextIO]:
+    """Stderr as it is now: while Spark starts, its descriptor stands for a file."""
     try:
-        yield done
-    finally:
-        done.set()
-        thread.join()
+        descriptor = os.dup(sys.stderr.fileno())
+    except (OSError, ValueError):  # stderr is no file, as in a test
+        yield sys.stderr
+        return
+    with open(descriptor, "w", encoding=sys.stderr.encoding) as stream:
+        yield stream
