@@ -158,7 +158,8 @@ class _Subscriber:
         for number, (subscription, (text, values)) in enumerate(zip(made, wanted, strict=True)):
             id = f"{self.name}-{number}"
             self.subscriptions[id], self._ids[subscription.name] = subscription, id
-            origin = from_us(subscription.named.subscription.origin)
+            origin_us = subscription.named.subscription.origin
+            origin = None if origin_us is None else from_us(origin_us)
             assert origin is not None  # the client has given it one
             self._run.changes.append(
                 {
