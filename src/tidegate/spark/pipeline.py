@@ -45,6 +45,7 @@ from tidegate.spark.storage.locations import (
     spark_location,
 )
 from tidegate.spark.streaming.deliver import deliver
+from tidegate.spark.streaming.initial_changes import initial_changes
 from tidegate.spark.streaming.micro_batch import BatchReport
 from tidegate.spark.subscription_tables import build_matcher, read_versions
 
@@ -73,6 +74,7 @@ def check_paths(settings: PipelineSettings) -> None:
         ("source", settings.source.path),
         ("subscriptions", subscriptions.changes),
         ("subscriptions", subscriptions.table),
+        ("subscriptions", subscriptions.initial),
     ]
     for table, path in paths:
         if path is not None and not is_uri(path) and not Path(path).exists():
@@ -121,6 +123,9 @@ def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
             check_in_space(_with_kafka_columns(schema, source), space)
         except ConnectorError as error:
             raise ConnectorError(f"[source] schema: {error}") from None
+    initial = _initial(settings, spark)
+    if initial is not None:
+        initial_changes(initial, source.event_time, space)  # raises an error for a bad subscription
     if settings.subscriptions.table is None:
         return None
     table = read_table(settings.subscriptions.table, credentials_of(spark))
@@ -167,13 +172,23 @@ def start(
         key=sink.columns,
         grouped=sink.grouped,
         variables=settings.variables,
-        rejected=None if rejected_path is None else ParquetSink(rejected_path),
+        rejected=ParquetSink(
+            rejected_path or f"{settings.checkpoint.path}/rejected",
+            keep_batches=settings.checkpoint.keep_rejected,
+        ),
         trigger=spark_trigger,
         report=report,
         name="tidegate",
         space=space_of(settings),
         ahead=settings.source.ahead,
+        initial=_initial(settings, spark),
     )
+
+
+def _initial(settings: PipelineSettings, spark: SparkSession) -> pa.Table | None:
+    """The table that a stream of changes begins with, if there is one."""
+    path = settings.subscriptions.initial
+    return None if path is None else read_table(path, credentials_of(spark))
 
 
 def source_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
@@ -222,11 +237,11 @@ def sink_of(settings: PipelineSettings) -> Sink:
     sink = settings.sink
     match sink.format:
         case "parquet":
-            return ParquetSink(sink.path or "")
+            return ParquetSink(sink.path or "", keep_batches=sink.keep_batches)
         case "delta":
-            return DeltaSink(sink.path or "")
+            return DeltaSink(sink.path or "", compact_every=sink.compact_every)
         case "kafka":
-            return KafkaSink(sink.servers or "", sink.topic or "", sink.key)
+            return KafkaSink(sink.servers or "", sink.topic or "", sink.key, mode=sink.mode)
         case "tidegate":
             return LogSink(sink.path or "")
         case "broker":

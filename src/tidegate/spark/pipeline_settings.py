@@ -49,6 +49,8 @@ class SubscriptionSettings:
 
     table: str | None = None
     changes: str | None = None
+    initial: str | None = None
+    """The file of the subscriptions that a stream of changes begins with."""
     servers: str | None = None
     topic: str | None = None
     starting: str = "earliest"
@@ -69,6 +71,12 @@ class SinkSettings:
     options: dict[str, Any] = field(default_factory=dict)
     columns: list[str] | None = None
     key: list[str] = field(default_factory=list)
+    mode: str = "append"
+    """Which records of a Kafka topic replace others; see `KafkaSink`."""
+    keep_batches: int | None = None
+    """How many batches of Parquet files are kept; by default all."""
+    compact_every: int | None = None
+    """After how many batches a Delta table is compacted; by default never."""
     grouped: bool = False
 
 
@@ -79,6 +87,8 @@ class CheckpointSettings:
     path: str
     rejected: str | None = None
     """The folder for rejected rows, in place of the one in the checkpoint."""
+    keep_rejected: int | None = None
+    """How many batches their rejected rows are kept for; by default for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +217,9 @@ def _read_toml_table(
         if key not in hints:
             raise ConnectorError(f"[{name}] has no key {key}; it has {', '.join(hints)}")
         values[key] = _checked_value(hints[key], value, f"[{name}] {key}")
-        if key in ("path", "rejected", "table", "changes", "space") and not is_uri(values[key]):
+        if key in ("path", "rejected", "table", "changes", "initial", "space") and not is_uri(
+            values[key]
+        ):
             values[key] = str((folder / values[key]).absolute())
     for each in fields(kind):  # type: ignore[arg-type]
         if each.name not in values and each.default is MISSING and each.default_factory is MISSING:
@@ -264,6 +276,15 @@ def _check_formats(settings: PipelineSettings) -> None:
         raise ConnectorError("[sink] grouped makes lists, which an event cannot have")
     if settings.sink.options and settings.sink.format != "broker":
         raise ConnectorError("[sink] options are for a broker")
+    if settings.sink.mode not in ("append", "fold", "upsert"):
+        raise ConnectorError(
+            f"[sink] mode: there is no {settings.sink.mode!r}; there are append, fold, upsert"
+        )
+    for key, format in (("keep_batches", "parquet"), ("compact_every", "delta")):
+        if getattr(settings.sink, key) is not None and settings.sink.format != format:
+            raise ConnectorError(f"[sink] {key} is for {format}")
+    if settings.sink.mode != "append" and settings.sink.format != "kafka":
+        raise ConnectorError("[sink] mode is for kafka")
     if settings.source.drift not in ("bad", "error"):
         raise ConnectorError(
             f"[source] drift: there is no {settings.source.drift!r}; there are bad, error"
@@ -278,6 +299,8 @@ def _check_subscriptions(settings: PipelineSettings) -> None:
             "[subscriptions] needs one of table (a file), changes (a folder) and topic (in Kafka)"
             + (f", not {' and '.join(given)}" if given else "")
         )
+    if subscriptions.initial and subscriptions.table:
+        raise ConnectorError("[subscriptions] initial goes with changes or a topic, not with table")
     if subscriptions.topic and not subscriptions.servers:
         raise ConnectorError("[subscriptions] servers is missing; a topic needs it")
     if not subscriptions.table and settings.source.event_time is None:
