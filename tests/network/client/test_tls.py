@@ -11,14 +11,10 @@ from tidegate.errors import NetworkError
 from tidegate.network.client.tls import tls_context
 
 
-def test_without_files_the_authorities_of_the_machine_count() -> None:
-    assert tls_context() is None
-
-
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "ca").write_text("no certificate")
     for ca, cert in ((tmp_path / "ca", None), (tmp_path / "none", None), (None, tmp_path / "ca")):
-        with pytest.raises(NetworkError, match=r"(ca|none) cannot be used for TLS"):
+        with pytest.raises(NetworkError, match=r"/(ca|none): "):
             tls_context(ca, cert)
 
 

@@ -17,12 +17,12 @@ URL = "tidegate://localhost:7070"
 def test_their_values() -> None:
     assert BrokerOptions.of({"broker": URL}) == BrokerOptions((URL,))
     given = CaseInsensitiveDict(
-        broker=f"{URL}, tidegates://b:1", IDENTITY="spark", token="s", ca="a", cert="c",
+        broker=f"{URL}, tidegates://b:1", IDENTITY="spark", token="s", ca="a", cert="c", key="k",
         timeout="2.5", space="market", filter="price < :limit", params='{"limit": 9.5}',
         maxeventsperbatch="7", onMismatch="null", failOnDataLoss="FALSE", producer="p", batch="3",
     )  # fmt: skip
     assert BrokerOptions.of(given) == BrokerOptions(
-        (URL, "tidegates://b:1"), "spark", "s", "a", "c", 2.5, "market", "price < :limit",
+        (URL, "tidegates://b:1"), "spark", "s", "a", "c", "k", 2.5, "market", "price < :limit",
         {"limit": 9.5}, 7, True, False, "p", 3,
     )  # fmt: skip
 

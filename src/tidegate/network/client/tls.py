@@ -7,22 +7,21 @@ from pathlib import Path
 
 from tidegate.errors import NetworkError
 
+_File = str | Path | None
 
-def tls_context(
-    ca: str | Path | None = None, cert: str | Path | None = None
-) -> ssl.SSLContext | None:
+
+def tls_context(ca: _File = None, cert: _File = None, key: _File = None) -> ssl.SSLContext:
     """The context for a certificate authority of the broker, and a certificate of the client.
 
-    ``cert`` is a file with the certificate and its key, for mutual TLS. None without either: then
-    the authorities of the machine count.
+    Without ``ca`` the authorities of the machine count. ``cert`` is for mutual TLS; its key is in
+    the file ``key``, or in the same one.
     """
-    if ca is None and cert is None:
-        return None
     try:
         context = ssl.create_default_context(cafile=ca)
         if cert is not None:
-            context.load_cert_chain(cert)
-    except (OSError, ssl.SSLError) as error:
-        names = " and ".join(str(each) for each in (ca, cert) if each is not None)
-        raise NetworkError(f"{names} cannot be used for TLS: {error}") from None
+            # An empty password, so that an encrypted key is an error and not a prompt.
+            context.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as error:
+        names = ", ".join(str(each) for each in (ca, cert, key) if each is not None)
+        raise NetworkError(f"{names}: {error}") from None
     return context

@@ -32,6 +32,8 @@ class Admission:
         """Admit whoever has connected, or say why not."""
         server = self._server
         try:
+            if not server.authentication.proves(connection, hello):
+                return
             server.check_admission(hello)
             if hello.role == "broker":
                 server.links.admit(connection, hello, turn)
@@ -119,6 +121,7 @@ class Admission:
             deliveries.clear()
             session.cursor = hello.received if is_resumed else 0
             session.is_behind = True
+        self._server.entrance.introduced(connection)
         connection.heartbeat_s = limits.heartbeat_ms / 1_000
         connection.silence_max_s = 3 * hello.heartbeat_ms / 1_000
         self._server.flow.connected(connection)

@@ -27,6 +27,10 @@ from tidegate.errors import (
 )
 from tidegate.matching.arrays import I64
 from tidegate.network.observing.counters import Counters
+from tidegate.network.server.access.authentication import Authentication
+from tidegate.network.server.access.entrance import Entrance
+from tidegate.network.server.access.exposure import warn_of_exposure
+from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
 from tidegate.network.server.blocking import Blocking
 from tidegate.network.server.client_lives import ClientLives
@@ -71,11 +75,15 @@ class BrokerServer:
         """By identity: the epoch and number of the last publication in the store."""
         self.connections: dict[ServedConnection, float] = {}
         """The connections, with the time at which a handshake must be through."""
+        self.doors: set[TlsDoor] = set()
+        """Connections that have not agreed on TLS yet."""
         self._now_us = 0
         self.is_draining = False
         self.started_us = self.now_us()
         self._must_acknowledge = False
         """Whether the next turn acknowledges what neighbours have sent, come what may."""
+        self.entrance = Entrance(settings.limits)
+        self.authentication = Authentication(self)
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
@@ -95,18 +103,19 @@ class BrokerServer:
         self.loop = asyncio.get_running_loop()
         settings = self.settings
         self.store = (
-            None
-            if settings.data is None
-            else Store(settings.data, settings.name, settings.retention)
+            None if settings.data is None else Store(settings.data, settings.name, settings.store)
         )
         try:
             self.broker = Broker(
                 settings.name,
                 strategy(settings.routing),
                 begun_us=self._begin(),
-                substrate="columnar",
+                substrate=settings.substrate,
                 limits=settings.broker_limits,
+                spaces=settings.spaces,
+                summaries=settings.summaries,
             )
+            self.broker.variables.set(**settings.variables)
             routing = self.broker.strategy
             self.broker.add_domain(
                 Domain(
@@ -122,7 +131,7 @@ class BrokerServer:
                 self.published = self.store.positions(PUBLISHER)
                 self._restore(self.store)
             self._listener = await self.loop.create_server(
-                lambda: ServedConnection(self), settings.host, settings.port, backlog=1024
+                new_door(self), settings.host, settings.port, backlog=1024
             )
         except OSError as error:
             self._close_store()
@@ -137,6 +146,7 @@ class BrokerServer:
             self.loop.create_task(self._keep_house(), name="housekeeping"),
             *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
+        warn_of_exposure(settings)
         _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
 
     def _restore(self, store: Store) -> None:
@@ -187,6 +197,9 @@ class BrokerServer:
         deadline = self.loop.time() + limit
         _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
+        self.authentication.close()
+        for door in list(self.doors):
+            door.abort()
         self.blocking.release_all()
         for connection in self.connections:
             connection.stop_reading()
@@ -253,11 +266,18 @@ class BrokerServer:
         self.counters.connections += 1
         deadline = self.loop.time() + self.settings.limits.handshake_s
         self.connections[connection] = deadline
-        if self.is_draining or len(self.connections) > self.settings.limits.connections_max:
-            connection.end(OverloadedError("the broker takes no more connections"), RETRY_MS)
+        problem = self.entrance.enter(connection, connection.address)
+        if self.is_draining:
+            connection.end(OverloadedError("the broker drains"), RETRY_MS)
+        elif problem is not None and connection.link is None:
+            self.counters.refused_connections += 1
+            _log.warning("%s was refused: %s", connection.address, problem)
+            connection.end(problem, RETRY_MS)
 
     def connection_lost(self, connection: ServedConnection) -> None:
         self.connections.pop(connection, None)
+        self.entrance.leave(connection)
+        self.authentication.ended(connection)
         self.connection_ended(connection)
 
     def connection_ended(self, connection: ServedConnection) -> None:

@@ -251,6 +251,7 @@ class Links:
 
     def _attach(self, link: Link, connection: ServedConnection, heartbeat_ms: int) -> None:
         link.connection, connection.link = connection, link
+        self._server.entrance.introduced(connection)
         connection.heartbeat_s = self._server.settings.limits.heartbeat_ms / 1_000
         connection.silence_max_s = 3 * heartbeat_ms / 1_000
 

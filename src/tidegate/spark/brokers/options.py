@@ -5,7 +5,8 @@
 ``identity``        by which the broker knows the stream; a source needs one, a sink has one of the
                     id of its query
 ``token``           what the broker asks for
-``ca``, ``cert``    files on the driver's machine, for TLS
+``ca``, ``cert``,   files on the driver's machine, for TLS
+``key``
 ``timeout``         seconds within which the broker must answer; 60 by default
 ``space``           the space of the events
 ==================  ================================================================================
@@ -52,6 +53,7 @@ class BrokerOptions:
     token: str | None = None
     ca: str | None = None
     cert: str | None = None
+    key: str | None = None
     timeout_s: float = TIMEOUT_S
     space: str | None = None
     filter: str = "true"
@@ -88,6 +90,7 @@ class BrokerOptions:
             token=options.get("token"),
             ca=options.get("ca"),
             cert=options.get("cert"),
+            key=options.get("key"),
             timeout_s=_timeout(options.get("timeout")),
             space=options.get("space"),
             filter=filter,
@@ -109,7 +112,7 @@ class BrokerOptions:
             list(self.brokers),
             identity=identity,
             token=self.token,
-            tls=tls_context(self.ca, self.cert),
+            tls=tls_context(self.ca, self.cert, self.key) if self.ca or self.cert else None,
             timeout=self.timeout_s,
             **more,
         )
