@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tidegate.errors import AccessError, OverloadedError
+from tidegate.errors import AccessError, LinkProtocolError, OverloadedError
 from tidegate.network.server.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import ClientSession
 from tidegate.network.wire.handshake import Hello, Welcome
@@ -38,23 +38,22 @@ class Admission:
             if hello.role == "broker":
                 server.links.admit(connection, hello, turn)
                 return
-        except (AccessError, OverloadedError) as error:
+        except (AccessError, OverloadedError, LinkProtocolError) as error:
             server.log_refusal(connection, hello, error)
             connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)
             return
         session, is_resumed = self._session(hello, turn)
         self._attach(session, connection, hello, is_resumed=is_resumed)
-        stored = server.published.get(hello.identity, (0, 0))
-        if session.epoch != hello.epoch:
-            session.epoch = hello.epoch
-            session.refused.clear()
-            session.published = stored[1] if stored[0] == hello.epoch else 0
-        welcome = self._welcome(session, is_resumed=is_resumed)
         held = server.durable.held(session.client) if session.is_durable else []
         answers = [each for each in session.answers if each.number > hello.answered]
 
         def send() -> None:
-            connection.wire.welcome(welcome)
+            # Only now it is known what became of the publications of this turn.
+            stored = server.published.get(hello.identity, (0, 0))
+            if session.epoch != hello.epoch:
+                session.epoch = hello.epoch
+                session.published = stored[1] if stored[0] == hello.epoch else 0
+            connection.wire.welcome(self._welcome(session, is_resumed=is_resumed))
             if not is_resumed:
                 for frame in held:
                     connection.send(frame)

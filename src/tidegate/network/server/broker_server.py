@@ -41,6 +41,7 @@ from tidegate.network.server.events import PUBLISHER, EventTurns
 from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
+from tidegate.network.server.refusals import Refusals
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.served_connection import ServedConnection
@@ -73,6 +74,7 @@ class BrokerServer:
         self.sessions: dict[m.Client, ClientSession] = {}
         self.published: dict[str, tuple[int, int]] = {}
         """By identity: the epoch and number of the last publication in the store."""
+        self.refusals = Refusals()
         self.connections: dict[ServedConnection, float] = {}
         """The connections, with the time at which a handshake must be through."""
         self.doors: set[TlsDoor] = set()
@@ -152,6 +154,7 @@ class BrokerServer:
     def _restore(self, store: Store) -> None:
         """Go on where the broker ended: with its neighbours first, then with its clients."""
         state = list(store.state())
+        self.refusals.restore(state)
         sent = self.durable_links.restore(state, store.positions(SEEN))
         sent += self.durable.restore(state)
         self.durable_links.begin()

@@ -189,7 +189,7 @@ class Links:
         opening = link.opening()
         try:
             again = link.session.opened(theirs)
-        except SessionLostError as error:
+        except (SessionLostError, LinkProtocolError) as error:
             link = self._begin_anew(link, error, turn)
             opening = link.opening()
             again = link.session.opened(theirs)
@@ -329,14 +329,24 @@ class Links:
                 turn.after_commit.append(lambda: self._send_stored(link))
 
     def takes(self, link: Link, linked: Linked) -> bool:
-        """Whether a message is new.
+        """Whether a message is new; a neighbour that leaves one out loses its connection.
 
         The parts of a message have one number: a copy of an earlier part is known by its stamps.
         """
-        if not linked.is_last:
-            return True
-        link.unacknowledged += 1
-        return link.session.take(linked.number)
+        try:
+            is_new = link.session.take(linked.number) if linked.is_last else True
+        except LinkProtocolError as error:
+            self._broke_protocol(link, error)
+            return False
+        link.unacknowledged += linked.is_last
+        return is_new
+
+    def _broke_protocol(self, link: Link, error: LinkProtocolError) -> None:
+        """End the connection of a neighbour; the session goes on where it was on the next one."""
+        _log.warning("%s broke the protocol of links: %s", link.peer, error)
+        if link.connection is not None:
+            link.connection.arrived.clear()
+            link.connection.end(error)
 
     def acknowledge(self) -> None:
         """Acknowledge what was taken; the positions of the streams are in the store."""
@@ -354,7 +364,11 @@ class Links:
 
     def acknowledged(self, link: Link, number: int, turn: Turn) -> None:
         """The neighbour has committed messages; their events can leave the store."""
-        link.session.acknowledged(number)
+        try:
+            link.session.acknowledged(number)
+        except LinkProtocolError as error:
+            self._broke_protocol(link, error)
+            return
         position = 0
         while link.positions and link.positions[0][0] <= number:
             position = link.positions.popleft()[1]
