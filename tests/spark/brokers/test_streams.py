@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from support import dying_broker_stream
 from support.dying_broker_stream import start
-from support.killed_brokers import KilledBroker, free_ports
+from support.killed_broker import KilledBroker
+from support.linked_brokers import free_ports
 from tidegate.network.client.sync import SyncClient, connect_sync
 from tidegate.spark.log.datasource import register
 
@@ -27,14 +28,10 @@ ONCE = {"availableNow": True}
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[KilledBroker]:
     [port] = free_ports(1)
-    broker = KilledBroker("a", port, tmp_path, [])
+    broker = KilledBroker(port, tmp_path)
     broker.start()
     yield broker
     broker.kill()
-
-
-def url_of(broker: KilledBroker) -> str:
-    return f"tidegate://127.0.0.1:{broker.port}"
 
 
 def publish(client: SyncClient, first: int, last: int) -> None:
@@ -67,7 +64,7 @@ def test_kills_of_either_side_lose_and_double_nothing(
     spark: SparkSession, broker: KilledBroker, tmp_path: Path
 ) -> None:
     register(spark)
-    url, checkpoint = url_of(broker), tmp_path / "checkpoint"
+    url, checkpoint = broker.url, tmp_path / "checkpoint"
     with (
         connect_sync(url, identity="reader", durable=True, timeout=60) as reader,
         connect_sync(url, identity="publisher") as publisher,
@@ -98,13 +95,13 @@ def test_another_identity_than_that_of_the_checkpoint(
     spark: SparkSession, broker: KilledBroker, tmp_path: Path
 ) -> None:
     register(spark)
-    events = spark.readStream.format("tidegate").schema("n long").option("broker", url_of(broker))
+    events = spark.readStream.format("tidegate").schema("n long").option("broker", broker.url)
     for identity in ("one", "other"):
         writer = events.option("identity", identity).load().writeStream.format("noop")
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         try:
             if identity == "one":
-                with connect_sync(url_of(broker)) as publisher:
+                with connect_sync(broker.url) as publisher:
                     query.processAllAvailable()
                     publisher.publish({"n": 1}, confirm=True)
                     query.processAllAvailable()

@@ -346,8 +346,6 @@ class _Step:
                 self._server.published[frame.session.client.identity] = frame.epoch, before
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
-                identity = frame.session.client.identity
-                self._server.published[identity] = (frame.epoch, last)
                 self._server.counters.confirmed += len(publish)
                 _send(frame.session, Confirmed(last))
 
