@@ -58,6 +58,62 @@ def test_process_listens_and_drains(tmp_path: Path) -> None:
     store.close()
 
 
+def test_process_checks_spaces_and_reads_their_files_again(tmp_path: Path) -> None:
+    file = tmp_path / "trades.json"
+    file.write_text('{"name": "trades", "attributes": {"price": "float"}}')
+    with subprocess.Popen(
+        [*COMMAND, "--space", str(file), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        url = f"tidegate://127.0.0.1:{port}"
+
+        def logged(part: str) -> str:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if part in line:
+                    return str(json.loads(line)["message"])
+            raise AssertionError(f"nothing was logged with {part!r}")
+
+        def publish(event: str) -> int:
+            return CliRunner().invoke(
+                cli, ["pub", event, "--space", "trades", "--broker", url, "--timeout", "60"]
+            ).exit_code  # fmt: skip
+
+        try:
+            subscribed = CliRunner().invoke(
+                cli, ["sub", "prize < 3", "--space", "trades", "--broker", url, "--timeout", "60"]
+            )
+            assert "did you mean 'price'?" in str(subscribed.exception)
+            # what is wrong in a file leaves the spaces as they were
+            file.write_text(
+                '{"name": "trades", "attributes": {"price": "string", "id": "integer"}}'
+            )
+            process.send_signal(signal.SIGHUP)
+            assert "'price'" in logged("stay as they were")
+            file.write_text('{"name": "trades", "attributes": {"price": "float", "id": "integer"}}')
+            process.send_signal(signal.SIGHUP)
+            assert logged("has 2 attributes") == "space trades has 2 attributes"
+            assert publish('{"id": 3}') == 0
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_space_files_that_are_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text('{"name": "s", "attributes": {"x": "decimal"}}')
+    run = CliRunner().invoke
+    result = run(cli, ["broker", "--name", "a", "--space", str(file)])
+    assert "decimal" in str(result.exception)
+    result = run(cli, ["broker", "--name", "a", "--space", str(tmp_path / "no.json")])
+    assert "does not exist" in result.output
+
+
 def test_addresses() -> None:
     run = CliRunner().invoke
     for address in ("7070", "host:", "host:99999", ":1"):

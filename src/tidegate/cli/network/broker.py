@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,15 @@ import click
 
 from tidegate.cli.example_file import write_example
 from tidegate.cli.network.logs import set_up_logs
-from tidegate.errors import SettingsError
+from tidegate.errors import SettingsError, TidegateError
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
 
 if TYPE_CHECKING:
+    from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.settings import BrokerSettings
+
+_log = logging.getLogger(__name__)
 
 EXAMPLE = Path(__file__).with_name("broker.toml")
 """The commented file that `init` writes."""
@@ -47,7 +51,8 @@ EXAMPLE = Path(__file__).with_name("broker.toml")
               help="Broker to link with; in a hierarchy the master.")  # fmt: skip
 @click.option("--space", "spaces", multiple=True, metavar="FILE",
               type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Space whose schema events and filters must fit.")  # fmt: skip
+              help="Space whose schema events and filters must fit; may be repeated. SIGHUP reads "
+                   "the files again, for more attributes.")  # fmt: skip
 @click.option("--without-authentication", is_flag=True, default=None,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the log as JSON, a line each.")
@@ -76,7 +81,7 @@ def broker(
     _need_network()
     settings = _settings(config, given)
     set_up_logs(as_json=as_json, is_verbose=verbose)
-    asyncio.run(_run(settings))
+    asyncio.run(_run(settings, lambda: _settings(config, given)))
 
 
 def _settings(config: Path | None, given: Mapping[str, Any]) -> BrokerSettings:
@@ -139,7 +144,7 @@ def check_file(file: Path) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-async def _run(settings: BrokerSettings) -> None:
+async def _run(settings: BrokerSettings, read_again: Callable[[], BrokerSettings]) -> None:
     from tidegate.network.server.broker_server import BrokerServer
 
     stopped = asyncio.Event()
@@ -147,6 +152,10 @@ async def _run(settings: BrokerSettings) -> None:
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
     server = BrokerServer(settings)
     await server.start()
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, extend_spaces, server, read_again
+        )
     # Only now: who reads this may send a signal at once.
     click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
     waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
@@ -154,6 +163,17 @@ async def _run(settings: BrokerSettings) -> None:
     await server.stop()
     waiting[1].cancel()
     await waiting[0]  # raises what has ended the broker, if it was an error
+
+
+def extend_spaces(server: BrokerServer, read_again: Callable[[], BrokerSettings]) -> None:
+    """Declare what the files of the spaces have now beyond what they had; or log what is wrong."""
+    try:
+        server.extend_spaces(read_again().spaces)
+    except TidegateError as error:
+        _log.error("the spaces stay as they were: %s", error)
+        return
+    for each in server.broker.spaces:
+        _log.info("space %s has %d attributes", each.name, len(each.attributes))
 
 
 @broker.command("token")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -25,6 +26,7 @@ from tidegate.errors import (
     StoreFullError,
     TidegateError,
 )
+from tidegate.language.spaces import Space
 from tidegate.matching.arrays import I64
 from tidegate.network.observing.counters import Counters
 from tidegate.network.server.access.authentication import Authentication
@@ -48,6 +50,7 @@ from tidegate.network.server.served_connection import ServedConnection
 from tidegate.network.server.sessions import ClientSession
 from tidegate.network.server.settings import BrokerSettings
 from tidegate.network.server.turns import Turn, Turns
+from tidegate.network.store.kept_spaces import joined_spaces, save_spaces
 from tidegate.network.store.store import Store
 from tidegate.network.store.transaction import Transaction
 from tidegate.network.wire.handshake import Hello
@@ -114,7 +117,7 @@ class BrokerServer:
                 begun_us=self._begin(),
                 substrate=settings.substrate,
                 limits=settings.broker_limits,
-                spaces=settings.spaces,
+                spaces=self._spaces(),
                 summaries=settings.summaries,
             )
             self.broker.variables.set(**settings.variables)
@@ -171,6 +174,30 @@ class BrokerServer:
             transaction.put_state("begun", "", b"", begun_us.to_bytes(8, "big"))
             self.store.commit(transaction).result()
         return begun_us
+
+    def _spaces(self) -> tuple[Space, ...]:
+        """The spaces to begin with: those of the settings, and those that the store has kept."""
+        if self.store is None:
+            return self.settings.spaces
+        spaces = joined_spaces(self.store.state(), self.settings.spaces)
+        self._keep_spaces(spaces)
+        return spaces
+
+    def extend_spaces(self, spaces: Iterable[Space]) -> None:
+        """Declare more attributes, and more spaces, while clients go on; all or none.
+
+        Raises SpaceError, with nothing changed, if an attribute has another type already.
+        """
+        self.broker.spaces.extend(spaces)
+        if self.store is not None:
+            self._keep_spaces(self.broker.spaces)
+
+    def _keep_spaces(self, spaces: Iterable[Space]) -> None:
+        assert self.store is not None
+        transaction = Transaction()
+        save_spaces(spaces, transaction)
+        if transaction:
+            self.store.commit(transaction).result()
 
     @property
     def port(self) -> int:

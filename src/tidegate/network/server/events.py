@@ -80,9 +80,9 @@ class _Batch:
         ]
         self._add(publish.events, np.full(len(publish), publish.confirm))
 
-    def add_notified(self, peer: Peer, message: Notifications) -> None:
+    def add_notified(self, peer: Peer, message: Notifications, *, has_spaces: bool) -> None:
         """Add a frame of a neighbour."""
-        self.frames.append(notified_frame(peer, message))
+        self.frames.append(notified_frame(peer, message, has_spaces=has_spaces))
         flags = message.publications.flags
         self._add(message.publications.events, (flags & IS_CONFIRMED).astype(np.bool_))
 
@@ -127,7 +127,8 @@ class EventTurns:
             assert isinstance(linked.message, Notifications)
             taken += len(linked.message)
             if self._server.links.takes(link, linked):
-                batch.add_notified(link.peer, linked.message)
+                has_spaces = bool(self._server.broker.spaces)
+                batch.add_notified(link.peer, linked.message, has_spaces=has_spaces)
         self._server.counters.notified += taken
         return taken
 

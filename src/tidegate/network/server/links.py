@@ -323,7 +323,11 @@ class Links:
         if self.takes(link, linked):
             broker = self._server.broker
             was_neighbour = link.peer in broker.domains.domain_of
+            _log_refusal(link.peer, linked.message)
             sent = broker.handle(linked.message, link.peer, self._server.now_us())
+            for receiver, answer in sent:
+                if receiver == link.peer and isinstance(answer, m.Refused):
+                    _log.warning("a message of %s was refused: %s", link.peer, answer.reason)
             self._server.dispatch(sent, turn)
             if not was_neighbour and link.peer in broker.domains.domain_of:
                 turn.after_commit.append(lambda: self._send_stored(link))
@@ -395,3 +399,9 @@ class Links:
             if read.events:
                 notifications = stored_notifications(store, read.events)
                 link.send(Kept(notifications, read.last))
+
+
+def _log_refusal(peer: m.Peer, message: object) -> None:
+    """Log that a neighbour has refused a message: without spaces, say, or where a cycle closes."""
+    if isinstance(message, m.Refused):
+        _log.warning("%s has refused a message of this broker: %s", peer, message.reason)
