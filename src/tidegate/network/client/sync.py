@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -136,6 +137,7 @@ class SyncClient:
         space: str | None = None,
         wait: bool = True,
         parameters: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
         **more: Any,
     ) -> SyncSubscription:
         """As `Client.subscribe`."""
@@ -146,6 +148,7 @@ class SyncClient:
             space=space,
             wait=wait,
             parameters={**(parameters or {}), **more},
+            since=since,
         )
         return SyncSubscription(self, self._run(made))
 
