@@ -56,7 +56,7 @@ from tidegate.matching.columnar.kernels.rewrite import (
 )
 from tidegate.matching.columnar.links import SubscriptionLinks
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
-from tidegate.matching.rows.entries.constraints import Block, entries_of
+from tidegate.matching.rows.entries.blocks import Block, entries_of
 from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import GONE, MOVING, SET, SHARED

@@ -29,6 +29,7 @@ from tidegate.language.syntax import Operator, Predicate
 from tidegate.matching.arrays import I32, I64, U8
 from tidegate.matching.rows.entries.channels import CHANNEL_KIND, NUMBER, Channels
 from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX
+from tidegate.matching.rows.entries.judgements import is_common
 from tidegate.matching.rows.entries.operands import (
     COMPARISONS,
     code_of,
@@ -158,7 +159,7 @@ def plan_rewrite(
         return NO_PLAN
     if len(conjunction) > COMPARISONS_MAX:
         return NO_PLAN  # not all of them are constraints
-    words, static = _word_changes(conjunction, kinds, slots)
+    words, static = _word_changes(conjunction, kinds, slots, channels)
     bounds: list[BoundChange] = []
     for attribute in dict.fromkeys(each.attribute for each in static if _mentions(each, slots)):
         # all comparisons of the attribute, also those that do not change: they share its bounds
@@ -179,9 +180,14 @@ def _slots(operand: Expression) -> Iterator[int]:
 
 
 def _word_changes(
-    conjunction: tuple[Predicate, ...], kinds: Sequence[int], slots: Sequence[int]
+    conjunction: tuple[Predicate, ...],
+    kinds: Sequence[int],
+    slots: Sequence[int],
+    channels: Channels,
 ) -> tuple[list[WordChange], list[Predicate]]:
     """The words of the motion that slots are written to, and the predicates that do not move.
+
+    Judgements (entries/judgements.py) are left out: no cell has anything to do with them.
 
     Walks along the motion as ``write_motions`` writes it: a record for each moving predicate, in
     the order of the conjunction.
@@ -193,7 +199,10 @@ def _word_changes(
     for predicate in conjunction:
         operand = predicate.operands[0] if predicate.operands else None
         moves = predicate.attribute in moving
-        if operand is None or not is_program(operand, kinds, moves=moves):
+        if operand is not None and is_common(operand):
+            continue
+        variables = channels.variable_kinds
+        if operand is None or not is_program(operand, kinds, variables, moves=moves):
             static.append(predicate)
             continue
         word += R_CONSTANTS
