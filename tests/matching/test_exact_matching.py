@@ -136,6 +136,11 @@ def test_variables_and_times(chance: random.Random, texts: list[str]) -> None:
     scenario(chance, matchers(), texts, chance.choice([TIMES + SECONDS, EVERYTHING]))
 
 
+SOME_VARIABLES: list[dict[str, Value]] = [
+    {"v": NOON, "w": "a"},
+    {"v": "a", "w": 2**53 + 1},
+    {},
+]
 DECIDED = [*PLAIN, *COMPUTED[:13], "x {} now() - 60", "x {} now() + 1.5 - 60", "x {} @v + 5"]
 
 
@@ -157,7 +162,7 @@ def test_nothing_is_verified(make: Callable[[], Fast], monkeypatch: pytest.Monke
 
     monkeypatch.setattr(event_matching, "is_match", asked)
     for value in EVERYTHING:
-        for variables in ({"v": NOON, "w": "a"}, {"v": "a", "w": 2**53 + 1}, {}):
+        for variables in SOME_VARIABLES:
             event, moment = Event({"x": value, "y": value}), Moment(to_us(NOON), variables)
             assert sorted(matcher.match(event, moment)) == sorted(oracle.match(event, moment))
 
@@ -250,6 +255,6 @@ def test_a_snapshot_goes_on_with_its_labels(tmp_path: Path) -> None:
         each.add(more)
         each.remove("0")
     for value in EVERYTHING:
-        for variables in ({"v": NOON, "w": 5}, {"v": "b", "w": 2**53 + 1}):
+        for variables in SOME_VARIABLES:
             event, moment = Event({"x": value, "y": value}), Moment(to_us(NOON), variables)
             assert sorted(loaded.match(event, moment)) == sorted(oracle.match(event, moment))

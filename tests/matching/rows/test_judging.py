@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_a_batch_is_judged_as_its_events_are(
     state = Variables()
     if provided:
         for name, value in variables.items():
-            state.provide(name, lambda time, value=value: None if time == LAST else value)
+            state.provide(name, partial(_unless_last, value))
     else:
         state.set(**variables)
     events = [Event({} if value is None else {"x": value}) for value, _ in rows]
@@ -116,6 +117,10 @@ def test_a_batch_is_judged_as_its_events_are(
     for row, event in enumerate(events):
         judge_event(alone[row : row + 1], event.attributes, batch.moment(row + 1), CHANNELS)
     np.testing.assert_array_equal(matrix, alone)
+
+
+def _unless_last(value: Value, time: datetime | None) -> Value | None:
+    return None if time == LAST else value
 
 
 def test_an_event_without_the_attribute_is_not_judged(channels: Channels) -> None:

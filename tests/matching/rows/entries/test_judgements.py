@@ -165,4 +165,5 @@ def test_a_snapshot_has_the_judgements(tmp_path: Path) -> None:
     into.write(tmp_path / "snapshot")
     loaded = Channels.load(SectionReader(tmp_path / "snapshot"))
     assert loaded.judgements == {Judgement("x", COMPARED, operand("now() - @v")): number}
-    assert (loaded.columns, loaded.variable_kinds) == (2, {"v": {Kind.TIME}})
+    assert loaded.columns == 2
+    assert loaded.variable_kinds == {"v": {Kind.TIME}}
