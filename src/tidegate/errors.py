@@ -27,7 +27,8 @@ TidegateError
 │   ├── ProtocolError       the bytes of a peer break the wire protocol
 │   ├── ConnectionLostError there is no connection to the broker, or it broke
 │   ├── AccessError         the broker does not admit this identity, or forbids the request
-│   └── OverloadedError     a limit of the broker or of this client is reached
+│   ├── OverloadedError     a limit of the broker or of this client is reached
+│   └── HttpRequestError    a request to the admin port of a broker cannot be done
 ├── SimulationError         a simulation, or a trace of one, cannot be run
 └── LateEventsError         a sequence matcher has more pending events than its limit
 
@@ -37,6 +38,8 @@ TidegateWarning
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 # A message may quote hostile input of any length; these keep it readable in a log and a terminal.
 _REASON_CHARS_MAX = 500
@@ -177,6 +180,22 @@ class AccessError(NetworkError):
 
 class OverloadedError(NetworkError):
     """A limit of the broker, or of this client, is reached."""
+
+
+class HttpRequestError(NetworkError):
+    """A request to the admin port that cannot be done, and the HTTP status that says so.
+
+    ``errors`` are of single events of the request: the index of each, and what is wrong with it.
+    """
+
+    def __init__(self, status: int, detail: str, errors: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(status, detail, errors)
+        self.status = status
+        self.detail = detail
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return self.detail
 
 
 class SimulationError(TidegateError):

@@ -251,22 +251,27 @@ def decode_object(text: str) -> dict[str, object]:
     >>> decode_object('{"price": 9.5}')
     {'price': 9.5}
     """
+    decoded = decode_json(text)
+    if not isinstance(decoded, dict):
+        raise BadValueError(f"must be a JSON object, not {_json_kind(decoded)}")
+    return decoded
+
+
+def decode_json(text: str) -> object:
+    """Read JSON as strictly; raises BadValueError."""
     try:
         try:
-            decoded = _DECODER.decode(text)
+            return _DECODER.decode(text)
         except json.JSONDecodeError:
             raise
         except ValueError:  # Python refuses to read an integer of thousands of digits
-            decoded = _SHORTENING_DECODER.decode(text)
+            return _SHORTENING_DECODER.decode(text)
     except json.JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         line = f"line {error.lineno}, " if "\n" in text else ""
         raise BadValueError(f"not valid JSON: {reason} at {line}column {error.colno}") from None
     except RecursionError:
         raise BadValueError("is nested too deeply") from None
-    if not isinstance(decoded, dict):
-        raise BadValueError(f"must be a JSON object, not {_json_kind(decoded)}")
-    return decoded
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -47,6 +47,7 @@ def test_process_listens_and_drains(tmp_path: Path) -> None:
     assert first == f"broker a listens at 127.0.0.1:{port}\n"
     assert [each["message"] for each in log] == [
         f"the broker a listens at 127.0.0.1:{port}",
+        "the broker a drains",
         "the broker a has stopped",
     ]
     store = Store(tmp_path / "a", "a")

@@ -124,5 +124,19 @@ def test_client_may_ask_to_be_disconnected() -> None:
     assert queue.shorten() == 0
     assert not queue.must_disconnect
     queue.add(deliver(2))
-    assert queue.shorten() == 0
+    assert queue.shorten() == 1  # memory has a bound, also while the client is away
+    assert (len(queue), queue.missed, queue.missed_total) == (2, 1, 1)
     assert queue.must_disconnect
+
+
+def test_blocking_client_keeps_what_came_before_publishers_could_stop() -> None:
+    queue = queue_with(slow_policy="block", queue_max=2)
+    queue.overrun_max = 3
+    queue.add(deliver(*range(5)))
+    assert queue.shorten() == 0
+    queue.add(deliver(5))
+    assert queue.shorten() == 1
+    queue.is_patient = False
+    assert queue.shorten() == 3
+    queue.grant(100, 10_000)
+    assert sent_by(queue) == [4, 5]

@@ -112,6 +112,7 @@ class Admission:
         session.ends_at = None
         deliveries = session.deliveries
         deliveries.events_max = DURABLE_QUEUE_MAX if session.is_durable else limits.queue_events_max
+        deliveries.overrun_max = limits.publish_events_max
         deliveries.connected(hello)
         if session.is_durable:
             # What waited in memory is read from the store again, in order with what is there.

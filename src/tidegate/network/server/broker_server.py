@@ -13,7 +13,6 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import cast
@@ -27,7 +26,9 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.matching.arrays import I64
+from tidegate.network.observing.counters import Counters
 from tidegate.network.server.admission import Admission
+from tidegate.network.server.blocking import Blocking
 from tidegate.network.server.client_lives import ClientLives
 from tidegate.network.server.client_output import ClientOutput
 from tidegate.network.server.durable_clients import DurableClients
@@ -58,19 +59,6 @@ RETRY_MS = 1_000
 """When clients come back to a broker that drains."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """What the broker has counted since its start."""
-
-    connections: int = 0
-    published: int = 0
-    delivered: int = 0
-    missed: int = 0
-    dropped: int = 0
-    """Events that were not confirmed, for neighbours that were not connected."""
-    refused_connections: int = 0
-
-
 class BrokerServer:
     """A broker that listens."""
 
@@ -84,7 +72,8 @@ class BrokerServer:
         self.connections: dict[ServedConnection, float] = {}
         """The connections, with the time at which a handshake must be through."""
         self._now_us = 0
-        self._is_draining = False
+        self.is_draining = False
+        self.started_us = self.now_us()
         self._must_acknowledge = False
         """Whether the next turn acknowledges what neighbours have sent, come what may."""
         self.admission = Admission(self)
@@ -93,6 +82,7 @@ class BrokerServer:
         self.links = Links(self)
         self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
+        self.blocking = Blocking(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
         limits = settings.limits
@@ -174,6 +164,11 @@ class BrokerServer:
         """The port at which the broker listens."""
         return int(self._listener.sockets[0].getsockname()[1])
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the broker runs; what it does in the background ends only with an error."""
+        return not any(each.done() for each in self._tasks)
+
     async def wait(self) -> None:
         """Wait until the broker ends by itself, which it does only with an error."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -182,11 +177,25 @@ class BrokerServer:
                 task.result()
 
     async def stop(self) -> None:
-        """Drain: handle what has arrived, say goodbye to all, close the store."""
-        self._is_draining = True
+        """Drain: handle what has arrived, say goodbye to all, close the store.
+
+        It takes no longer than `ClientLimits.drain_s` allows; what was not handled by then was not
+        confirmed or acknowledged, and comes again.
+        """
+        self.is_draining = True
+        limit = self.settings.limits.drain_s
+        deadline = self.loop.time() + limit
+        _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
+        self.blocking.release_all()
+        for connection in self.connections:
+            connection.stop_reading()
         if not self._tasks[0].done():
-            await self.turns.idle()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self.turns.idle()
+            except TimeoutError:
+                _log.warning("not all that had come was handled within %g s", limit)
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -194,7 +203,7 @@ class BrokerServer:
                 await task
         for connection in list(self.connections):
             connection.end(NetworkError("the broker drains"), RETRY_MS)
-        deadline = self.loop.time() + 2.0
+        deadline = max(deadline, self.loop.time() + 2.0)
         while self.connections and self.loop.time() < deadline:
             await asyncio.sleep(0.01)
         for connection in list(self.connections):
@@ -214,6 +223,7 @@ class BrokerServer:
             now = self.loop.time()
             # While this process stood still, as while kernels are compiled, it heard nobody.
             stood_still_s, before = now - before - HOUSEKEEPING_S, now
+            self.counters.stood_still_s = max(0.0, stood_still_s)
             for connection in self.connections:
                 connection.last_heard += max(0.0, stood_still_s)
             for connection, deadline in list(self.connections.items()):
@@ -222,6 +232,7 @@ class BrokerServer:
                 elif not connection.beat(now):
                     connection.abort()
             self.lives.expire(now)
+            self.blocking.expire(now)
             due_us = self.broker.due_us
             if due_us is not None and due_us <= self.now_us():
                 self.turns.wake()
@@ -242,7 +253,7 @@ class BrokerServer:
         self.counters.connections += 1
         deadline = self.loop.time() + self.settings.limits.handshake_s
         self.connections[connection] = deadline
-        if self._is_draining or len(self.connections) > self.settings.limits.connections_max:
+        if self.is_draining or len(self.connections) > self.settings.limits.connections_max:
             connection.end(OverloadedError("the broker takes no more connections"), RETRY_MS)
 
     def connection_lost(self, connection: ServedConnection) -> None:
@@ -272,7 +283,7 @@ class BrokerServer:
 
     def check_admission(self, hello: Hello) -> None:
         """Raise unless whoever says hello may connect."""
-        if self._is_draining:
+        if self.is_draining:
             raise OverloadedError("the broker drains")
         session = self.sessions.get(m.Client(hello.identity))
         if hello.is_durable and self.store is None:
@@ -316,6 +327,7 @@ class BrokerServer:
         positions: I64,
     ) -> None:
         self.counters.delivered += len(rows.events)
+        session.delivered += len(rows.events)
         self.output.add(session, rows, block, positions)
 
     def dispatch(self, outgoing: m.Outgoing, turn: Turn) -> None:

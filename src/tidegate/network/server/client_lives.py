@@ -44,6 +44,8 @@ class ClientLives:
         """Keep a session for a while; a durable one for good."""
         session.connection = None
         session.deliveries.disconnected()
+        session.deliveries.is_patient = False  # nobody waits for a client that is away
+        self._server.blocking.release(session)
         if not session.is_durable:
             session.ends_at = self._server.loop.time() + self._server.settings.limits.grace_s
 

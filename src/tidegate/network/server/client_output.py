@@ -7,6 +7,7 @@ until none are left. So it may be away or slow for any time without taking memor
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from tidegate.network.server.sessions import ClientSession
     from tidegate.network.server.turns import Turn
 
+_log = logging.getLogger(__name__)
+
 READ_MAX = 1_000
 """Deliveries read from the store for one client in one turn."""
+COMPLAINT_S = 10.0
+"""How often the log says that a client is slow, at most."""
 
 
 class ClientOutput:
@@ -55,6 +60,9 @@ class ClientOutput:
         if session.is_durable and (session.is_behind or session.connection is None):
             session.is_behind = True
             return
+        if session.deliveries.policy == "block" and not session.is_durable:
+            publishers = np.unique(block.publisher_of[rows.events]).tolist()
+            self._server.blocking.given(session, (block.publishers[each] for each in publishers))
         self._put(session, rows.deliver(block, positions[rows.events]))
 
     def _put(self, session: ClientSession, deliver: Deliver) -> None:
@@ -184,7 +192,10 @@ class ClientOutput:
             return named.handle(session.client, name) + 1
 
         sound = [each for each in read.events if store.description(each.event.shape) is not None]
-        session.deliveries.missed += read.lost + len(read.events) - len(sound)
+        lost = read.lost + len(read.events) - len(sound)
+        if lost:
+            session.deliveries.missed += lost
+            self._server.counters.missed["damaged"] += lost
         if sound:
             session.deliveries.add(deliveries_of(store, sound, handle_of))
         session.is_behind = len(read.events) + read.lost == limit
@@ -193,13 +204,32 @@ class ClientOutput:
         self._tell_missed(session)
 
     def _shorten(self, session: ClientSession) -> None:
-        session.deliveries.shorten()
-        if session.deliveries.must_disconnect and session.connection is not None:
+        deliveries = session.deliveries
+        if deliveries.policy == "block":
+            self._server.blocking.look_at(session)
+        dropped = deliveries.shorten()
+        if dropped:
+            self._server.counters.missed[deliveries.policy] += dropped
+            self._complain(session)
+        if deliveries.must_disconnect and session.connection is not None:
             self._server.too_slow(session)
         self._tell_missed(session)
 
+    def _complain(self, session: ClientSession) -> None:
+        """Log that deliveries were dropped, now and then."""
+        now = self._server.loop.time()
+        if now < session.quiet_until:
+            return
+        session.quiet_until = now + COMPLAINT_S
+        identity, deliveries = session.client.identity, session.deliveries
+        _log.warning(
+            "%s takes its deliveries too slowly: %d were dropped (%s)",
+            identity, deliveries.missed_total, deliveries.policy,
+            extra={"event": "deliveries_dropped", "client": identity,
+                   "missed": deliveries.missed_total, "policy": deliveries.policy},
+        )  # fmt: skip
+
     def _tell_missed(self, session: ClientSession) -> None:
         if session.deliveries.missed and session.connection is not None:
-            self._server.counters.missed += session.deliveries.missed
             session.connection.send(wire.Missed(session.deliveries.missed))
             session.deliveries.missed = 0

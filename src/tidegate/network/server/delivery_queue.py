@@ -1,8 +1,8 @@
 """Deliveries on their way to one client: those that its credit allows go out, the others wait.
 
 A client that does not take its deliveries gets its slow policy once too many wait: the oldest or
-the newest are dropped, or all but the last of each key, or the connection ends. What was dropped
-is counted, and the client is told.
+the newest are dropped, or all but the last of each key, or the connection ends; with `block` its
+publishers wait for a while (see `blocking`). What was dropped is counted, and the client is told.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ class DeliveryQueue:
 
     def __init__(self, events_max: int) -> None:
         self.events_max = events_max
+        self.overrun_max = 0
+        """With `block`: how many more may wait, because they came before publishers could stop."""
+        self.is_patient = True
+        """With `block`: whether publishers may be made to wait."""
         self.policy: SlowPolicy = "drop-oldest"
         self.key: str | None = None
         self.missed = 0
         """How many deliveries were dropped of which the client was not told yet."""
+        self.missed_total = 0
+        """How many deliveries were dropped since the session began."""
         self.must_disconnect = False
         """Whether the policy ends the connection."""
         self._waiting: deque[Batch] = deque()
@@ -102,11 +108,17 @@ class DeliveryQueue:
     def shorten(self) -> int:
         """Apply the policy if too many events wait; returns how many were dropped."""
         excess = self._events - self.events_max
+        if self.policy == "block" and self.is_patient:
+            excess -= self.overrun_max
         if excess <= 0:
             return 0
         if self.policy == "disconnect":
+            # What waits is as good as lost: the client may not come back, and memory has an end.
             self.must_disconnect = True
-            return 0
+            self._drop(excess, newest=True)
+            self.missed += excess
+            self.missed_total += excess
+            return excess
         before = self._events
         if self.policy == "latest" and self.key is not None:
             self._keep_latest(self.key)
@@ -115,6 +127,7 @@ class DeliveryQueue:
             self._drop(excess, newest=self.policy == "drop-newest")
         dropped = before - self._events
         self.missed += dropped
+        self.missed_total += dropped
         return dropped
 
     def _drop(self, excess: int, *, newest: bool) -> None:

@@ -118,6 +118,12 @@ class DurableLinks:
             self._peers[address] = peer
             transaction.put_state(ADDRESS, address, b"", peer.encode())
 
+    def forget_address(self, peer: str, transaction: Transaction) -> None:
+        """Forget at which addresses a neighbour was."""
+        for address in [each for each, name in self._peers.items() if name == peer]:
+            del self._peers[address]
+            transaction.remove_state(ADDRESS, address, b"")
+
     def peer_at(self, address: str) -> str | None:
         """The neighbour that was last at an address."""
         return self._peers.get(address)

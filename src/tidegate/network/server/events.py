@@ -108,6 +108,7 @@ class EventTurns:
                 session = connection.session
                 taken += self._take_from_client(connection, session, batch, duplicates, turn)
         if batch.length:
+            self._server.counters.turn_events.observe(batch.length)
             self._route(batch, turn)
         # After the others: the first copy may be among them.
         turn.after_commit.extend(each.answer for each in duplicates)
@@ -125,6 +126,7 @@ class EventTurns:
             taken += len(linked.message)
             if self._server.links.takes(link, linked):
                 batch.add_notified(link.peer, linked.message)
+        self._server.counters.notified += taken
         return taken
 
     def _take_from_client(
@@ -138,6 +140,8 @@ class EventTurns:
         taken = 0
         if self._server.broker.sessions.is_arriving(session.client):
             return 0
+        if self._server.blocking.holds(session.client.identity):
+            return 0
         while connection.arrived and isinstance(connection.arrived[0], Publish):
             publish = connection.arrived.popleft()
             assert isinstance(publish, Publish)
@@ -146,6 +150,7 @@ class EventTurns:
             fresh = self._without_duplicates(session, publish, duplicates, turn)
             if fresh is not None:
                 batch.add_published(session, fresh)
+        self._server.counters.published += taken
         return taken
 
     def _without_duplicates(
@@ -289,6 +294,7 @@ class _Step:
         """Tell publishers which events the broker has refused."""
         if not routed.refused:
             return
+        self._server.counters.refused += len(routed.refused)
         begins = [each.begin for each in self._frames]
         for index, error in routed.refused.items():
             frame = self._frames[int(np.searchsorted(begins, index, side="right")) - 1]
@@ -315,6 +321,7 @@ class _Step:
                 kept = np.flatnonzero(~self._refused[events])
                 message, events = selected(message, kept), events[kept]
             if len(events):
+                self._server.counters.passed_on[peer] += len(events)
                 stored = self._positions[events] * self._confirmed[events]
                 self._server.links.send(peer, message, int(stored.max()))
         for frame in self._frames:
@@ -323,10 +330,12 @@ class _Step:
                 continue
             last = publish.first_number + len(publish) - 1
             if self._refused[frame.begin]:
+                self._server.counters.refused += len(publish)
                 problem = StoreFullError("the store of the broker is full")
                 frame.session.published = min(frame.session.published, publish.first_number - 1)
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
+                self._server.counters.confirmed += len(publish)
                 _send(frame.session, Confirmed(last))
 
 

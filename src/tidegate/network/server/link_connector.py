@@ -14,6 +14,7 @@ from tidegate.network.wire.connection import Connection
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.links import Link
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ async def keep_connected(server: BrokerServer, address: PeerAddress) -> None:
     link = server.links.by_peer.get(known or "") or server.links.new_link()
     link.is_ours, link.address = True, at
     pause_s = FIRST_S
-    while True:
+    while _is_wanted(link):
         hello = link.hello(
             server.settings.name,
             server.software,
@@ -46,6 +47,9 @@ async def keep_connected(server: BrokerServer, address: PeerAddress) -> None:
         except (OSError, TimeoutError) as error:
             _log.info("%s:%d cannot be reached: %s", address.host, address.port, error)
         else:
+            if not _is_wanted(link):  # any more
+                connection.abort()
+                break
             connection.write_out()
             await connection.lost.wait()
             if connection.heartbeat_s:
@@ -53,6 +57,12 @@ async def keep_connected(server: BrokerServer, address: PeerAddress) -> None:
         # At random, so that brokers that have lost each other do not meet again and again.
         await asyncio.sleep(pause_s * (1 - random.random() / 2))
         pause_s = min(LONGEST_S, 2 * pause_s)
+    # The neighbour is gone for good. A task of the broker that ends is an error, so this one waits.
+    await asyncio.Event().wait()
+
+
+def _is_wanted(link: Link) -> bool:
+    return not link.is_forgotten
 
 
 def _same(connection: ServedConnection) -> ServedConnection:

@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from tidegate.errors import AccessError, LinkProtocolError, OverloadedError, SessionLostError
+from tidegate.errors import (
+    AccessError,
+    LinkProtocolError,
+    OverloadedError,
+    RoutingError,
+    SessionLostError,
+)
 from tidegate.network.server.durable_links import STREAM, stream_position
 from tidegate.network.server.passing_on import selected, stored_notifications
 from tidegate.network.wire.flow import LinkAck
@@ -74,6 +80,8 @@ class Link:
         """Whether this broker makes the connections."""
         self.address = ""
         """Where it connects to."""
+        self.is_forgotten = False
+        """Whether the neighbour was removed, so that nobody connects to it any more."""
         self.unacknowledged = 0
         """How many messages of the neighbour were handled and not acknowledged."""
 
@@ -266,6 +274,37 @@ class Links:
         if old is not None:
             old.link = None
             old.abort()
+
+    def forget(self, peer: m.Peer, turn: Turn) -> dict[str, int]:
+        """Remove a neighbour that is gone for good; returns what is given up with it.
+
+        The events that wait for it are removed, and its filters withdrawn, here and, by what the
+        other neighbours are sent, in the whole network.
+        """
+        server, link = self._server, self.by_peer.get(peer)
+        if link is None:
+            known = ", ".join(map(repr, self.by_peer)) or "none"
+            raise RoutingError(f"{peer!r} is no neighbour of this broker; it has {known}")
+        if link.connection is not None:
+            raise RoutingError(f"{peer!r} is connected; only a neighbour that is gone is forgotten")
+        given_up = {
+            "filters": len(server.broker.subscriptions.nodes_of_peer(peer)),
+            "messages": len(link.session),
+            "stored_events": 0,
+        }
+        link.is_forgotten = True
+        del self.by_peer[peer]
+        server.dispatch(server.broker.link_lost(peer, server.now_us()), turn)
+        if server.store is not None:
+            queue = server.store.queue(LINK_QUEUE, peer)
+            given_up["stored_events"] = server.store.length(queue)
+            server.store.remove_queue(turn.transaction, LINK_QUEUE, peer)
+            server.durable_links.forget_address(peer, turn.transaction)
+        _log.warning(
+            "the neighbour %s is forgotten, with %d events that waited for it",
+            peer, given_up["stored_events"], extra={"event": "link_forgotten", "peer": peer},
+        )  # fmt: skip
+        return given_up
 
     def connection_lost(self, link: Link, connection: ServedConnection) -> None:
         """Keep what is not acknowledged for the next connection."""

@@ -82,6 +82,7 @@ class RequestTurns:
     ) -> _Asked:
         """A request as messages for the broker."""
         each = _Asked(session, request)
+        self._server.counters.requests[type(request).__name__] += 1
         try:
             if request.number <= session.handled:
                 raise RoutingError(
@@ -143,6 +144,7 @@ class RequestTurns:
                     each.errors[index - place] = handled.errors[index]
             place += count
             answer = self._answer(each)
+            self._server.counters.refused_requests += isinstance(answer, wire.Refused)
             if each.session.is_durable and len(each.errors) < count:
                 server.durable.save(each.session, each.messages, turn.transaction)
             turn.after_commit.append(self._answering(each.session, answer))

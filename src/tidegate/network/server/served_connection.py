@@ -61,6 +61,7 @@ class ServedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_heard = self._server.loop.time()
         self._unhandled += len(data)
+        self._server.counters.received_bytes += len(data)
         self.arrived.extend(self.wire.receive(data))
         if self._unhandled > _UNHANDLED_BYTES_MAX and self._transport is not None:
             self._transport.pause_reading()
@@ -87,7 +88,14 @@ class ServedConnection(asyncio.Protocol):
         """Note that a turn has taken all that arrived."""
         if self._unhandled > _UNHANDLED_BYTES_MAX and self._transport and not self.is_lost:
             self._transport.resume_reading()
+            self.last_heard = self._server.loop.time()  # what it has said meanwhile was not read
         self._unhandled = 0
+
+    def stop_reading(self) -> None:
+        """Take no more bytes, because the broker drains."""
+        if self._transport is not None and not self.is_lost:
+            self._unhandled = 0  # so that nothing resumes it
+            self._transport.pause_reading()
 
     def send(self, message: Any) -> None:
         """Send a message at the end of the turn, unless the connection has ended."""
@@ -121,7 +129,9 @@ class ServedConnection(asyncio.Protocol):
         if transport is None or self.is_lost:
             return
         if self.wire.has_output:
-            transport.writelines(self.wire.take_output())
+            output = self.wire.take_output()
+            self._server.counters.sent_bytes += sum(map(len, output))
+            transport.writelines(output)
             self.last_written = self._server.loop.time()
         if self.wire.is_closed:
             transport.close()
@@ -136,4 +146,5 @@ class ServedConnection(asyncio.Protocol):
         if self.heartbeat_s and now - self.last_written >= self.heartbeat_s / 2:
             self.send(Heartbeat())
             self.write_out()
-        return not self.silence_max_s or now - self.last_heard < self.silence_max_s
+        is_read = self._unhandled <= _UNHANDLED_BYTES_MAX
+        return not (self.silence_max_s and is_read) or now - self.last_heard < self.silence_max_s

@@ -42,6 +42,10 @@ class ClientSession:
     connection: ServedConnection | None = None
     ends_at: float | None = None
     """When a session without a connection ends, on the clock of the event loop."""
+    delivered: int = 0
+    """Deliveries since the session began."""
+    quiet_until: float = 0.0
+    """Until when the log says no more that this client is slow."""
     handled: int = 0
     """The last request that was handled."""
     answers: deque[Done | Refused] = field(default_factory=deque)

@@ -25,11 +25,15 @@ class ClientLimits:
     """Deliveries that wait in memory for one client."""
     durable_queue_events_max: int = 10_000_000
     """Deliveries on disk for one durable client."""
+    block_s: float = 5.0
+    """How long a subscriber with the policy `block` may hold back those who publish to it."""
     handshake_s: float = 10.0
     """How long a connection may take to say who it is."""
     heartbeat_ms: int = 10_000
     grace_s: float = 30.0
     """How long the session of a client outlives its connection; a durable one does not end."""
+    drain_s: float = 10.0
+    """How long a broker that stops may take to handle what has come."""
 
 
 @dataclass(frozen=True, slots=True)

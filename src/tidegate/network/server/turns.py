@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from tidegate.errors import StoreError, StoreFullError
+from tidegate.errors import StoreError, StoreFullError, TidegateError
 from tidegate.network.server.requests import has_events
 from tidegate.network.store.transaction import Transaction
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from tidegate.network.server.served_connection import ServedConnection
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 EVENTS_MAX = 20_000
 """Events of one turn, about; more would let those that wait for a confirmation wait too long."""
@@ -47,6 +51,7 @@ class Turns:
         self._server = server
         self._wakened = asyncio.Event()
         self._waiting: dict[ServedConnection, None] = {}
+        self._jobs: deque[Callable[[Turn], None]] = deque()
         self._idle = asyncio.Event()
         self.count = 0
 
@@ -56,6 +61,23 @@ class Turns:
             self._waiting[connection] = None
         self._idle.clear()
         self._wakened.set()
+
+    async def ask(self, job: Callable[[Turn], T]) -> T:
+        """Do something between the messages of a turn; returns, or raises, what it does."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def run(turn: Turn) -> None:
+            try:
+                result = job(turn)
+            except TidegateError as error:
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                turn.after_commit.append(partial(_resolve, done, result))
+
+        self._jobs.append(run)
+        self.wake()
+        return await done
 
     async def idle(self) -> None:
         """Wait until everything that has arrived is handled and sent."""
@@ -76,6 +98,9 @@ class Turns:
     async def _turn(self) -> None:
         server, turn = self._server, Turn()
         self.count += 1
+        begin = time.perf_counter()
+        while self._jobs:
+            self._jobs.popleft()(turn)
         connections, self._waiting = list(self._waiting), {}
         events, pause_s = 0, 0.0
         while any(each.arrived for each in connections) and events < EVENTS_MAX:
@@ -96,13 +121,16 @@ class Turns:
                 each.handled()
         server.output.deliver()
         server.write_out()
+        server.counters.turns.observe(time.perf_counter() - begin)
         await asyncio.sleep(0)  # so that sockets are read between two turns
 
     async def _commit(self, turn: Turn) -> None:
         store = self._server.store
         if store is not None and turn.transaction:
+            begin = time.perf_counter()
             try:
                 await asyncio.wrap_future(store.commit(turn.transaction))
+                self._server.counters.commits.observe(time.perf_counter() - begin)
             except StoreFullError as error:
                 _log.error("the store is full: %s", error)
                 for undo in turn.if_full:
@@ -124,6 +152,12 @@ class Turns:
             except StoreFullError:
                 await asyncio.sleep(0.1)
                 store.purge(self._server.now_us())
+
+
+def _resolve(done: asyncio.Future[T], result: T) -> None:
+    """Give a result to whoever waits for it, if somebody still does."""
+    if not done.done():
+        done.set_result(result)
 
 
 def _publishes(connection: ServedConnection) -> bool:

@@ -1,0 +1,1 @@
+"""The WebSocket listener of a broker, for browsers."""
