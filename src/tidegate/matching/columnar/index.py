@@ -78,9 +78,6 @@ MERGE_RATIO = 4
 OPEN = 0
 """The number of the open part. It is there always, if only as a part without entries."""
 
-LEFT_REMOVED_MAX = 64
-"""So many removed entries are left in the open part, which is made anew soon enough."""
-
 COPIED_MAX, COPIED_CONSTRAINTS_MAX = 64, 256
 """A subscription with more entries or constraints is not copied when a key changes, but made anew
 from its row."""
@@ -308,12 +305,12 @@ class Index:
 
     def _is_half_removed(self, number: int) -> bool:
         part = self.parts[number]
-        if number == OPEN and part.removed < LEFT_REMOVED_MAX:
-            return False  # it is made anew soon enough
         return 2 * part.removed > len(part)
 
     def _is_beside(self, number: int) -> bool:
         """Whether a part is too large to be laid out at once, or is built anew already."""
+        if number == OPEN:
+            return False
         part = self.parts[number]
         large = len(part) > self._sizes.at_once_entries_max and self.lifetime is None
         return large or part.changed is not None

@@ -28,7 +28,7 @@ class IndexSizes(NamedTuple):
     at_once_entries_max: int = 256
     """With more entries a part is merged or laid out again beside the index (part_build.py): what
     is done at once holds up all matches and changes."""
-    flat_entries_max: int = 8192
+    flat_entries_max: int = 2048
     """Parts that wait for being laid out are joined up to this: they are scanned meanwhile, which
     takes a few microseconds for 1,000 entries."""
     piece_entries: int = 1024

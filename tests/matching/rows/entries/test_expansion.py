@@ -79,7 +79,7 @@ def test_ordinals_number_the_entries_that_are_made(parts: list[tuple[str, list[V
             bounds = slice(entries.first[entry], entries.first[entry + 1])
             points = entries.low[bounds][entries.low[bounds] == entries.high[bounds]]
             equal = [p for p in listed[ordinal - 1] if p.operator.value == "="]
-            wanted = [_as_float(encoded[p.operands[0].index]) for p in equal]  # type: ignore[attr-defined]
+            wanted = [_as_float(encoded[p.operands[0].index]) for p in equal]
             assert sorted(points.tolist()) == sorted(wanted)
 
 
