@@ -11,7 +11,7 @@ export PYTHON
 # More arguments for the program behind run, test, soak and bench: make test ARGS="-k parser"
 ARGS ?=
 
-# How long `make hunt` starts new rounds.
+# How long `make hunt` and `make fuzz` start new rounds.
 MINUTES ?= 10
 
 # Tests marked with one xdist_group stay on one worker, so that they can share a Spark session. As
@@ -21,7 +21,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run check test coverage lint format bench hunt soak lock clean
+.PHONY: help setup run check test coverage lint format bench hunt fuzz soak lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ soak: $(STAMP) ## run the property tests with a hundred times the examples, and 
 
 hunt: $(STAMP) ## run the property tests and random overlays with fresh seeds for MINUTES=10
 	$(BIN)/python tools/hunt.py --minutes $(MINUTES) -n $(WORKERS) --maxprocesses 8 --dist loadgroup $(ARGS)
+
+fuzz: $(STAMP) ## send decoders and brokers mutated sessions for MINUTES=10
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES) $(ARGS)
 
 lock: ## write constraints.txt again from pyproject.toml
 	bash tools/lock.sh

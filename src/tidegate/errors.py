@@ -21,6 +21,7 @@ TidegateError
 │   └── StoreDamagedError   ... because its files are damaged
 ├── TopologyError           an overlay breaks a rule, or lacks the named broker or link
 ├── RoutingError            a broker cannot accept a request or a message
+│   ├── LimitError          ... because a limit is reached, which it names; also an OverloadedError
 │   ├── LinkProtocolError   ... because the other end of a link breaks the rules of its session
 │   └── SessionLostError    ... because two ends of a link cannot go on where they were
 ├── NetworkError            a broker cannot be reached, or does not do what was asked
@@ -29,11 +30,13 @@ TidegateError
 │   ├── AccessError         the broker does not admit this identity, or forbids the request
 │   ├── OverloadedError     a limit of the broker or of this client is reached
 │   └── HttpRequestError    a request to the admin port of a broker cannot be done
+├── SettingsError           the settings of a broker are wrong
 ├── SimulationError         a simulation, or a trace of one, cannot be run
 └── LateEventsError         a sequence matcher has more pending events than its limit
 
 TidegateWarning
 ├── NeverMatchesWarning     a filter is valid, but no event can match it
+├── MisfitWarning           a filter asks for what no event of a table has
 └── UnsetParameterWarning   a parameter has no value yet, so the filter matches nothing
 """
 
@@ -198,6 +201,23 @@ class HttpRequestError(NetworkError):
         return self.detail
 
 
+class LimitError(RoutingError, OverloadedError):
+    """A limit of a broker is reached: ``limit`` is its name in the settings, ``most`` its value."""
+
+    def __init__(self, reason: str, limit: str = "", most: int = 0) -> None:
+        self.reason = reason
+        self.limit = limit
+        self.most = most
+        super().__init__(reason, limit, most)
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.limit} is {self.most:,})" if self.limit else self.reason
+
+
+class SettingsError(TidegateError):
+    """Settings of a broker that are wrong; the message has a line for each problem."""
+
+
 class SimulationError(TidegateError):
     """A workload, fault or trace that a simulation cannot run."""
 
@@ -212,6 +232,10 @@ class TidegateWarning(UserWarning):
 
 class NeverMatchesWarning(TidegateWarning):
     """The filter is valid, but no event can match it."""
+
+
+class MisfitWarning(TidegateWarning):
+    """A filter asks for an attribute, or a kind of value, that no event of a table has."""
 
 
 class UnsetParameterWarning(TidegateWarning):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from tidegate.experiments.process_memory import peak_resident_bytes, resident_bytes
+from tidegate.experiments.process_memory import (
+    peak_resident_bytes,
+    proportional_bytes,
+    resident_bytes,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -26,3 +31,9 @@ def test_a_child_does_not_begin_with_the_peak_of_its_parent() -> None:
     block = np.ones(600_000_000, np.uint8)
     output = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, check=True).stdout
     assert int(output) < len(block) // 2
+
+
+def test_shared_memory_counts_once() -> None:
+    found = {process: held for process, _, held in proportional_bytes(os.getpid())}
+    assert os.getpid() in found
+    assert 0 < found[os.getpid()] <= resident_bytes() * 1.1

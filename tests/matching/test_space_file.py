@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import SpaceError
-from tidegate.matching.space_file import read_space
+from tidegate.matching.space_file import read_space, read_spaces
 
 TEXT = """{"name": "trades",
  "attributes": {"symbol": "string", "price": "float"}}
@@ -56,3 +56,14 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_path_that_no_file_can_have() -> None:
     with pytest.raises(SpaceError, match="cannot be read"):
         read_space("a\0b")
+
+
+def test_files_of_several_spaces_have_a_name_each(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.json", tmp_path / "2.json"
+    first.write_text(TEXT)
+    second.write_text(TEXT.replace("trades", "quotes"))
+    assert [each.name for each in read_spaces([first, second])] == ["trades", "quotes"]
+    second.write_text(TEXT)
+    with pytest.raises(SpaceError) as raised:
+        read_spaces([first, second])
+    assert str(raised.value) == f"{second}: the space of {first} has the name 'trades' too"

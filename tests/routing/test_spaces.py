@@ -501,3 +501,31 @@ def test_an_event_has_its_space_only_while_it_is_matched() -> None:
     routed = routed_event(Publication(event, stamp, "ann", "trades"))
     assert routed.attributes == {"x": 1, SPACE: "trades"}
     assert event.attributes == {"x": 1}
+
+
+def test_spaces_are_extended_all_or_none() -> None:
+    mine = Space("a", {"x": int})
+    spaces = BrokerSpaces([mine, Space("b", {"y": str})], DEFAULT_LIMITS)
+    with pytest.raises(SpaceError, match="'y'"):
+        spaces.extend([Space("a", {"z": int}), Space("c", {}), Space("b", {"y": int})])
+    assert {each.name: dict(each.attributes) for each in spaces} == {
+        "a": {"x": int},
+        "b": {"y": str},
+    }
+    with pytest.raises(SpaceError, match="'z'"):  # twice in one call, with two types
+        spaces.extend([Space("a", {"z": int}), Space("a", {"z": str})])
+    spaces.extend([Space("a", {"z": int}), Space("c", {"x": str})])
+    assert {each.name: dict(each.attributes) for each in spaces} == {
+        "a": {"x": int, "z": int},
+        "b": {"y": str},
+        "c": {"x": str},
+    }
+    assert dict(mine.attributes) == {"x": int, "z": int}
+
+
+def test_a_broker_without_spaces_gets_none_later() -> None:
+    spaces = BrokerSpaces([], DEFAULT_LIMITS)
+    spaces.extend([])
+    with pytest.raises(SpaceError, match="began without spaces"):
+        spaces.extend([Space("a", {})])
+    assert not spaces

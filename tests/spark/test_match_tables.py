@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -32,13 +36,15 @@ def _pairs(table: pa.Table) -> list[tuple[object, object]]:
 
 def test_names_what_is_wrong(spark: SparkSession) -> None:
     events = spark.createDataFrame([(1, [2])], "a int, b array<int>")
-    subscriptions = pa.table({"id": ["s"], "filter": ["a > 0"]})
-    with pytest.raises(EventError, match="column 'b' of the events is of array<int>"):
-        match(events, subscriptions)
+    subscriptions = pa.table({"id": ["s"], "filter": ["a > 0 or b > 0"]})
+    for attribute in (None, "a"):
+        with pytest.raises(EventError, match="column 'b' of the events is of array<int>"):
+            match(events, subscriptions, partition_by=attribute)
     with pytest.raises(SubscriptionError, match="no column 'filter'"):
         match(events.select("a"), pa.table({"id": ["s"]}))
 
 
+@pytest.mark.filterwarnings("ignore::tidegate.errors.MisfitWarning")  # of `symbol = 5`
 def test_partitioned_by_an_attribute_it_gives_the_same(spark: SparkSession) -> None:
     texts = [
         "symbol = 'A' and price > 3", "symbol in ('A', 'B', :c)", "price < 4", "symbol = :c",
@@ -66,7 +72,7 @@ def test_partitioned_by_an_attribute_it_gives_the_same(spark: SparkSession) -> N
 def test_a_large_index_is_partitioned_by_the_attribute_that_is_used_most(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.spark.match_tables.INDEX_BYTES_MAX", 100_000)
+    monkeypatch.setattr("tidegate.spark.match_tables.SUBSCRIPTIONS_MAX", 999)
     workload = WORKLOADS["market"]
     events = workload.events(500).append_column("event", pa.array(range(500)))
     subscriptions, table = workload.subscriptions(1000), spark.createDataFrame(events)
@@ -74,6 +80,51 @@ def test_a_large_index_is_partitioned_by_the_attribute_that_is_used_most(
     assert "PartitionedTask" in found._jdf.queryExecution().toString()
     alone = match(table, subscriptions, key="event", partition_by=None)
     assert _pairs(found.toArrow()) == _pairs(alone.toArrow())
+
+
+def test_many_subscriptions_without_an_equality(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate.spark.match_tables.SUBSCRIPTIONS_MAX", 9)
+    monkeypatch.setattr("tidegate.spark.partitioned.plan.SUBSCRIPTIONS_PER_INDEX", 5)
+    table = pa.table({"id": list(range(20)), "filter": [f"n > {each}" for each in range(20)]})
+    events = spark.range(25).withColumnRenamed("id", "n")
+    alone, found = (
+        match(events, spark.createDataFrame(table), partition_by=attribute)
+        .withColumnRenamed("n", "event")
+        .toArrow()
+        for attribute in (None, "auto")
+    )
+    assert _pairs(found) == _pairs(alone)
+    grouped = match(events, table, grouped=True).toArrow()
+    assert grouped.column("n").to_pylist() == list(range(1, 25))
+
+
+def test_only_needed_columns_are_read_and_only_they_must_hold_values(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [(n, [n], {"x": [n], "y": n}, Decimal(n) / 10, date(2026, 1, 1 + n)) for n in range(3)]
+    schema = "n int, l array<int>, s struct<x array<int>, y int>, d decimal(5,1), day date"
+    spark.createDataFrame(rows, schema).write.parquet(str(tmp_path / "events"))
+    events = spark.read.parquet(str(tmp_path / "events"))
+    filters = ["s.y > 1", "d = 0.1", "day = timestamp '2026-01-01T00:00:00Z'"]
+    table = pa.table({"id": filters, "filter": filters})
+    for attribute in (None, "n"):
+        found = match(events, table, key="n", partition_by=attribute)
+        assert "l:array" not in found._jdf.queryExecution().toString().partition("ReadSchema")[2]
+        pairs = _pairs(found.withColumnRenamed("n", "event").toArrow())
+        assert pairs == sorted(zip((2, 1, 0), filters, strict=True))
+        # what is kept need not hold values
+        assert match(events, table, key="l", partition_by=attribute).count() == 3
+
+
+def test_indexes_are_kept_in_the_given_folder(spark: SparkSession, tmp_path: Path) -> None:
+    events = spark.range(9).withColumnRenamed("id", "n")
+    table = pa.table({"id": ["a", "b"], "filter": ["n = 1", "n > 7"]})
+    found = match(events, table, partition_by="n", storage=tmp_path / "kept")
+    [folder] = (tmp_path / "kept").iterdir()
+    assert len(list(folder.iterdir())) == 2
+    assert found.count() == 2
 
 
 def test_the_column_to_partition_by_must_fit(spark: SparkSession) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from tidegate.matching.arrays import U64
 from tidegate.matching.rows.kernels.flags import DEAD, MOVING, VERIFY
 from tidegate.matching.tree.kernels import layout as la
+from tidegate.matching.tree.kernels.slots import seen_bit
 from tidegate.matching.tree.search_tree import SearchTree
 
 Trits = tuple[int, int]
@@ -105,6 +106,8 @@ class _Check:
             if role == la.AS_VALUE:
                 key = float(self.nodes[child, la.N_KEY])
                 below[channel] = (key, key)
+                bits = np.float64(key).view(np.int64)
+                assert self.nodes.view(np.int64)[node, la.N_SEEN] & seen_bit(bits)
             elif kind & la.KIND_MASK == la.CUT and role == la.AS_LEFT:
                 below[channel] = (low, np.nextafter(cut, -np.inf))
             elif role == la.AS_RIGHT:

@@ -117,9 +117,11 @@ class WireClient:
             if answer.number == self.number:
                 return answer
 
-    def publish(self, *events: Mapping[str, Any], confirm: bool = False) -> int:
+    def publish(
+        self, *events: Mapping[str, Any], confirm: bool = False, space: str | None = None
+    ) -> int:
         """Publish events; returns the number of the last one."""
-        block = EventBlock.of([Event.of(each) for each in events])
+        block = EventBlock.of([Event.of(each) for each in events], space)
         self.send(Publish(self.published + 1, block, confirm))
         self.published += len(events)
         return self.published

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.example_file import write_example
 from tidegate.cli.status import print_status
-from tidegate.errors import TidegateError
 from tidegate.language.durations import UNITS
 
 if TYPE_CHECKING:
@@ -37,14 +37,7 @@ def pipeline() -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="pipeline.toml")
 def init(file: Path) -> None:
     """Write a commented FILE to start from; by default `pipeline.toml`."""
-    try:
-        # "x": a file that a user has edited must not be overwritten.
-        with file.open("x", encoding="utf-8") as out:
-            out.write(EXAMPLE.read_text(encoding="utf-8"))
-    except FileExistsError:
-        raise TidegateError(f"{file}: exists already; name another file") from None
-    except OSError as error:
-        raise TidegateError(f"{file}: {error.strerror or error}") from None
+    write_example(EXAMPLE, file)
     click.echo(f"wrote {file}; now `tidegate pipeline check {file}`")
 
 

@@ -17,10 +17,10 @@ import click
 from tidegate.cli.files.input_file import InputFile
 from tidegate.cli.progress import ProgressBars
 from tidegate.cli.topology import check_picture
-from tidegate.errors import BadValueError, SimulationError, SpaceError, TidegateError
+from tidegate.errors import BadValueError, SimulationError, TidegateError
 from tidegate.language.durations import parse_duration
 from tidegate.language.spaces import Space
-from tidegate.matching.space_file import read_space
+from tidegate.matching.space_file import read_spaces
 from tidegate.matching.summary.budget import SummaryBudget
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
@@ -280,7 +280,7 @@ def _scenario(given: Options) -> Scenario:
     if "bandwidth" in given:
         topology = with_bandwidth(topology, given["bandwidth"])
     script, demand = None, _demand(given)
-    spaces = _spaces(given.get("space", ()))
+    spaces = read_spaces(given.get("space", ()))
     if "script" not in given:
         _refuse(given, ["space"], "goes with --script; a workload has attributes of its own")
     else:
@@ -324,18 +324,6 @@ def _demand(given: Options) -> Demand:
         "duration_s": given["duration"] / 1e6 if "duration" in given else None,
     }
     return Demand(**{name: value for name, value in fields.items() if value is not None})
-
-
-def _spaces(names: Sequence[str]) -> tuple[Space, ...]:
-    """The spaces of some files, each with a name of its own."""
-    files: dict[str, str] = {}
-    spaces: list[Space] = []
-    for name in names:
-        spaces.append(read_space(name))
-        other = files.setdefault(spaces[-1].name, name)
-        if len(files) < len(spaces):
-            raise SpaceError(f"{name}: the space of {other} has the name {spaces[-1].name!r} too")
-    return tuple(spaces)
 
 
 def _script(name: str, topology: Topology, spaces: Sequence[Space]) -> Script:

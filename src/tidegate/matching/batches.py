@@ -11,7 +11,7 @@ large strings, timestamps of any unit and zone), behind `EventBatch` there are o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -101,15 +101,17 @@ class EventBatch:
     batch with other variables starts with an empty one."""
 
     @classmethod
-    def of(cls, table: pa.Table | pa.RecordBatch) -> EventBatch:
-        """The events of an Arrow table or record batch.
+    def of(
+        cls, table: pa.Table | pa.RecordBatch, only: Collection[str] | None = None
+    ) -> EventBatch:
+        """The events of an Arrow table or record batch; with ``only``, just these attributes.
 
         Raises EventError for a column of a type that has no values, and for two columns of one
         name, as a struct `a` with a field `b` and a column `a.b` are.
         """
         columns: dict[str, Column] = {}
         for name, column in zip(table.schema.names, table.columns, strict=True):
-            for full_name, array in _flattened(name, column):
+            for full_name, array in _flattened(name, column, only):
                 if full_name in columns:
                     raise EventError(f"the table has two columns {full_name!r}")
                 columns[full_name] = array
@@ -245,7 +247,9 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 }
 
 
-def _flattened(name: str, column: Column, prefix: str = "") -> list[tuple[str, Column]]:
+def _flattened(
+    name: str, column: Column, only: Collection[str] | None, prefix: str = ""
+) -> list[tuple[str, Column]]:
     """A column as (name, value array) pairs: one, or for a struct one for each field in it."""
     if not name:
         raise EventError(f"{prefix}{name!r}: the name of an attribute is a string, not empty")
@@ -261,8 +265,10 @@ def _flattened(name: str, column: Column, prefix: str = "") -> list[tuple[str, C
             for field_name, part in zip(
                 [kind.field(i).name for i in range(kind.num_fields)], array.flatten(), strict=True
             )
-            for pair in _flattened(field_name, part, f"{name}.")
+            for pair in _flattened(field_name, part, only, f"{name}.")
         ]
+    if only is not None and name not in only:
+        return []
     return [(name, as_value_array(name, array))]
 
 
@@ -296,12 +302,24 @@ def as_value_array(name: str, array: Column) -> Column:
         return as_value_array(name, array.dictionary_decode())
     if types.is_timestamp(kind):
         return _as_us(name, array)
+    if types.is_date(kind):  # midnight UTC
+        return _as_us(name, array.cast(pa.timestamp("ms")))
+    if types.is_decimal(kind):
+        return _as_numbers(array)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         raise EventError(f"column {name!r}: a list is not a value")
     raise EventError(
         f"column {name!r}: {kind} is not a value type; "
-        "take booleans, integers, floats, strings or timestamps"
+        "take booleans, numbers, strings, timestamps or dates"
     )
+
+
+def _as_numbers(array: Column) -> Column:
+    """A column of decimals as integers if they have no fraction and fit, else as floats."""
+    if array.type.scale <= 0 and array.type.precision - array.type.scale <= 18:
+        return array.cast(pa.int64())
+    # by way of texts, as Arrow's own cast to floats is off by one place now and then
+    return array.cast(pa.string()).cast(pa.float64())
 
 
 def _as_us(name: str, array: Column) -> Column:

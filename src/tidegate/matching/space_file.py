@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from tidegate.errors import BadValueError, SpaceError
 from tidegate.language.space_json import space_from_json
 from tidegate.language.spaces import Space
 from tidegate.matching.records import decode_object
+
+
+def read_spaces(paths: Iterable[str | Path]) -> tuple[Space, ...]:
+    """Read the files of several spaces, each of which has a name of its own."""
+    files: dict[str, str | Path] = {}
+    spaces: list[Space] = []
+    for path in paths:
+        spaces.append(read_space(path))
+        other = files.setdefault(spaces[-1].name, path)
+        if len(files) < len(spaces):
+            raise SpaceError(f"{path}: the space of {other} has the name {spaces[-1].name!r} too")
+    return tuple(spaces)
 
 
 def read_space(path: str | Path) -> Space:

@@ -17,7 +17,7 @@ Rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
 from reprlib import repr as shortened
@@ -63,6 +63,29 @@ class BrokerSpaces:
 
     def __bool__(self) -> bool:
         return bool(self._by_name)
+
+    def __iter__(self) -> Iterator[Space]:
+        return iter(self._by_name.values())
+
+    def extend(self, spaces: Iterable[Space]) -> None:
+        """Add the attributes of spaces to those of the same name, and spaces that are new.
+
+        All, or if one does not fit, none; raises SpaceError then. Attributes that a known space has
+        beyond these stay, because filters may name them.
+        """
+        extended = {name: Space(name, each.attributes) for name, each in self._by_name.items()}
+        for space in spaces:
+            if not self:
+                raise SpaceError(
+                    f"space {space.name!r} cannot be added to a broker that began without spaces: "
+                    "either all brokers of a network have spaces, or none has"
+                )
+            if space.name in extended:
+                extended[space.name].add(space.attributes)
+            else:
+                extended[space.name] = Space(space.name, space.attributes)
+        for name, space in extended.items():
+            self._by_name.setdefault(name, space).add(space.attributes)
 
     # -- checks of what clients send ------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -27,18 +27,24 @@ GROUPED_FIELD = t.StructField(
 
 _VALUE_TYPES = (
     t.BooleanType, t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType,
-    t.StringType, t.TimestampType, t.TimestampNTZType, t.NullType,
+    t.DecimalType, t.StringType, t.TimestampType, t.TimestampNTZType, t.DateType, t.NullType,
 )  # fmt: skip
-_ADVICE: dict[type[t.DataType], str] = {
-    t.DecimalType: "cast it to double or long",
-    t.DateType: "cast it to timestamp",
-}
 
 
 def check_events(events: DataFrame, event_time: str | None) -> None:
     """Check that each column can be an attribute, and that ``event_time`` is a timestamp column."""
+    check_attributes(events, None)
+    check_event_time(events, event_time)
+
+
+def check_attributes(events: DataFrame, names: Collection[str] | None) -> None:
+    """Check that some attributes, or all columns, have types of values."""
     for each in events.schema.fields:
-        _check_type(each.name, each.dataType)
+        _check_type(each.name, each.dataType, names)
+
+
+def check_event_time(events: DataFrame, event_time: str | None) -> None:
+    """Check that ``event_time``, if given, is a timestamp column."""
     if event_time is None:
         return
     names = events.columns
@@ -55,6 +61,21 @@ def check_events(events: DataFrame, event_time: str | None) -> None:
         )
 
 
+def used_columns(events: DataFrame, attributes: Iterable[str]) -> list[str]:
+    """The columns in which attributes are: those of their names, and structs with such fields."""
+    wanted = set(attributes)
+    prefixes = {name[:end] for name in wanted for end, letter in enumerate(name) if letter == "."}
+    return [name for name in events.columns if name in wanted or name in prefixes]
+
+
+def needed_columns(events: DataFrame, names: Collection[str]) -> DataFrame:
+    """The events with these columns only; sources such as Parquet then do not read the others."""
+    chosen = [name for name in events.columns if name in names]
+    if len(chosen) == len(events.columns) or not chosen:
+        return events
+    return events.select(*map(quoted_column, chosen))
+
+
 def check_time_zone(events: DataFrame, event_time: str) -> None:
     """Check that the event time of a stream has a time zone.
 
@@ -68,17 +89,16 @@ def check_time_zone(events: DataFrame, event_time: str) -> None:
         )
 
 
-def _check_type(name: str, kind: t.DataType) -> None:
+def _check_type(name: str, kind: t.DataType, names: Collection[str] | None) -> None:
     if isinstance(kind, t.StructType):
         for each in kind.fields:
-            _check_type(f"{name}.{each.name}", each.dataType)
+            _check_type(f"{name}.{each.name}", each.dataType, names)
         return
-    if isinstance(kind, _VALUE_TYPES):
+    if isinstance(kind, _VALUE_TYPES) or (names is not None and name not in names):
         return
-    advice = next((text for each, text in _ADVICE.items() if isinstance(kind, each)), "drop it")
     raise EventError(
         f"column {name!r} of the events is of {kind.simpleString()}, which is no value type; "
-        f"{advice}, or take booleans, integers, floats, strings or timestamps"
+        "drop it, or take booleans, numbers, strings, timestamps or dates"
     )
 
 

@@ -29,8 +29,8 @@ from tidegate.spark.storage.folder import Folder, as_state_error
 from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.storage.machine_cache import HeldFile, hold
 
-OPEN_INDEXES_MAX = 4
-"""The number of indexes that stay open in a worker."""
+OPEN_INDEXES_MAX = 48
+"""The number of indexes that stay open in a worker; opening one reads all of it."""
 PART_BYTES = 64 * 2**20
 """A file is broadcast in parts of this size, because each part is in memory as a whole."""
 
@@ -149,9 +149,14 @@ _OPEN: OrderedDict[str, _OpenIndex] = OrderedDict()
 
 def ship_index(spark: SparkSession, matcher: AsOfMatcher) -> IndexFile:
     """Write an index to a file that workers can open; what is left of it goes with the driver."""
-    name = _new_name()
-    path = _driver_folder() / name
+    name = new_name()
+    path = driver_folder() / name
     matcher.save(path)
+    return ship_file(spark, path, name)
+
+
+def ship_file(spark: SparkSession, path: Path, name: str) -> IndexFile:
+    """An index in a file of the driver's folder as one that workers can open."""
     if is_connect(spark):
         spark.addArtifacts(str(path), file=True)
         path.unlink()
@@ -170,25 +175,31 @@ def stored_index(folder: Folder, matcher: AsOfMatcher, *, copied: bool) -> Index
 
     Workers map the file itself, where that is possible, or with ``copied`` their machine's copy.
     """
-    name = _new_name()
-    path = _driver_folder() / name
+    name = new_name()
+    path = driver_folder() / name
     matcher.save(path)
     with as_state_error(folder, name):
         folder.upload(path, name)
     path.unlink()
+    return index_in(folder, name, copied=copied)
+
+
+def index_in(folder: Folder, name: str, *, copied: bool) -> IndexFile:
+    """The index in a file of a folder."""
     if isinstance(folder, LocalFolder) and not copied:
         return IndexFile(name, DriverFile(str(folder.path / name)))
     return IndexFile(name, StoredFile(folder, name))
 
 
-def _new_name() -> str:
+def new_name() -> str:
+    """A name for an index that no other has."""
     return f"tidegate-{uuid.uuid4().hex}.arrow"
 
 
 _FOLDER: list[Path] = []
 
 
-def _driver_folder() -> Path:
+def driver_folder() -> Path:
     """The driver's folder for index files, created on first use and removed at exit."""
     if not _FOLDER:
         _FOLDER.append(Path(tempfile.mkdtemp(prefix="tidegate-")))

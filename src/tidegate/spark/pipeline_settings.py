@@ -6,15 +6,14 @@ of the file.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
-from tidegate.errors import BadValueError, ConnectorError
-from tidegate.language.durations import parse_duration
+from tidegate.errors import ConnectorError
+from tidegate.settings_file import TableReader, all_problems, read_tables
 from tidegate.spark.storage.locations import is_uri
 
 
@@ -126,6 +125,8 @@ _TABLES: dict[str, type[Any]] = {
 }
 _FREE_TABLES = ("variables", "spark")
 """Tables that may have any keys."""
+_LOCATIONS = ("path", "rejected", "table", "changes", "space")
+"""Keys of files and folders, which may be URIs."""
 _RENAMED_KEYS = {("checkpoint", "aside"): "rejected"}
 """Present names of keys, by table and former name."""
 _REQUIRED_KEYS = {
@@ -147,96 +148,47 @@ _REQUIRED_KEYS = {
 
 
 def read_settings(path: str | Path) -> PipelineSettings:
-    """Read and check the file of a pipeline; errors name the table and the key."""
+    """Read and check the file of a pipeline; errors name the tables and the keys."""
     file = Path(path)
+    raw = read_tables(file, ConnectorError)
+    reader = TableReader(file.parent, _RENAMED_KEYS)
+    settings = _settings(raw, reader)
+    if settings is None:
+        raise all_problems(file, reader.problems, ConnectorError)
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConnectorError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConnectorError(f"{path}: is not valid TOML: {error}") from None
-    try:
-        return _settings(raw, file.parent)
+        _check_formats(settings)
+        _check_subscriptions(settings)
     except ConnectorError as error:
         raise ConnectorError(f"{path}: {error}") from None
-
-
-def _settings(raw: Mapping[str, Any], folder: Path) -> PipelineSettings:
-    known = [*_TABLES, *_FREE_TABLES]
-    for name, table in raw.items():
-        if name not in known:
-            raise ConnectorError(f"there is no table [{name}]; there are {', '.join(known)}")
-        if not isinstance(table, dict):
-            raise ConnectorError(f"{name} must be a table: write [{name}]")
-    missing = [
-        name for name in ("source", "subscriptions", "sink", "checkpoint") if name not in raw
-    ]
-    if missing:
-        raise ConnectorError(f"the table [{missing[0]}] is missing")
-    tables: dict[str, Any] = {name: raw[name] for name in _FREE_TABLES if name in raw}
-    for name, kind in _TABLES.items():
-        if name in raw:
-            tables[name] = _read_toml_table(kind, raw[name], name, folder)
-    settings = PipelineSettings(**tables)
-    _check_formats(settings)
-    _check_subscriptions(settings)
     return settings
 
 
-TableSettings = TypeVar("TableSettings")
+def _settings(raw: Mapping[str, Any], reader: TableReader) -> PipelineSettings | None:
+    reader.check_names(raw, (*_TABLES, *_FREE_TABLES))
+    reader.problems += [
+        f"the table [{name}] is missing"
+        for name in ("source", "subscriptions", "sink", "checkpoint")
+        if name not in raw
+    ]
+    tables: dict[str, Any] = {name: raw[name] for name in _FREE_TABLES if name in raw}
+    for name, kind in _TABLES.items():
+        if isinstance(raw.get(name), dict):
+            table = reader.read(kind, raw[name], name)
+            tables[name] = _with_whole_paths(table, reader.folder)
+    return None if reader.problems else PipelineSettings(**tables)
 
 
-def _read_toml_table(
-    kind: type[TableSettings], table: Mapping[str, Any], name: str, folder: Path
-) -> TableSettings:
-    """Read one table of the file into its dataclass."""
-    hints = get_type_hints(kind)
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if (name, key) in _RENAMED_KEYS:
-            raise ConnectorError(f"[{name}] {key} is now called {_RENAMED_KEYS[name, key]}")
-        if key not in hints:
-            raise ConnectorError(f"[{name}] has no key {key}; it has {', '.join(hints)}")
-        values[key] = _checked_value(hints[key], value, f"[{name}] {key}")
-        if key in ("path", "rejected", "table", "changes", "space") and not is_uri(values[key]):
-            values[key] = str((folder / values[key]).absolute())
-    for each in fields(kind):  # type: ignore[arg-type]
-        if each.name not in values and each.default is MISSING and each.default_factory is MISSING:
-            raise ConnectorError(f"[{name}] {each.name} is missing")
-    return kind(**values)
-
-
-def _checked_value(hint: Any, value: Any, where: str) -> Any:
-    """A value of a key, if it has the type of the dataclass's field; ``where`` names the key."""
-    expected = str(hint)
-    if "timedelta" in expected:
-        return _duration(value, where)
-    for kind, noun in ((bool, "true or false"), (int, "an integer"), (str, "a string")):
-        if hint is kind or expected == f"{kind.__name__} | None":
-            if value == "" and kind is str:
-                raise ConnectorError(f"{where} is empty")
-            # To Python, True is an integer.
-            if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
-                return value
-            raise ConnectorError(f"{where} must be {noun}, not {value!r}")
-    if "list" in expected:
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return value
-        raise ConnectorError(f"{where} must be a list of strings, not {value!r}")
-    if not isinstance(value, dict):
-        raise ConnectorError(f"{where} must be a table, not {value!r}")
-    return value
-
-
-def _duration(value: Any, where: str) -> timedelta:
-    if not isinstance(value, str):
-        raise ConnectorError(
-            f"{where} must be a duration in a string such as '10 s', not {value!r}"
-        )
-    try:
-        return parse_duration(value)
-    except BadValueError as error:
-        raise ConnectorError(f"{where}: {error}") from None
+def _with_whole_paths(table: Any, folder: Path) -> Any:
+    """A table whose locations do not depend on the folder of this process."""
+    if table is None:
+        return None
+    given = {key: getattr(table, key, None) for key in _LOCATIONS}
+    whole = {
+        key: str((folder / location).absolute())
+        for key, location in given.items()
+        if location is not None and not is_uri(location)
+    }
+    return replace(table, **whole)
 
 
 def _check_formats(settings: PipelineSettings) -> None:

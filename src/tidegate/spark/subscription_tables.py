@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from tidegate.errors import SubscriptionError, TidegateError
 from tidegate.language.parsing.bulk import BulkParser
@@ -54,13 +56,31 @@ def column_names(table: DataFrame | pa.Table) -> list[str]:
 
 def collect_table(table: DataFrame | pa.Table) -> pa.Table:
     """The table in the driver's memory."""
-    if isinstance(table, pa.Table):
-        return table
-    if table.isStreaming:
+    check_not_streaming(table)
+    return table if isinstance(table, pa.Table) else table.toArrow()
+
+
+def check_not_streaming(table: DataFrame | pa.Table) -> None:
+    """Check that a table of subscriptions is no stream."""
+    if not isinstance(table, pa.Table) and table.isStreaming:
         raise SubscriptionError(
             "the subscriptions are a stream; tidegate.spark.deliver takes streams of changes"
         )
-    return table.toArrow()
+
+
+def as_data_frame(spark: SparkSession, table: DataFrame | pa.Table) -> DataFrame:
+    """The table on Spark, with ids that are strings."""
+    if not isinstance(table, pa.Table):
+        return table.withColumn("id", f.col("id").cast("string")) if _has_integers(table) else table
+    decoded = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return spark.createDataFrame(with_text_ids(pa.table(decoded, names=table.column_names)))
+
+
+def _has_integers(table: DataFrame) -> bool:
+    return isinstance(table.schema["id"].dataType, t.IntegralType)
 
 
 def read_versions(
@@ -72,8 +92,18 @@ def read_versions(
     not fit the ``space``, raise an error that shows the first few of them, unless ``skip_bad``
     leaves them out.
     """
+    versions, bad = good_and_bad(table, timeless=timeless, space=space)
+    if bad and not skip_bad:
+        raise error_of(bad, len(bad))
+    return versions
+
+
+def good_and_bad(
+    table: pa.Table, *, timeless: bool, space: Space | None = None
+) -> tuple[list[Version], list[str]]:
+    """The versions in a table, as for ``read_versions``, and what is wrong with its bad rows."""
     bad: list[str] = []
-    table = _with_text_ids(table)
+    table = with_text_ids(table)
 
     def add_bad(row: Mapping[str, object], reason: str) -> None:
         prefix = f"subscription {row.get('id')!r}: "
@@ -86,12 +116,21 @@ def read_versions(
     else:
         versions = list(_read_records(table, add_bad, space))
         if timeless:
-            versions = [replace(each, until=None) for each in versions]
-    if bad and not skip_bad:
-        hidden = len(bad) - ERRORS_SHOWN_MAX
-        more = [f"and {hidden} more"] if hidden > 0 else []
-        raise SubscriptionError("\n".join(bad[:ERRORS_SHOWN_MAX] + more))
-    return versions
+            versions = [
+                each if each.until is None else replace(each, until=None) for each in versions
+            ]
+    return versions, bad
+
+
+def _without_end(version: Version) -> Version:
+    return version if version.until is None else replace(version, until=None)
+
+
+def error_of(bad: Sequence[str], count: int) -> SubscriptionError:
+    """The error that shows the first of ``count`` bad subscriptions."""
+    hidden = count - min(len(bad), ERRORS_SHOWN_MAX)
+    more = [f"and {hidden} more"] if hidden > 0 else []
+    return SubscriptionError("\n".join([*bad[:ERRORS_SHOWN_MAX], *more]))
 
 
 def read_changes(table: pa.Table, on_bad: OnBadRow, space: Space | None = None) -> Iterator[Change]:
@@ -102,7 +141,7 @@ def read_changes(table: pa.Table, on_bad: OnBadRow, space: Space | None = None) 
     here.
     """
     as_json = table.column_names == ["value"]
-    table = _with_text_ids(table)
+    table = with_text_ids(table)
     parser = BulkParser()
     for row in rows_of(table):
         try:
@@ -115,7 +154,7 @@ def read_changes(table: pa.Table, on_bad: OnBadRow, space: Space | None = None) 
             yield change
 
 
-def _with_text_ids(table: pa.Table) -> pa.Table:
+def with_text_ids(table: pa.Table) -> pa.Table:
     """The table with a column `id` of integers as strings, as ids are everywhere else."""
     index = table.schema.get_field_index("id")
     if index < 0 or not pa.types.is_integer(table.schema.field(index).type):

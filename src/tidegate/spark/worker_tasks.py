@@ -47,12 +47,14 @@ class DeliveryLayout:
     attributes: Mapping[str, str] | None = None
     """The attribute of each column, where the names differ; columns that are not listed are not
     attributes. An attribute whose values are of several types has a column for each type."""
+    used: frozenset[str] | None = None
+    """The attributes that are read, with the time of the events; None for all."""
     encoded: bool = False
     """Whether ids in the output are dictionary-encoded; see `delivery_rows.py`."""
 
     def event_batch(self, events: pa.RecordBatch) -> EventBatch:
         """The attributes of events, with the variables and the times at which they are judged."""
-        batch = EventBatch.of(events).with_variables(self.variables)
+        batch = EventBatch.of(events, self.used).with_variables(self.variables)
         # Read before columns are renamed: ``event_time`` is the name of a column, which need not be
         # an attribute.
         time_us = None

@@ -6,7 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tidegate.cli.network.client_options import connection_options, new_client
+from support.certificates import Authority
+from tidegate.cli.network.client_options import connection_options, new_client, token_of
 from tidegate.errors import TidegateError
 
 
@@ -32,5 +33,31 @@ def test_a_client_with_the_options() -> None:
 def test_a_file_that_is_no_certificate(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("nothing")
-    with pytest.raises(TidegateError, match="--ca or --cert cannot be used"):
+    with pytest.raises(TidegateError, match="--ca, --cert or --key cannot be used"):
         new_client("tidegates://b:1", None, None, file, None, 3.0)
+
+
+def test_a_token_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    file.chmod(0o600)
+    assert token_of(file) == "secret"
+    assert capsys.readouterr().err == ""
+    file.chmod(0o644)
+    new_client("tidegate://b:1", "desk", None, None, None, 3.0, token_file=file)
+    assert f"warning: others may read {file}" in capsys.readouterr().err
+    with pytest.raises(click.UsageError, match="give one of"):
+        new_client("tidegate://b:1", "desk", "x", None, None, 3.0, token_file=file)
+    file.write_text("")
+    with pytest.raises(TidegateError, match="must have one line"):
+        new_client("tidegate://b:1", "desk", None, None, None, 3.0, token_file=file)
+
+
+def test_options_that_do_not_go_together(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    own = authority.sign("desk")
+    with pytest.raises(click.UsageError, match="use tidegates://"):
+        new_client("tidegate://b:1", None, None, authority.file, None, 3.0)
+    with pytest.raises(click.UsageError, match="--key needs --cert"):
+        new_client("tidegates://b:1", None, None, authority.file, None, 3.0, key=own)
+    new_client("tidegates://b:1", None, None, authority.file, own, 3.0, key=own)

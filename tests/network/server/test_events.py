@@ -6,13 +6,16 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from support.wire_client import WireClient, bodies, running
 from tidegate.language.events import Event
 from tidegate.network.server.settings import BrokerSettings
 from tidegate.network.wire import requests as wire
-from tidegate.network.wire.deliveries import Publish
+from tidegate.network.wire.deliveries import Deliver, Publish
 from tidegate.network.wire.event_block import EventBlock
 from tidegate.network.wire.flow import Confirmed, NotPublished
+from tidegate.network.wire.handshake import Welcome
 
 LOOPBACK = BrokerSettings("a", port=0)
 
@@ -83,6 +86,54 @@ def test_refused_event_that_comes_again_is_refused_again(tmp_path: Path) -> None
             while (await bob.next(Confirmed)).number < 5:
                 pass
             await bob.close()
+
+    asyncio.run(main())
+
+
+def test_refusals_outlive_the_broker(tmp_path: Path) -> None:
+    """It may be killed after the commit and before the client hears of the refusal."""
+
+    async def main() -> None:
+        settings = replace(LOOPBACK, data=tmp_path, routing="advertisement")
+        async with running(settings) as server:
+            bob = await WireClient.connect(server.port, "bob", epoch=1)
+            await bob.request(wire.Advertise, "x < 5")
+            bob.send(numbered(1, 1, 7, 2, 9))
+            while (await bob.next(Confirmed)).number < 4:
+                pass
+        async with running(settings) as server:
+            bob = await WireClient.connect(server.port, "bob", epoch=1)
+            bob.send(numbered(1, 1, 7, 2, 9))
+            assert [(await bob.next(NotPublished)).number for _ in range(2)] == [2, 4]
+            assert (await bob.next(Confirmed)).number == 4
+            await bob.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_publisher_that_starts_again_goes_on_after_its_last_number(
+    tmp_path: Path, epoch: int
+) -> None:
+    """The broker has run on meanwhile."""
+
+    async def main() -> None:
+        async with running(replace(LOOPBACK, data=tmp_path)) as server:
+            ann = await WireClient.connect(server.port, "ann")
+            await ann.request(wire.Subscribe, "x > 0")
+            for session in (1, 2):
+                bob = await WireClient.connect(
+                    server.port, "bob", session=session, epoch=epoch, wait=False
+                )
+                welcome = await bob.next(Welcome)
+                assert welcome.published == 3 * (session - 1)
+                bob.send(numbered(1, 1, 2, 3))
+                assert (await bob.next(Confirmed)).number == 3
+                await bob.close()
+            assert bodies(await ann.deliveries(3)) == [{"x": 1}, {"x": 2}, {"x": 3}]
+            await ann.request(wire.Suspend)  # answered after all that has come before
+            assert not any(isinstance(each, Deliver) for each in ann.received)
+            await ann.close()
 
     asyncio.run(main())
 

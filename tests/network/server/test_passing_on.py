@@ -51,12 +51,23 @@ def test_stored_events_are_passed_on_as_they_would_have_been(tmp_path: Path) -> 
 def test_frame_of_a_neighbour_has_a_row_for_each_event() -> None:
     message = Notifications(PublicationBlock.of(PUBLICATIONS), ROUTES, ROUTE_OF)
     part = selected(message, np.array([1, 2, 5]))
-    frame = notified_frame("b", part)
+    frame = notified_frame("b", part, has_spaces=False)
     assert [frame.stamps.row(n) for n in range(3)] == [PUBLICATIONS[n].stamp for n in (1, 2, 5)]
     assert frame.trees.rows() == ["a", None, None]
     assert frame.targets is not None
     assert frame.targets.rows() == [ROUTES[n].targets for n in (1, 2, 2)]
     assert frame.examinations is not None
     assert frame.examinations.rows() == [ROUTES[n].examination for n in (1, 2, 2)]
-    plain = notified_frame("b", selected(message, np.array([0, 3])))
+    plain = notified_frame("b", selected(message, np.array([0, 3])), has_spaces=False)
     assert plain.publishers.rows() == ["p", "p"]
+
+
+def test_an_event_without_a_space_is_in_the_default_space_of_a_network_with_spaces() -> None:
+    spaces = (None, "trades", "")
+    sent = [
+        Publication(Event.of({"x": 1}), Stamp("a", 1, n), "p", space)
+        for n, space in enumerate(spaces)
+    ]
+    message = Notifications(PublicationBlock.of(sent), ROUTES[:1], np.zeros(3, np.int64))
+    frame = notified_frame("b", message, has_spaces=True)
+    assert frame.spaces.rows() == ["", "trades", ""]

@@ -238,17 +238,31 @@ def bench_simulation(brokers: int | None, as_json: bool) -> None:
 )
 @click.option("--ours", is_flag=True, help="Leave out the joins in Spark SQL and DuckDB.")
 @click.option(
-    "--part", type=click.Choice(["tables", "stream"]), help="Run only this part of the benchmark."
+    "--part",
+    type=click.Choice(["tables", "stream", "building"]),
+    help="Run only this part of the benchmark; `building` runs only if it is named.",
+)
+@click.option(
+    "--memory", default="4g", show_default=True, help="Memory of the JVM, in the part building."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each row.")
 def bench_spark(
-    subscriptions: tuple[int, ...], rounds: int, ours: bool, part: str | None, as_json: bool
+    subscriptions: tuple[int, ...],
+    rounds: int,
+    ours: bool,
+    part: str | None,
+    memory: str,
+    as_json: bool,
 ) -> None:
     """Events matched per second on Spark, beside joins in Spark SQL and in DuckDB.
 
     Then a stream of events over 100,000 subscriptions that are updated all the time. The joins take
-    minutes at 100,000 subscriptions; --ours leaves them out.
+    minutes at 100,000 subscriptions; --ours leaves them out. The part building has workers index
+    large tables, by default of a million, and measures time and memory of all processes.
     """
+    if part == "building":
+        _bench_building(subscriptions or (1_000_000,), memory, as_json)
+        return
     if part != "stream":
         for count in subscriptions or (10_000, 100_000):
             _bench_tables(count, rounds, ours, as_json)
@@ -282,6 +296,21 @@ def _bench_tables(subscriptions: int, rounds: int, ours: bool, as_json: bool) ->
             f", {speed.matches / speed.events:,.1f} matches an event"
         )
         _print(speed, [line], as_json)
+
+
+def _bench_building(subscriptions: tuple[int, ...], memory: str, as_json: bool) -> None:
+    from tidegate.experiments import spark_building
+
+    for speed in spark_building.measure(subscriptions, memory, print_status):
+        lines = [
+            f"building: {speed.subscriptions:,} subscriptions in {speed.build_s:.0f} s, "
+            f"{speed.build_us:.1f} µs each",
+            f"  memory: driver {speed.driver_mb:,} MB, JVM {speed.jvm_mb:,} MB, workers "
+            f"{speed.workers_mb:,} MB, all together {speed.all_mb:,} MB",
+            f"  matching {speed.events:,} events {speed.match_s:.1f} s, "
+            f"{speed.matches / speed.events:,.1f} matches an event",
+        ]
+        _print(speed, lines, as_json)
 
 
 def _bench_stream(as_json: bool) -> None:

@@ -22,12 +22,10 @@ import click
 import pyarrow as pa
 
 from tidegate.cli.files.events import EventChunk
-from tidegate.language.expression_kinds import kinds_of
-from tidegate.language.nearest_names import nearest_name
-from tidegate.language.shapes import Row, Shape
-from tidegate.language.syntax import STRING_OPERATORS, Predicate, format_attribute
+from tidegate.language.shapes import Shape
 from tidegate.language.values import Kind, kind_of_type
 from tidegate.matching.batches import EventBatch
+from tidegate.matching.event_kinds import EventKinds
 from tidegate.matching.subscription import Subscription
 
 EMPTY_CHECKED = 10_000
@@ -108,7 +106,7 @@ class Hints:
         if self._empty is not None:
             yield f"{self._empty}: no event can match the filter"
         mistakes: dict[str, _Subscriptions] = {}
-        events = _EventKinds(self._seen) if self._seen else None
+        events = _event_kinds(self._seen) if self._seen else None
         for group in self._groups.values():
             found = [] if self._values_come_later else list(_unset_parameters(group.first))
             if events is not None:
@@ -125,51 +123,11 @@ def _unset_parameters(subscription: Subscription) -> Iterator[str]:
             yield f"parameter :{name} has no value, and what is compared with it matches nothing"
 
 
-class _EventKinds:
-    """The attributes that the events had, each with the kinds of its values."""
-
-    def __init__(self, seen: Iterable[tuple[str, type]]) -> None:
-        self._kinds: dict[str, set[Kind]] = {}
-        for name, given in seen:
-            self._kinds.setdefault(name, set()).add(kind_of_type(given))
-        self._names = tuple(sorted(self._kinds))
-
-    def misfits(self, subscription: Subscription) -> Iterator[str]:
-        """What a filter asks for that no event had."""
-        shape, row = subscription.filter.shape_and_row
-        for conjunction in shape.disjuncts:
-            for predicate in conjunction:
-                yield from self._misfits(predicate, row, subscription)
-
-    def _misfits(self, predicate: Predicate, row: Row, subscription: Subscription) -> Iterator[str]:
-        name = format_attribute(predicate.attribute)
-        kinds = self._kinds.get(predicate.attribute)
-        if kinds is None:
-            nearest = nearest_name(predicate.attribute, self._names)
-            meant = "" if nearest is None else f" (did you mean {format_attribute(nearest)}?)"
-            yield f"no event has the attribute {name}{meant}"
-            return
-        what = " or ".join(f"a {each.value}" for each in Kind if each in kinds)
-        if predicate.operator in STRING_OPERATORS and Kind.STRING not in kinds:
-            yield f"{name} is {what} in all events, and `{predicate.operator.value}` takes strings"
-            return
-        for operand in predicate.operands:
-            asked = kinds_of(operand, row, subscription.parameters)
-            if not asked & kinds:
-                compared = " or ".join(f"a {each.value}" for each in Kind if each in asked)
-                yield (
-                    f"{name} is {what} in all events, and is compared with "
-                    f"{compared or 'what has no value'}{_remedy(kinds, asked, name)}"
-                )
-
-
-def _remedy(kinds: set[Kind], asked: frozenset[Kind], name: str) -> str:
-    """What would be right, where one side is a time and the other its text."""
-    if Kind.STRING in kinds and asked == {Kind.TIME}:
-        return f"; --timestamps {name} reads it as a timestamp"
-    if Kind.TIME in kinds and asked == {Kind.STRING}:
-        return "; a time is written timestamp '2026-01-02T03:04:05Z'"
-    return ""
+def _event_kinds(seen: Iterable[tuple[str, type]]) -> EventKinds:
+    kinds: dict[str, set[Kind]] = {}
+    for name, given in seen:
+        kinds.setdefault(name, set()).add(kind_of_type(given))
+    return EventKinds(kinds, "--timestamps {} reads it as a timestamp")
 
 
 def _type_of(column: Any) -> type:

@@ -3,52 +3,63 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import json
+import logging
 import signal
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidegate.cli.example_file import write_example
 from tidegate.cli.network.logs import set_up_logs
-from tidegate.errors import TidegateError
+from tidegate.errors import SettingsError, TidegateError
 from tidegate.routing.strategies import STRATEGIES
+from tidegate.routing.substrates import SUBSTRATES
 
 if TYPE_CHECKING:
-    from tidegate.network.server.settings import BrokerSettings, PeerAddress
+    from tidegate.network.server.broker_server import BrokerServer
+    from tidegate.network.server.settings import BrokerSettings
 
-DEFAULT_PORT = 7070
+_log = logging.getLogger(__name__)
+
+EXAMPLE = Path(__file__).with_name("broker.toml")
+"""The commented file that `init` writes."""
 
 
 @click.group(invoke_without_command=True)
+@click.option("--config", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="TOML file with the settings of the broker; the options override it.",
+)  # fmt: skip
 @click.option("--name", metavar="NAME", help="Name of the broker in its network.")
-@click.option("--listen", default=f"127.0.0.1:{DEFAULT_PORT}", metavar="HOST:PORT",
-              show_default=True, help="Where to listen; port 0 takes a free one.")  # fmt: skip
+@click.option("--listen", metavar="HOST:PORT",
+              help="Where to listen; port 0 takes a free one.  [default: 127.0.0.1:7070]",
+)  # fmt: skip
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
               help="Folder of the store. Without it nothing is durable.")  # fmt: skip
-@click.option("--routing", type=click.Choice(list(STRATEGIES)), default="subscription",
-              show_default=True, help="How events find their way between brokers.")  # fmt: skip
+@click.option("--routing", type=click.Choice(list(STRATEGIES)),
+              help="How events find their way between brokers.  [default: subscription]",
+)  # fmt: skip
 @click.option("--architecture", type=click.Choice(["acyclic", "general", "hierarchical"]),
-              default="acyclic", show_default=True,
-              help="How brokers are connected, the same at all of them.")  # fmt: skip
+              help="How brokers are connected, the same at all of them.  [default: acyclic]",
+)  # fmt: skip
+@click.option("--substrate", type=click.Choice(SUBSTRATES),
+              help="What finds the filters that an event matches.  [default: columnar]",
+)  # fmt: skip
 @click.option("--peer", "peers", multiple=True, metavar="URL",
               help="Broker to link with; in a hierarchy the master.")  # fmt: skip
-@click.option("--without-authentication", is_flag=True,
+@click.option("--space", "spaces", multiple=True, metavar="FILE",
+              type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Space whose schema events and filters must fit; may be repeated. SIGHUP reads "
+                   "the files again, for more attributes.")  # fmt: skip
+@click.option("--without-authentication", is_flag=True, default=None,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the log as JSON, a line each.")
 @click.option("--verbose", is_flag=True, help="Log more.")
 @click.pass_context
 def broker(
-    context: click.Context,
-    name: str | None,
-    listen: str,
-    data: Path | None,
-    routing: str,
-    architecture: str,
-    peers: tuple[str, ...],
-    without_authentication: bool,
-    as_json: bool,
-    verbose: bool,
+    context: click.Context, /, config: Path | None, as_json: bool, verbose: bool, **options: Any
 ) -> None:
     """Run a broker.
 
@@ -58,54 +69,95 @@ def broker(
     Examples:
       tidegate broker --name a --data ./a
       tidegate broker --name b --listen 127.0.0.1:7071 --data ./b --peer tidegate://127.0.0.1:7070
+      tidegate broker --config broker.toml
     """
+    given = {name: value for name, value in options.items() if value not in (None, ())}
     if context.invoked_subcommand is not None:
+        if config is not None or given:
+            raise click.UsageError(
+                f"the options of a broker that runs are not for `{context.invoked_subcommand}`"
+            )
         return
-    if name is None:
-        raise click.UsageError("give the broker a --name")
-    host, port = parse_address(listen)
-    check_reach(host, without_authentication)
-    settings_class = _settings_class()
+    _need_network()
+    settings = _settings(config, given)
     set_up_logs(as_json=as_json, is_verbose=verbose)
-    settings = settings_class(
-        name, host, port, data, routing, architecture, peers=_peer_addresses(peers)
-    )
-    asyncio.run(_run(settings))
+    asyncio.run(_run(settings, lambda: _settings(config, given)))
 
 
-def _peer_addresses(urls: tuple[str, ...]) -> tuple[PeerAddress, ...]:
+def _settings(config: Path | None, given: Mapping[str, Any]) -> BrokerSettings:
+    """The settings of a broker: those of the file, and the options instead of some of them."""
+    from tidegate.network.server.configuration.addresses import listen_address
+    from tidegate.network.server.configuration.broker_file import read_broker_file, settings_from
     from tidegate.network.server.settings import PeerAddress
 
-    return tuple(PeerAddress(*_peer_address(url)) for url in urls)
-
-
-def _peer_address(url: str) -> tuple[str, int]:
-    scheme, separator, address = url.partition("://")
-    if not separator or scheme != "tidegate":
-        raise click.UsageError(f"--peer takes tidegate://HOST:PORT, not {url!r}")
-    return parse_address(address, "--peer")
-
-
-def _settings_class() -> type[BrokerSettings]:
-    """The settings of a broker, if the packages that the network needs are there."""
+    if config is None and "name" not in given:
+        raise click.UsageError("give the broker a --name, or a --config file that has one")
     try:
-        from tidegate.network.server.settings import BrokerSettings
+        listen_address(given.get("listen", "127.0.0.1:0"))
+    except SettingsError as error:
+        raise click.UsageError(f"--listen: {error}") from None
+    try:
+        for url in given.get("peers", ()):
+            PeerAddress.parse(url)
+    except SettingsError as error:
+        raise click.UsageError(f"--peer: {error}") from None
+    return settings_from(given) if config is None else read_broker_file(config, given)
+
+
+def _need_network() -> None:
+    """Raise an error that helps unless the packages that the network needs are there."""
+    try:
+        import tidegate.network.server.settings  # noqa: F401
     except ImportError as error:
         raise click.ClickException(
             f"a broker needs the extra `network`: pip install 'tidegate[network]' ({error})"
         ) from error
-    return BrokerSettings
 
 
-async def _run(settings: BrokerSettings) -> None:
+@broker.command("init")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="broker.toml")
+def init(file: Path) -> None:
+    """Write a commented FILE of settings to start from; by default `broker.toml`."""
+    write_example(EXAMPLE, file)
+    click.echo(f"wrote {file}; now `tidegate broker check {file}`")
+
+
+@broker.command("check")
+@click.argument("file", type=click.Path(path_type=Path))
+def check_file(file: Path) -> None:
+    """Check the settings in FILE; says everything that is wrong in it."""
+    _need_network()
+    from tidegate.network.server.access.exposure import exposures
+
+    settings = _settings(file, {})
+    click.echo(f"broker   {settings.name}, {settings.architecture}, routing {settings.routing}")
+    click.echo(f"listens  {settings.host}:{settings.port}")
+    for peer in settings.peers:
+        click.echo(f"peer     {peer.host}:{peer.port}")
+    click.echo(f"store    {settings.data or 'none: nothing is durable'}")
+    for space in settings.spaces:
+        click.echo(f"space    {space.name}")
+    click.echo(f"TLS      {settings.tls.certificate if settings.tls else 'none'}")
+    who = "anyone" if settings.auth is None else f"{len(settings.auth.identities)} identities"
+    click.echo(f"admits   {who}")
+    for warning in exposures(settings):
+        click.echo(f"warning: {warning}", err=True)
+
+
+async def _run(settings: BrokerSettings, read_again: Callable[[], BrokerSettings]) -> None:
     from tidegate.network.server.broker_server import BrokerServer
 
-    server = BrokerServer(settings)
-    await server.start()
-    click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
     stopped = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopped.set)
+    server = BrokerServer(settings)
+    await server.start()
+    if hasattr(signal, "SIGHUP"):  # Windows has none
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, extend_spaces, server, read_again
+        )
+    # Only now: who reads this may send a signal at once.
+    click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
     waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     await server.stop()
@@ -113,40 +165,39 @@ async def _run(settings: BrokerSettings) -> None:
     await waiting[0]  # raises what has ended the broker, if it was an error
 
 
-def parse_address(text: str, option: str = "--listen") -> tuple[str, int]:
-    """Host and port of an address; an IPv6 host is in brackets.
-
-    >>> parse_address("127.0.0.1:7070"), parse_address("[::1]:7071")
-    (('127.0.0.1', 7070), ('::1', 7071))
-    """
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise click.UsageError(f"{option} takes HOST:PORT, such as 127.0.0.1:7070, not {text!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def check_reach(host: str, without_authentication: bool) -> None:
-    """Refuse a listener that anyone on the network could use, unless it was asked for by name."""
-    if is_loopback(host) or without_authentication:
-        return
-    raise TidegateError(
-        f"{host} can be reached from other machines, and this broker asks nobody who they are; "
-        "listen at 127.0.0.1, or say --without-authentication"
-    )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
+def extend_spaces(server: BrokerServer, read_again: Callable[[], BrokerSettings]) -> None:
+    """Declare what the files of the spaces have now beyond what they had; or log what is wrong."""
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name, which may stand for any address
+        server.extend_spaces(read_again().spaces)
+    except TidegateError as error:
+        _log.error("the spaces stay as they were: %s", error)
+        return
+    for each in server.broker.spaces:
+        _log.info("space %s has %d attributes", each.name, len(each.attributes))
+
+
+@broker.command("token")
+@click.argument("name")
+@click.option("--peer", "is_peer", is_flag=True, help="For a neighbouring broker of this name.")
+def make_token(name: str, is_peer: bool) -> None:
+    """Make a token for the identity NAME.
+
+    Prints it, and the lines for the file of the broker, which has only its hash.
+    """
+    _need_network()
+    from tidegate.network.server.access.settings import IdentitySettings, check_name
+    from tidegate.network.server.access.tokens import HashedToken, new_token
+
+    try:
+        check_name(name)
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from None
+    token = new_token()
+    entry = IdentitySettings(name, "peer" if is_peer else "client", str(HashedToken.of(token)))
+    lines = ["[[auth.identities]]", f"name = {json.dumps(entry.name, ensure_ascii=False)}"]
+    lines += ['role = "peer"'] if is_peer else []
+    lines += [f'token = "{entry.token}"']
+    click.echo("\n".join([token, "", *lines]))
 
 
 @broker.command("repair")
@@ -158,7 +209,7 @@ def repair_store(data: Path) -> None:
 
     The damaged files are kept in a folder beside it. Exits with 1 if something was lost.
     """
-    _settings_class()
+    _need_network()
     from tidegate.network.store.repair import repair
 
     report = repair(data)

@@ -25,11 +25,15 @@ _OPTIONS = [
     click.option("--identity", metavar="NAME",
                  help="Identity by which the broker knows this client."),
     click.option("--token", metavar="TOKEN", envvar="TIDEGATE_TOKEN",
-                 help="What the broker asks for; better given as TIDEGATE_TOKEN."),
+                 help="What the broker asks for; better given as TIDEGATE_TOKEN or in a file."),
+    click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                 metavar="FILE", envvar="TIDEGATE_TOKEN_FILE", help="File with the token."),
     click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path),
                  metavar="FILE", help="Certificate authority of the broker, for TLS."),
     click.option("--cert", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                 metavar="FILE", help="Certificate of this client and its key, for mutual TLS."),
+                 metavar="FILE", help="Certificate of this client, for mutual TLS."),
+    click.option("--key", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                 metavar="FILE", help="Its key, if it is not in the same file."),
     click.option("--timeout", type=click.FloatRange(0.1, 3600), default=TIMEOUT_S,
                  show_default=True, metavar="SECONDS", help="How long to try to connect."),
 ]  # fmt: skip
@@ -49,6 +53,8 @@ def new_client(
     ca: Path | None,
     cert: Path | None,
     timeout: float,
+    token_file: Path | None = None,
+    key: Path | None = None,
     **more: Any,
 ) -> Client:
     """A client with these options, not yet connected."""
@@ -58,12 +64,38 @@ def new_client(
         raise TidegateError(
             f"this needs the extra `network`: pip install 'tidegate[network]' ({error})"
         ) from None
-    tls = None
-    if ca is not None or cert is not None:
-        try:
-            tls = ssl.create_default_context(cafile=ca)
-            if cert is not None:
-                tls.load_cert_chain(cert)
-        except (OSError, ssl.SSLError) as error:
-            raise TidegateError(f"--ca or --cert cannot be used: {error}") from None
+    if token is not None and token_file is not None:
+        raise click.UsageError("give one of --token (or TIDEGATE_TOKEN) and --token-file")
+    if token_file is not None:
+        token = token_of(token_file)
+    tls = _context(broker, ca, cert, key) if ca or cert or key else None
     return connect(broker, identity=identity, token=token, tls=tls, timeout=timeout, **more)
+
+
+def _context(broker: str, ca: Path | None, cert: Path | None, key: Path | None) -> ssl.SSLContext:
+    if not broker.startswith(("tidegates:", "wss:")):
+        raise click.UsageError("--ca, --cert and --key are for TLS: use tidegates:// or wss://")
+    if key is not None and cert is None:
+        raise click.UsageError("--key needs --cert, the certificate that it belongs to")
+    try:
+        tls = ssl.create_default_context(cafile=ca)
+        if cert is not None:
+            # An empty password, so that an encrypted key is an error and not a prompt.
+            tls.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as error:
+        raise TidegateError(f"--ca, --cert or --key cannot be used: {error}") from None
+    return tls
+
+
+def token_of(file: Path) -> str:
+    """The token in a file; says so if others may read it."""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+        is_open = bool(file.stat().st_mode & 0o044)
+    except (OSError, UnicodeDecodeError) as error:
+        raise TidegateError(f"--token-file: {file} cannot be read: {error}") from None
+    if not token or "\n" in token:
+        raise TidegateError(f"--token-file: {file} must have one line with a token")
+    if is_open:
+        click.echo(f"warning: others may read {file}: chmod 600 {file}", err=True)
+    return token

@@ -223,14 +223,22 @@ class ColumnarMatcher:
 
     def samples(self) -> Iterator[Subscription]:
         """A subscription of each shape, and for each choice of kinds of the values in its row."""
+        return (subscription for subscription, _ in self.counted_samples())
+
+    def counted_samples(self) -> Iterator[tuple[Subscription, int]]:
+        """The same, each with the number of subscriptions that are like it."""
         numbers = np.flatnonzero(self._table.columns.is_current()).astype(np.int32)
         for shape, members in self._table.by_shape(numbers):
             for _, _, chosen in self._table.by_kinds(shape, members):
-                yield self._table.get(chosen.item(0))
+                yield self._table.get(chosen.item(0)), len(chosen)
 
     def cached(self) -> Iterator[Subscription]:
         """The subscriptions whose evolve mode is `Cached`."""
         return (self._table.get(number) for number in self._table.columns.cached().tolist())
+
+    def attributes(self) -> set[str]:
+        """The names of the attributes that filters name."""
+        return {name for _, shape in self._table.numbered_shapes() for name in shape.attributes}
 
     def variables(self) -> set[str]:
         """The names of the variables that filters use, or have used."""

@@ -8,7 +8,7 @@ change removes and adds versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from tidegate.matching.history.versions import (
     key_of,
 )
 from tidegate.matching.records import subscription_of
+from tidegate.matching.subscription import Subscription
 
 
 class AsOfMatcher:
@@ -63,6 +64,14 @@ class AsOfMatcher:
         loaded._matcher = ColumnarMatcher.load(path, sizes=sizes)
         loaded._past_numbers = None
         return loaded
+
+    def attributes(self) -> set[str]:
+        """The attributes that filters name."""
+        return self._matcher.attributes()
+
+    def samples(self) -> Iterator[tuple[Subscription, int]]:
+        """An open version of each shape and kinds of values, and how many are like it."""
+        return self._matcher.counted_samples()
 
     def match(self, batch: EventBatch) -> VersionMatches:
         """The pairs of an event and a version that matches it, in the order of the events.

@@ -25,13 +25,14 @@ from tidegate.matching.rows.encoding import Encoded, encode_variables
 from tidegate.matching.rows.entries.channels import PATTERNS, PRESENT, Channels
 from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.found_pairs import EntryPairs
-from tidegate.matching.rows.kernels.entry_lists import Entries
+from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import MOVING
 from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
 from tidegate.matching.rows.store.columns import CURRENT
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
+from tidegate.matching.tree.entry_order import in_branch_order
 from tidegate.matching.tree.level_order import ConstraintCounts, best_order, estimated_steps
 from tidegate.matching.tree.search_tree import SearchTree
 from tidegate.matching.tree.tuning import TreeTuning
@@ -158,11 +159,11 @@ class TreeIndex:
         if self._window is not None:
             # kernels need a column for each variable, also for those that are new
             self._set_window(self._window.with_columns_for(self._channels.variable_columns))
-        for entries in self._pending:
-            self._place(self.tree, entries)
+        self._place(self.tree, concatenate(self._pending))
         self._pending = []
 
     def _place(self, tree: SearchTree, entries: Entries) -> None:
+        entries = in_branch_order(entries, tree.storage.order)
         numbers = tree.add(entries)
         moving = entries.flags & MOVING != 0
         tree.place(numbers[~moving])
@@ -261,6 +262,7 @@ class TreeIndex:
     def build(self, entries: Entries, order: list[int]) -> SearchTree:
         """Another tree of copied entries; the index is not touched."""
         tree = SearchTree(order, self._tuning)
+        entries = in_branch_order(entries, order)
         moving = entries.flags & MOVING != 0
         numbers = tree.add(entries)
         tree.place(numbers[~moving])

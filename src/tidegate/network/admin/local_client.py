@@ -96,6 +96,7 @@ class _LocalConnection:
         self._changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
         self._served = ServedConnection(server)
+        self._served.is_local = True
         self._served.connection_made(_LocalTransport(self))
         self._write()
 

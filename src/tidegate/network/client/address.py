@@ -55,6 +55,11 @@ class BrokerAddress:
         """Whether frames travel in messages of a WebSocket."""
         return self.scheme in ("ws", "wss")
 
+    @property
+    def without_tls(self) -> str:
+        """The scheme of the same transport without TLS, as the beginning of a URL."""
+        return "ws://" if self.is_websocket else "tidegate://"
+
     def tls(self, context: ssl.SSLContext | None) -> ssl.SSLContext | None:
         """The TLS context to connect with; None for a plain connection."""
         if not self.is_encrypted:

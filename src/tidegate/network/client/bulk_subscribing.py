@@ -44,6 +44,8 @@ async def subscribe_many(
         filter = Filter.of_shape(*parser.read(text))
         registry.state.subscribe(name, filter, parameters, now_us=client.now_us())
         subscription = registry.add(name, inbox)
+        if wait:
+            subscription.will_wait(subscription.version)
         made.append(subscription)
         by_shape.setdefault(filter.shape_and_row[0], []).append(subscription)
     asked = []

@@ -204,6 +204,8 @@ class Client:
             name, filter, values, now_us=session.now_us(), evolve=evolve, space=space
         )
         subscription = self._registry.add(name, inbox)
+        if wait:
+            subscription.will_wait(request.version)
         try:
             await self._requests.room()
             await self._requests.add(
@@ -274,6 +276,8 @@ class Client:
         before = subscription.named
         update = self._registry.state.update(subscription.name, parameters, filter=filter)
         subscription.named = self._registry.state[subscription.name]
+        if wait:
+            subscription.will_wait(update.version)
         try:
             await self._requests.add(
                 lambda number: update_request(number, subscription, update, wait=wait),

@@ -114,9 +114,20 @@ class Inbox(Mailbox[ReceivedEvent]):
         return None
 
     def move_to(self, other: Inbox) -> None:
-        """Put the events that wait here into another inbox."""
-        while self._items:
-            other.put(self._items.popleft())
+        """Put the events of a durable client that wait here into another inbox.
+
+        There they wait in the order of their positions; an event that waits in both comes once.
+        """
+        waiting = {event.position: event for event in other._items}
+        for event in self._items:
+            there = waiting.setdefault(event.position, event)
+            if there is not event:
+                there.matches += event.matches
+                event._delivery.inboxes -= 1
+                event._delivery.unfinished -= 1
+        self._items.clear()
+        other._items = deque(waiting[position] for position in sorted(waiting))
+        other._wake()
 
     async def next(self, timeout: float | None = None) -> ReceivedEvent | None:
         if self._acks_on_next and self._last is not None:

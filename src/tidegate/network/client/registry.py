@@ -46,6 +46,9 @@ class Registry:
         self._advertisements: list[tuple[str, str | None]] = []
         self._unclaimed: set[str] = set()
         """Subscriptions of an earlier process that the program has not asked for yet."""
+        self._unsure: set[Subscription | PatternSubscription] = set()
+        """Subscriptions whose answer comes after a break: the word that they are in force may
+        have been lost."""
         self._held: list[wire.HeldSubscription] = []
         self._held_came = asyncio.Event()
         self._lost_requests: tuple[list[Pending], list[Pending]] = ([], [])
@@ -76,6 +79,9 @@ class Registry:
             del self.by_handle[subscription.handle]
         subscription.handle = handle
         self.by_handle[handle] = subscription
+        if subscription in self._unsure and isinstance(subscription, Subscription):
+            self._unsure.discard(subscription)
+            self._ask_again(subscription)
 
     def drop(self, subscription: Subscription) -> None:
         """Forget a subscription, whose inbox ends if no other one shares it."""
@@ -200,12 +206,15 @@ class Registry:
         if welcome.is_resumed:
             requests.resume(welcome.handled)
             for subscription in self.subscriptions.values():
-                if subscription.waits and subscription.handle is not None:
+                if subscription.waits and subscription.handle is None:
+                    self._unsure.add(subscription)
+                elif subscription.waits:
                     self._ask_again(subscription)
             self._held_came.set()
         else:
             self.sessions_lost += self._was_welcomed
             self._held = []
+            self._unsure.clear()
             before, lost = self._lost_requests, requests.lose_session()
             self._lost_requests = before[0] + lost[0], before[1] + lost[1]
             if not self._client.is_durable:

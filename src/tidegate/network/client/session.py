@@ -261,7 +261,14 @@ class Session:
     def transport_lost(self, error: Exception | None) -> None:
         """Note that the transport is gone."""
         reason = "the broker has closed the connection" if error is None else str(error)
+        if self._current_is_unanswered and self.brokers[0].is_encrypted:
+            reason += "; it has not answered, and its log may say what it has against a certificate"
         self._lose(ConnectionLostError(reason))
+
+    @property
+    def _current_is_unanswered(self) -> bool:
+        """Whether the present connection was not welcomed yet."""
+        return self._connection is not None and not self._connection.is_open
 
     def _take_welcome(self, welcome: Welcome) -> None:
         self._silence_max_s = 3 * welcome.heartbeat_ms / 1_000

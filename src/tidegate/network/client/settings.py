@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tidegate.errors import NetworkError
@@ -23,7 +23,7 @@ class ClientSettings:
 
     brokers: Sequence[BrokerAddress]
     identity: str
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     durable: bool = False
     ack: AckMode = "next"
     epoch: int | None = None

@@ -36,6 +36,8 @@ class Subscription:
         self.in_force = -1
         """The last version that is in force in the whole network."""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._to_come = -1
+        """The last version that somebody waits for, or will when the broker has answered."""
         self._error: Exception | None = None
 
     @property
@@ -109,10 +111,17 @@ class Subscription:
                 future.set_result(None)
         self._waiting = still
 
+    def will_wait(self, version: int) -> None:
+        """Note that somebody will wait for a version, once the broker has it.
+
+        If the connection breaks, the word that it is in force may be lost before that.
+        """
+        self._to_come = max(self._to_come, version)
+
     @property
     def waits(self) -> bool:
-        """Whether somebody waits for a version to come into force."""
-        return bool(self._waiting)
+        """Whether somebody waits, or will, for a version that is not in force yet."""
+        return bool(self._waiting) or self._to_come > self.in_force
 
     async def wait_in_force(self, version: int) -> None:
         """Wait until a version is in force."""

@@ -63,7 +63,18 @@ async def open_transport(
         _, stream = await asyncio.get_running_loop().create_connection(
             lambda: _Stream(receiver), address.host, address.port, ssl=address.tls(tls)
         )
-    except (OSError, ssl.SSLError) as error:
+    except ssl.SSLCertVerificationError as error:
+        # Trying again would be of no use, so this is no ConnectionLostError.
+        raise NetworkError(
+            f"the certificate of {address} is not trusted: {error.verify_message}"
+        ) from None
+    except ssl.SSLError as error:
+        if error.reason == "WRONG_VERSION_NUMBER":
+            raise NetworkError(
+                f"{address} speaks no TLS; if it need not, use {address.without_tls}"
+            ) from None
+        raise ConnectionLostError(f"{address} cannot be reached: {error.reason}") from None
+    except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ConnectionLostError(f"{address} cannot be reached: {reason}") from None
     return stream

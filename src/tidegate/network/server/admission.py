@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tidegate.errors import AccessError, OverloadedError
+from tidegate.errors import AccessError, LinkProtocolError, OverloadedError
 from tidegate.network.server.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import ClientSession
 from tidegate.network.wire.handshake import Hello, Welcome
@@ -32,27 +32,28 @@ class Admission:
         """Admit whoever has connected, or say why not."""
         server = self._server
         try:
+            if not server.authentication.proves(connection, hello):
+                return
             server.check_admission(hello)
             if hello.role == "broker":
                 server.links.admit(connection, hello, turn)
                 return
-        except (AccessError, OverloadedError) as error:
+        except (AccessError, OverloadedError, LinkProtocolError) as error:
             server.log_refusal(connection, hello, error)
             connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)
             return
         session, is_resumed = self._session(hello, turn)
         self._attach(session, connection, hello, is_resumed=is_resumed)
-        stored = server.published.get(hello.identity, (0, 0))
-        if session.epoch != hello.epoch:
-            session.epoch = hello.epoch
-            session.refused.clear()
-            session.published = stored[1] if stored[0] == hello.epoch else 0
-        welcome = self._welcome(session, is_resumed=is_resumed)
         held = server.durable.held(session.client) if session.is_durable else []
         answers = [each for each in session.answers if each.number > hello.answered]
 
         def send() -> None:
-            connection.wire.welcome(welcome)
+            # Only now it is known what became of the publications of this turn.
+            stored = server.published.get(hello.identity, (0, 0))
+            if session.epoch != hello.epoch:
+                session.epoch = hello.epoch
+                session.published = stored[1] if stored[0] == hello.epoch else 0
+            connection.wire.welcome(self._welcome(session, is_resumed=is_resumed))
             if not is_resumed:
                 for frame in held:
                     connection.send(frame)
@@ -119,6 +120,7 @@ class Admission:
             deliveries.clear()
             session.cursor = hello.received if is_resumed else 0
             session.is_behind = True
+        self._server.entrance.introduced(connection)
         connection.heartbeat_s = limits.heartbeat_ms / 1_000
         connection.silence_max_s = 3 * hello.heartbeat_ms / 1_000
         self._server.flow.connected(connection)

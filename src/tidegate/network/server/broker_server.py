@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -25,8 +26,13 @@ from tidegate.errors import (
     StoreFullError,
     TidegateError,
 )
+from tidegate.language.spaces import Space
 from tidegate.matching.arrays import I64
 from tidegate.network.observing.counters import Counters
+from tidegate.network.server.access.authentication import Authentication
+from tidegate.network.server.access.entrance import Entrance
+from tidegate.network.server.access.exposure import warn_of_exposure
+from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
 from tidegate.network.server.blocking import Blocking
 from tidegate.network.server.client_lives import ClientLives
@@ -37,12 +43,14 @@ from tidegate.network.server.events import PUBLISHER, EventTurns
 from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
+from tidegate.network.server.refusals import Refusals
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.served_connection import ServedConnection
 from tidegate.network.server.sessions import ClientSession
 from tidegate.network.server.settings import BrokerSettings
 from tidegate.network.server.turns import Turn, Turns
+from tidegate.network.store.kept_spaces import joined_spaces, save_spaces
 from tidegate.network.store.store import Store
 from tidegate.network.store.transaction import Transaction
 from tidegate.network.wire.handshake import Hello
@@ -69,13 +77,18 @@ class BrokerServer:
         self.sessions: dict[m.Client, ClientSession] = {}
         self.published: dict[str, tuple[int, int]] = {}
         """By identity: the epoch and number of the last publication in the store."""
+        self.refusals = Refusals()
         self.connections: dict[ServedConnection, float] = {}
         """The connections, with the time at which a handshake must be through."""
+        self.doors: set[TlsDoor] = set()
+        """Connections that have not agreed on TLS yet."""
         self._now_us = 0
         self.is_draining = False
         self.started_us = self.now_us()
         self._must_acknowledge = False
         """Whether the next turn acknowledges what neighbours have sent, come what may."""
+        self.entrance = Entrance(settings.limits)
+        self.authentication = Authentication(self)
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
@@ -95,18 +108,19 @@ class BrokerServer:
         self.loop = asyncio.get_running_loop()
         settings = self.settings
         self.store = (
-            None
-            if settings.data is None
-            else Store(settings.data, settings.name, settings.retention)
+            None if settings.data is None else Store(settings.data, settings.name, settings.store)
         )
         try:
             self.broker = Broker(
                 settings.name,
                 strategy(settings.routing),
                 begun_us=self._begin(),
-                substrate="columnar",
+                substrate=settings.substrate,
                 limits=settings.broker_limits,
+                spaces=self._spaces(),
+                summaries=settings.summaries,
             )
+            self.broker.variables.set(**settings.variables)
             routing = self.broker.strategy
             self.broker.add_domain(
                 Domain(
@@ -122,7 +136,7 @@ class BrokerServer:
                 self.published = self.store.positions(PUBLISHER)
                 self._restore(self.store)
             self._listener = await self.loop.create_server(
-                lambda: ServedConnection(self), settings.host, settings.port, backlog=1024
+                new_door(self), settings.host, settings.port, backlog=1024
             )
         except OSError as error:
             self._close_store()
@@ -137,11 +151,13 @@ class BrokerServer:
             self.loop.create_task(self._keep_house(), name="housekeeping"),
             *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
+        warn_of_exposure(settings)
         _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
 
     def _restore(self, store: Store) -> None:
         """Go on where the broker ended: with its neighbours first, then with its clients."""
         state = list(store.state())
+        self.refusals.restore(state)
         sent = self.durable_links.restore(state, store.positions(SEEN))
         sent += self.durable.restore(state)
         self.durable_links.begin()
@@ -158,6 +174,30 @@ class BrokerServer:
             transaction.put_state("begun", "", b"", begun_us.to_bytes(8, "big"))
             self.store.commit(transaction).result()
         return begun_us
+
+    def _spaces(self) -> tuple[Space, ...]:
+        """The spaces to begin with: those of the settings, and those that the store has kept."""
+        if self.store is None:
+            return self.settings.spaces
+        spaces = joined_spaces(self.store.state(), self.settings.spaces)
+        self._keep_spaces(spaces)
+        return spaces
+
+    def extend_spaces(self, spaces: Iterable[Space]) -> None:
+        """Declare more attributes, and more spaces, while clients go on; all or none.
+
+        Raises SpaceError, with nothing changed, if an attribute has another type already.
+        """
+        self.broker.spaces.extend(spaces)
+        if self.store is not None:
+            self._keep_spaces(self.broker.spaces)
+
+    def _keep_spaces(self, spaces: Iterable[Space]) -> None:
+        assert self.store is not None
+        transaction = Transaction()
+        save_spaces(spaces, transaction)
+        if transaction:
+            self.store.commit(transaction).result()
 
     @property
     def port(self) -> int:
@@ -187,6 +227,9 @@ class BrokerServer:
         deadline = self.loop.time() + limit
         _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
+        self.authentication.close()
+        for door in list(self.doors):
+            door.abort()
         self.blocking.release_all()
         for connection in self.connections:
             connection.stop_reading()
@@ -253,11 +296,18 @@ class BrokerServer:
         self.counters.connections += 1
         deadline = self.loop.time() + self.settings.limits.handshake_s
         self.connections[connection] = deadline
-        if self.is_draining or len(self.connections) > self.settings.limits.connections_max:
-            connection.end(OverloadedError("the broker takes no more connections"), RETRY_MS)
+        problem = self.entrance.enter(connection, connection.address)
+        if self.is_draining:
+            connection.end(OverloadedError("the broker drains"), RETRY_MS)
+        elif problem is not None and connection.link is None:
+            self.counters.refused_connections += 1
+            _log.warning("%s was refused: %s", connection.address, problem)
+            connection.end(problem, RETRY_MS)
 
     def connection_lost(self, connection: ServedConnection) -> None:
         self.connections.pop(connection, None)
+        self.entrance.leave(connection)
+        self.authentication.ended(connection)
         self.connection_ended(connection)
 
     def connection_ended(self, connection: ServedConnection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from tidegate.network.server.passing_on import (
     route_detail,
     selected,
 )
+from tidegate.network.server.refusals import Refusals
 from tidegate.network.server.requests import has_events
 from tidegate.network.server.routed_turn import (
     ClientDeliveries,
@@ -78,9 +80,9 @@ class _Batch:
         ]
         self._add(publish.events, np.full(len(publish), publish.confirm))
 
-    def add_notified(self, peer: Peer, message: Notifications) -> None:
+    def add_notified(self, peer: Peer, message: Notifications, *, has_spaces: bool) -> None:
         """Add a frame of a neighbour."""
-        self.frames.append(notified_frame(peer, message))
+        self.frames.append(notified_frame(peer, message, has_spaces=has_spaces))
         flags = message.publications.flags
         self._add(message.publications.events, (flags & IS_CONFIRMED).astype(np.bool_))
 
@@ -125,7 +127,8 @@ class EventTurns:
             assert isinstance(linked.message, Notifications)
             taken += len(linked.message)
             if self._server.links.takes(link, linked):
-                batch.add_notified(link.peer, linked.message)
+                has_spaces = bool(self._server.broker.spaces)
+                batch.add_notified(link.peer, linked.message, has_spaces=has_spaces)
         self._server.counters.notified += taken
         return taken
 
@@ -164,7 +167,10 @@ class EventTurns:
         last = publish.first_number + len(publish) - 1
         known = session.published - publish.first_number + 1
         if known > 0 and publish.confirm:
-            duplicates.append(_Duplicate(session, publish.first_number, min(known, len(publish))))
+            count = min(known, len(publish))
+            duplicates.append(
+                _Duplicate(session, publish.first_number, count, self._server.refusals)
+            )
         if known >= len(publish):
             return None
         if publish.confirm and (problem := self._server.cannot_confirm()) is not None:
@@ -301,8 +307,10 @@ class _Step:
             number = frame.publish.first_number + index - frame.begin
             problem = Problem.of(error)
             if frame.publish.confirm:
-                most = self._server.settings.limits.publish_events_max
-                frame.session.refuse(number, problem, most)
+                refused = (frame.session.client.identity, frame.epoch, number)
+                refusals, transaction = self._server.refusals, turn.transaction
+                refusals.add(*refused, problem, transaction)
+                turn.if_full.append(partial(refusals.take_back, *refused, transaction))
             refusal = NotPublished(number, problem)
             turn.after_commit.append(lambda s=frame.session, r=refusal: _send(s, r))  # type: ignore[misc]
 
@@ -335,6 +343,8 @@ class _Step:
                 frame.session.published = min(frame.session.published, publish.first_number - 1)
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
+                identity = frame.session.client.identity
+                self._server.published[identity] = (frame.epoch, last)
                 self._server.counters.confirmed += len(publish)
                 _send(frame.session, Confirmed(last))
 
@@ -346,14 +356,16 @@ class _Duplicate:
     session: ClientSession
     first: int
     count: int
+    refusals: Refusals
 
     def answer(self) -> None:
         """Say once more which were refused, and confirm the others."""
-        end = self.first + self.count
-        for number, problem in self.session.refused.items():
-            if self.first <= number < end:
-                _send(self.session, NotPublished(number, problem))
-        _send(self.session, Confirmed(max(end - 1, self.session.published)))
+        identity, epoch = self.session.client.identity, self.session.epoch
+        refused = self.refusals.among(identity, epoch, self.first, self.count)
+        for number, problem in refused:
+            _send(self.session, NotPublished(number, problem))
+        last = self.first + self.count - 1
+        _send(self.session, Confirmed(max(last, self.session.published)))
 
 
 def _refuse(session: ClientSession, first: int, count: int, error: TidegateError) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import ssl
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,21 +30,28 @@ async def keep_connected(server: BrokerServer, address: PeerAddress) -> None:
     known = server.durable_links.peer_at(at)
     link = server.links.by_peer.get(known or "") or server.links.new_link()
     link.is_ours, link.address = True, at
+    auth, tls = server.settings.auth, server.settings.tls
+    token = None if auth is None else auth.own_token()
+    context = None
+    if address.tls:
+        context = ssl.create_default_context() if tls is None else tls.peer_context()
     pause_s = FIRST_S
     while _is_wanted(link):
         hello = link.hello(
             server.settings.name,
             server.software,
             server.settings.limits.heartbeat_ms,
-            address.token,
+            address.token or token,
         )
         connection = ServedConnection(server, Connection.connecting(hello))
         connection.link = link
         try:
             async with asyncio.timeout(LONGEST_S):
                 await server.loop.create_connection(
-                    partial(_same, connection), address.host, address.port
+                    partial(_same, connection), address.host, address.port, ssl=context
                 )
+        except ssl.SSLCertVerificationError as error:
+            _log.warning("%s is not trusted: %s", at, error.verify_message)
         except (OSError, TimeoutError) as error:
             _log.info("%s:%d cannot be reached: %s", address.host, address.port, error)
         else:

@@ -189,7 +189,7 @@ class Links:
         opening = link.opening()
         try:
             again = link.session.opened(theirs)
-        except SessionLostError as error:
+        except (SessionLostError, LinkProtocolError) as error:
             link = self._begin_anew(link, error, turn)
             opening = link.opening()
             again = link.session.opened(theirs)
@@ -251,6 +251,7 @@ class Links:
 
     def _attach(self, link: Link, connection: ServedConnection, heartbeat_ms: int) -> None:
         link.connection, connection.link = connection, link
+        self._server.entrance.introduced(connection)
         connection.heartbeat_s = self._server.settings.limits.heartbeat_ms / 1_000
         connection.silence_max_s = 3 * heartbeat_ms / 1_000
 
@@ -322,20 +323,34 @@ class Links:
         if self.takes(link, linked):
             broker = self._server.broker
             was_neighbour = link.peer in broker.domains.domain_of
+            _log_refusal(link.peer, linked.message)
             sent = broker.handle(linked.message, link.peer, self._server.now_us())
+            for receiver, answer in sent:
+                if receiver == link.peer and isinstance(answer, m.Refused):
+                    _log.warning("a message of %s was refused: %s", link.peer, answer.reason)
             self._server.dispatch(sent, turn)
             if not was_neighbour and link.peer in broker.domains.domain_of:
                 turn.after_commit.append(lambda: self._send_stored(link))
 
     def takes(self, link: Link, linked: Linked) -> bool:
-        """Whether a message is new.
+        """Whether a message is new; a neighbour that leaves one out loses its connection.
 
         The parts of a message have one number: a copy of an earlier part is known by its stamps.
         """
-        if not linked.is_last:
-            return True
-        link.unacknowledged += 1
-        return link.session.take(linked.number)
+        try:
+            is_new = link.session.take(linked.number) if linked.is_last else True
+        except LinkProtocolError as error:
+            self._broke_protocol(link, error)
+            return False
+        link.unacknowledged += linked.is_last
+        return is_new
+
+    def _broke_protocol(self, link: Link, error: LinkProtocolError) -> None:
+        """End the connection of a neighbour; the session goes on where it was on the next one."""
+        _log.warning("%s broke the protocol of links: %s", link.peer, error)
+        if link.connection is not None:
+            link.connection.arrived.clear()
+            link.connection.end(error)
 
     def acknowledge(self) -> None:
         """Acknowledge what was taken; the positions of the streams are in the store."""
@@ -353,7 +368,11 @@ class Links:
 
     def acknowledged(self, link: Link, number: int, turn: Turn) -> None:
         """The neighbour has committed messages; their events can leave the store."""
-        link.session.acknowledged(number)
+        try:
+            link.session.acknowledged(number)
+        except LinkProtocolError as error:
+            self._broke_protocol(link, error)
+            return
         position = 0
         while link.positions and link.positions[0][0] <= number:
             position = link.positions.popleft()[1]
@@ -380,3 +399,9 @@ class Links:
             if read.events:
                 notifications = stored_notifications(store, read.events)
                 link.send(Kept(notifications, read.last))
+
+
+def _log_refusal(peer: m.Peer, message: object) -> None:
+    """Log that a neighbour has refused a message: without spaces, say, or where a cycle closes."""
+    if isinstance(message, m.Refused):
+        _log.warning("%s has refused a message of this broker: %s", peer, message.reason)

@@ -18,6 +18,7 @@ from tidegate.routing.batching.columns import Coded, StampColumns
 from tidegate.routing.batching.incoming import NotifiedFrame
 from tidegate.routing.batching.routed import PassedOn
 from tidegate.routing.messages import Examination
+from tidegate.routing.spaces import DEFAULT
 
 
 class StoredRoute(msgspec.Struct, array_like=True, frozen=True):
@@ -46,14 +47,17 @@ def notifications(block: PublicationBlock, passed: PassedOn) -> Notifications:
     return Notifications(block.select(events), routes, route_of.reshape(-1).astype(np.int64))
 
 
-def notified_frame(peer: str, message: Notifications) -> NotifiedFrame:
-    """The events of a neighbour as the broker takes them."""
+def notified_frame(peer: str, message: Notifications, *, has_spaces: bool) -> NotifiedFrame:
+    """The events of a neighbour as the broker takes them, in a network with spaces or without."""
     publications, routes = message.publications, message.routes
     origins = publications.origins
     brokers = Coded([broker for broker, _ in origins], publications.origin_of.astype(np.int32))
     begun_us = np.array([begun for _, begun in origins], np.int64)[publications.origin_of]
     events = publications.events
     route_of = message.route_of.astype(np.int32)
+    # An event travels as its client sent it; one without a space belongs to the default space.
+    default = DEFAULT if has_spaces else None
+    spaces = [each.space or default for each in events.shapes]
     has_targets = any(each.targets is not None for each in routes)
     has_examinations = any(each.examination is not None for each in routes)
     return NotifiedFrame(
@@ -61,7 +65,7 @@ def notified_frame(peer: str, message: Notifications) -> NotifiedFrame:
         StampColumns(brokers, begun_us, publications.numbers),
         Coded(publications.publishers, publications.publisher_of.astype(np.int32)),
         Coded([each.tree for each in routes], route_of),
-        Coded([each.space for each in events.shapes], events.shape_of.astype(np.int32)),
+        Coded(spaces, events.shape_of.astype(np.int32)),
         Coded([each.targets for each in routes], route_of) if has_targets else None,
         Coded([each.examination for each in routes], route_of) if has_examinations else None,
     )

@@ -29,6 +29,10 @@ _PLAIN = (
 )  # fmt: skip
 
 
+CHARS_MAX = 65_536
+"""Filters of one connection in one turn: what takes long to parse must not keep others waiting."""
+
+
 @dataclass(slots=True)
 class _Asked:
     """A request of a client, the messages it became, and what the broker said to each of them."""
@@ -47,11 +51,18 @@ class RequestTurns:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
 
-    def handle(self, connections: Iterable[ServedConnection], turn: Turn) -> None:
-        """Handle what comes before the next events on each connection."""
+    def handle(self, connections: Iterable[ServedConnection], turn: Turn) -> bool:
+        """Handle what comes before the next events on each connection; returns whether something
+        is left for the next turn, because a client has sent too many long filters at once."""
         asked: list[_Asked] = []
+        is_left = False
         for connection in connections:
+            chars = 0
             while connection.arrived and not has_events(connection.arrived[0]):
+                chars += _filter_chars(connection.arrived[0])
+                if chars > CHARS_MAX and asked:
+                    is_left = True
+                    break
                 message = connection.arrived.popleft()
                 match message:
                     case Hello():
@@ -76,6 +87,7 @@ class RequestTurns:
                         asked.append(self._translated(connection, connection.session, message))
         if asked:
             self._ask(asked, turn)
+        return is_left
 
     def _translated(
         self, connection: ServedConnection, session: ClientSession, request: Any
@@ -179,6 +191,12 @@ class RequestTurns:
         if message.name is None:
             return 0
         return self._server.broker.named.handle(session.client, message.name) + 1
+
+
+def _filter_chars(message: object) -> int:
+    """How long the filter in a request is."""
+    texts = (getattr(message, name, None) for name in ("wanted", "filter", "advertisement"))
+    return sum(len(each) for each in texts if isinstance(each, str))
 
 
 def has_events(message: object) -> bool:

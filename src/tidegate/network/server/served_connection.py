@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from tidegate.errors import EventError, NetworkError, TidegateError
+from tidegate.network.server.access.authentication import names_of_transport
 from tidegate.network.wire.connection import Connection, Message
 from tidegate.network.wire.flow import Heartbeat
 from tidegate.network.wire.links import LinkMessage
@@ -39,6 +40,11 @@ class ServedConnection(asyncio.Protocol):
         self.lost = asyncio.Event()
         """Set when the connection is closed."""
         self.address = "unknown"
+        self.certificate_names: frozenset[str] = frozenset()
+        """The names in the peer's certificate, which is trusted; none without one."""
+        self.is_local = False
+        """Whether it comes from this process itself, which has asked who it is for."""
+        self._early: list[bytes] = []
         self.is_lost = False
         self.can_write = True
         """Whether the socket takes more."""
@@ -56,9 +62,16 @@ class ServedConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=_UNWRITTEN_BYTES_MAX)
         peer = transport.get_extra_info("peername")
         self.address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        self.certificate_names = names_of_transport(transport)
         self._server.connection_made(self)
+        early, self._early = self._early, []
+        for data in early:
+            self.data_received(data)
 
     def data_received(self, data: bytes) -> None:
+        if self._transport is None:  # came with the last bytes of the handshake of TLS
+            self._early.append(data)
+            return
         self.last_heard = self._server.loop.time()
         self._unhandled += len(data)
         self._server.counters.received_bytes += len(data)

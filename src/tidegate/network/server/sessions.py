@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from tidegate.language.patterns.pattern import Pattern
 from tidegate.network.server.delivery_queue import DeliveryQueue
-from tidegate.network.wire.problems import Problem
 from tidegate.network.wire.requests import Done, Refused
 from tidegate.routing.messages import Client
 
@@ -50,12 +49,10 @@ class ClientSession:
     """The last request that was handled."""
     answers: deque[Done | Refused] = field(default_factory=deque)
     """The last answers, in case the connection breaks before they arrive."""
-    epoch: int = 0
+    epoch: int = -1
+    """The epoch of its publications; -1 before the first connection."""
     published: int = 0
     """The last publication of the epoch that was taken."""
-    refused: dict[int, Problem] = field(default_factory=dict)
-    """The last publications of the epoch that were refused, in case the connection breaks before
-    the client hears of it and sends them again."""
     patterns: dict[int, Pattern] = field(default_factory=dict)
     """The patterns of the client, by handle."""
     last_pattern: int = PATTERN_HANDLES
@@ -67,12 +64,6 @@ class ClientSession:
             self.answers.popleft()
         if self.connection is not None:
             self.connection.send(answer)
-
-    def refuse(self, number: int, problem: Problem, refused_max: int) -> None:
-        """Remember that a publication was refused."""
-        self.refused[number] = problem
-        while len(self.refused) > refused_max:
-            del self.refused[next(iter(self.refused))]
 
     def handle_of_pattern(self, pattern: Pattern) -> int | None:
         """The handle of a pattern of the client."""

@@ -104,13 +104,15 @@ class Turns:
         connections, self._waiting = list(self._waiting), {}
         events, pause_s = 0, 0.0
         while any(each.arrived for each in connections) and events < EVENTS_MAX:
-            server.requests.handle([*connections], turn)
+            is_left = server.requests.handle([*connections], turn)
             publishing = [each for each in connections if _publishes(each)]
             taken = server.events.handle(publishing, turn)
             if publishing and not taken:
                 pause_s = 0.005  # their clients are still on their way here
                 break
             events += taken
+            if is_left:
+                break
         server.run_due(turn)
         server.save_links(turn)
         await self._commit(turn)

@@ -80,6 +80,10 @@ def frame_header(type: FrameType, body_bytes: int) -> bytes:
     return _LENGTH.pack(body_bytes + 1) + bytes((type,))
 
 
+_TLS = 0x1603
+"""The first two bytes of a connection that begins with TLS."""
+
+
 class FrameReader:
     """Cuts the bytes of a stream into frames.
 
@@ -155,8 +159,9 @@ class FrameReader:
     def _length(self, view: memoryview | bytearray, position: int) -> int:
         length: int = _LENGTH.unpack_from(view, position)[0]
         if not 1 <= length <= self.frame_bytes_max:
+            other = "TLS, and this side does not" if length >> 16 == _TLS else "another protocol"
             raise ProtocolError(
                 f"a frame has from 1 to {self.frame_bytes_max} bytes, not {length}; is the peer "
-                "speaking another protocol?"
+                f"speaking {other}?"
             )
         return length

@@ -63,6 +63,10 @@ class Hello(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     """The initiator is never silent for longer; three times this long means that it is gone."""
     software: _Text = ""
 
+    def __repr__(self) -> str:
+        """Without the token, which must not get into a log."""
+        return f"Hello({self.identity!r}, session={self.session}, role={self.role!r})"
+
 
 class Welcome(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """The acceptor admits the initiator."""

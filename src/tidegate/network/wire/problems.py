@@ -17,6 +17,7 @@ from tidegate.errors import (
     EventError,
     FilterError,
     FilterLimitError,
+    LimitError,
     NetworkError,
     OverloadedError,
     ProtocolError,
@@ -34,6 +35,7 @@ _CODES: dict[str, type[TidegateError]] = {
     "event": EventError,
     "filter": FilterError,
     "filter-limit": FilterLimitError,
+    "limit": LimitError,
     "network": NetworkError,
     "overloaded": OverloadedError,
     "protocol": ProtocolError,
@@ -57,7 +59,8 @@ class Problem(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     code: Annotated[str, Meta(max_length=40)]
     reason: Reason
     text: Annotated[str, Meta(max_length=TEXT_CHARS_MAX)] = ""
-    """The filter that is wrong, with the offsets of the wrong place; empty for other errors."""
+    """The filter that is wrong, with the offsets of the wrong place; of a limit its name, and in
+    ``end`` its value; empty for other errors."""
     start: Number = 0
     end: Number = 0
 
@@ -71,6 +74,8 @@ class Problem(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
         code = next((_CODE_OF[each] for each in type(error).__mro__ if each in _CODE_OF), "network")
         if isinstance(error, FilterError) and len(error.text) <= TEXT_CHARS_MAX:
             return cls(code, _cut(error.reason), error.text, error.start, error.end)
+        if isinstance(error, LimitError):
+            return cls(code, _cut(error.reason), error.limit, 0, error.most)
         return cls(code, _cut(str(error)))
 
     def to_error(self) -> TidegateError:
@@ -78,6 +83,8 @@ class Problem(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
         kind = _CODES.get(self.code, NetworkError)
         if issubclass(kind, FilterError):
             return kind(self.reason, self.text, min(self.start, len(self.text)), self.end)
+        if issubclass(kind, LimitError):
+            return kind(self.reason, self.text, self.end)
         return kind(self.reason)
 
 

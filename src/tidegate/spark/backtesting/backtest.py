@@ -33,7 +33,6 @@ from tidegate.spark.backtesting.table_comparison import (
 )
 from tidegate.spark.backtesting.time_buckets import TimeBuckets
 from tidegate.spark.backtesting.trials import (
-    DifferingVersions,
     NewSubscription,
     Table,
     Trial,
@@ -48,6 +47,7 @@ from tidegate.spark.columns import (
     result_schema,
 )
 from tidegate.spark.index_files import ship_index
+from tidegate.spark.misfits import Misfits, event_kinds
 from tidegate.spark.subscription_tables import build_matcher
 from tidegate.spark.worker_tasks import DeliveryLayout
 
@@ -68,6 +68,7 @@ def backtest(
     attributes: Mapping[str, str] | None = None,
     top: int = 10,
     skip_bad: bool = False,
+    strict: bool = False,
 ) -> Backtest:
     """What a new filter, some changes or another table would have delivered, compared to ``live``.
 
@@ -87,8 +88,8 @@ def backtest(
     buckets of ``every`` (a timedelta, or a text like "5m"; by default chosen by the span of
     history). Without it there are no counts over time, and a change log is refused.
 
-    ``key``, ``variables`` and ``skip_bad`` are as for `match`. ``top`` is the number of subscribers
-    to list. ``attributes`` maps columns to attributes, where their names differ.
+    ``key``, ``variables``, ``skip_bad`` and ``strict`` are as for `match`. ``top`` is the number of
+    subscribers to list. ``attributes`` maps columns to attributes, where their names differ.
     """
     if events.isStreaming:
         raise EventError("a backtest takes a table of events, and these are a stream")
@@ -112,7 +113,19 @@ def backtest(
     new = NewSubscription(id, params, subscriber, since)
     differing = reader.differing_versions(filter_or_change, new, live)
     buckets = None if span is None else TimeBuckets.over(span.first_us, span.last_us, width)
-    return _compare(events, differing, layout, span, buckets, top=top, skip_bad=skip_bad)
+    live_matcher, changed_matcher = (
+        build_matcher(each, skip_bad=skip_bad) for each in (differing.live, differing.changed)
+    )
+    if attributes is None:
+        misfits = Misfits()
+        misfits.add_all(changed_matcher, event_kinds(events))
+        misfits.report(strict=strict)
+    comparison = TableComparison(
+        ship_index(events.sparkSession, live_matcher),
+        ship_index(events.sparkSession, changed_matcher),
+        layout,
+    )
+    return _compare(events, comparison, differing.subscriptions, span, buckets, top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,27 +168,20 @@ class _HistorySpan:
 
 def _compare(
     events: DataFrame,
-    differing: DifferingVersions,
-    layout: DeliveryLayout,
+    comparison: TableComparison,
+    subscriptions: int,
     span: _HistorySpan | None,
     buckets: TimeBuckets | None,
-    *,
     top: int,
-    skip_bad: bool,
 ) -> Backtest:
-    """Match the events with both lists of versions, and count."""
-    live, changed = (
-        ship_index(events.sparkSession, build_matcher(each, skip_bad=skip_bad))
-        for each in (differing.live, differing.changed)
-    )
-    comparison = TableComparison(live, changed, layout)
+    """Match the events with both indexes, and count."""
     rows = _count(events, CountTask(comparison, buckets))
     by_bucket = {each["bucket"]: each for each in rows if each["bucket"] is not None}
     subscribers = [_subscriber_counts(each) for each in rows if each["bucket"] is None]
-    schema = result_schema(events, layout.kept, grouped=False)
+    schema = result_schema(events, comparison.layout.kept, grouped=False)
     return Backtest(
         events=sum(each["events"] for each in by_bucket.values()),
-        subscriptions=differing.subscriptions,
+        subscriptions=subscriptions,
         counts=sum((_counts(each) for each in by_bucket.values()), Counts()),
         first=None if span is None else span.first,
         last=None if span is None else span.last,

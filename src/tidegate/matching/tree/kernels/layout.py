@@ -17,6 +17,7 @@ A **node** has a record of NODE_WORDS words of 64 bits, one cache line, with wha
     N_GUARD_LOW      float   bounds of the guard
     N_GUARD_HIGH     float
     N_KEY            float   the value by which the parent finds this node, if by a value
+    N_SEEN           int64   VALUES: a bit for each value that has had a branch, see slots.py
 
 A VALUES node has a branch for each value of an equality, found in a hash table by node and value;
 a branch of ranges, a tree of CUT nodes on the same channel; and a *-branch for entries that do not
@@ -90,7 +91,7 @@ KIND_MASK = 3
 
 # 32-bit words of a node, and its 64-bit words; the first three of these hold the former
 N_KIND, N_CHANNEL, N_STAR, N_LEFT, N_RIGHT, N_GUARD = range(6)
-N_CUT, N_GUARD_LOW, N_GUARD_HIGH, N_KEY = range(3, 7)
+N_CUT, N_GUARD_LOW, N_GUARD_HIGH, N_KEY, N_SEEN = range(3, 8)
 NODE_WORDS = 8
 
 T_PARENT, T_ROLE, T_CHILD, T_NEXT, T_PREV, T_PATHS, T_LEVEL, T_CUTS, TIE_WORDS = range(9)

@@ -36,6 +36,7 @@ from tidegate.matching.tree.kernels.layout import (
     N_KIND,
     N_LEFT,
     N_RIGHT,
+    N_SEEN,
     N_STAR,
     NODE_WORDS,
     NONE,
@@ -65,7 +66,7 @@ from tidegate.matching.tree.kernels.layout import (
     path_at,
     tie_at,
 )
-from tidegate.matching.tree.kernels.slots import drop_child, put_child, replace_child
+from tidegate.matching.tree.kernels.slots import drop_child, put_child, replace_child, seen_bit
 
 
 @inlined
@@ -123,6 +124,7 @@ def make_leaf(tree: TreeArrays, node: Int) -> None:
     ints[node_i32(node, N_LEFT)] = NONE
     ints[node_i32(node, N_RIGHT)] = NONE
     ints[node_i32(node, N_GUARD)] = NONE
+    tree.node.view(np.int64)[node_f64(node, N_SEEN)] = 0
     tree.tie[tie_at(node, T_CHILD)] = 0  # of a leaf: how many paths it had when it could not split
 
 
@@ -135,7 +137,9 @@ def _attach(tree: TreeArrays, node: Int, parent: Int, role: Int, key: float) -> 
         tie[tie_at(first, T_PREV)] = node
     tie[tie_at(parent, T_CHILD)] = node
     if role == AS_VALUE:
-        put_child(tree.slot, parent, np.float64(key).view(np.int64), node)
+        bits = np.float64(key).view(np.int64)
+        put_child(tree.slot, parent, bits, node)
+        tree.node.view(np.int64)[node_f64(parent, N_SEEN)] |= seen_bit(bits)
         tree.head[H_SLOTS] += 1
     elif role == AS_STAR:
         ints[node_i32(parent, N_STAR)] = node

@@ -41,6 +41,7 @@ from tidegate.matching.tree.kernels.layout import (
     N_KIND,
     N_LEFT,
     N_RIGHT,
+    N_SEEN,
     N_STAR,
     NODE_WORDS,
     NONE,
@@ -54,7 +55,7 @@ from tidegate.matching.tree.kernels.layout import (
     entry_at,
     margin_at,
 )
-from tidegate.matching.tree.kernels.slots import find_child
+from tidegate.matching.tree.kernels.slots import find_child, seen_bit
 
 NO_ROOM = -1
 
@@ -77,7 +78,10 @@ def branch(
     exclusive, taken, steps = kind & EXCLUSIVE, False, np.int64(0)
     if not np.isnan(x):
         if kind & KIND_MASK == VALUES:
-            child = find_child(slot, number, np.float64(x).view(np.int64))
+            bits = np.float64(x).view(np.int64)
+            child = np.int64(NONE)
+            if np.float64(node[words + N_SEEN]).view(np.int64) & seen_bit(bits):
+                child = find_child(slot, number, bits)
             if child != NONE:
                 stack[top] = child
                 top += 1

@@ -2,6 +2,11 @@
 
 Open addressing with linear probing. A removed slot is closed by moving later ones back, so there
 are no tombstones, and a probe ends at the first empty slot.
+
+Each look-up reads memory that is rarely in the cache, and most nodes have branches for few of all
+values. So a node has 64 bits, one of which each value is given by a hash: a value whose bit is not
+set has no branch, and need not be looked up. Bits stay set when a branch goes; then the look-up is
+made in vain.
 """
 
 from __future__ import annotations
@@ -23,6 +28,13 @@ def _home(node: Int, bits: Int, mask: Int) -> Int:
     )
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+
+
+@inlined
+def seen_bit(bits: Int) -> Int:
+    """The bit of a value, given as bits, among those of a node."""
+    mixed = np.uint64(bits) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(np.uint64(1) << (mixed >> np.uint64(58)))
 
 
 @lean_inlined

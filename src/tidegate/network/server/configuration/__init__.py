@@ -1,0 +1,1 @@
+"""How a broker is configured: its file, and the addresses in it."""
