@@ -46,7 +46,7 @@ from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER, TIME
 COMPARED, DELAY, AHEAD, BACK = "compared", "delay", "ahead", "back"
 """Forms of judgements, beside the texts of string operators."""
 
-JUDGEMENTS_MAX = 256
+JUDGEMENTS_MAX = 128
 """Every event is judged as often; comparisons beyond that are verified when all else matches."""
 
 SHIFT_MAX_US = 2**52
