@@ -4,7 +4,7 @@ import numpy as np
 
 from tidegate.matching.arrays import NO_TIME
 from tidegate.matching.rows.entries.blocks import Block, entries_of
-from tidegate.matching.rows.kernels.flags import ANEW, DEAD, SHARED, VERIFY
+from tidegate.matching.rows.kernels.flags import ANEW, DEAD, ORDINAL_SHIFT, SHARED, VERIFY
 from tidegate.matching.rows.kernels.motion import EVERY
 
 
@@ -44,7 +44,10 @@ def test_entries_have_the_flags_of_their_rows() -> None:
     found = entries_of(repeated, np.array([5, 9], np.int32), since, pin)
     assert found.subscription.tolist() == [5, 5, 9, 9]
     dead, verified = DEAD | SHARED, VERIFY | ANEW | SHARED
-    assert found.flags.tolist() == [dead, dead, verified, verified]
+    flags = found.flags & ((1 << ORDINAL_SHIFT) - 1)
+    assert flags.tolist() == [dead, dead, verified, verified]
+    # the second entry of a row has the ordinal after that of the first
+    assert np.diff(found.flags >> ORDINAL_SHIFT).tolist() == [1, -1, 1]
     assert (found.low.tolist(), found.high.tolist()) == ([1, 1, 2, 2], [3, 3, 4, 4])
 
 
