@@ -124,6 +124,13 @@ plain_messages = st.one_of(
     st.builds(m.SummaryReceived, numbers),
     st.builds(m.Drain, names, numbers, optional_names),
     st.builds(m.Drained, numbers, names, st.lists(names, max_size=2).map(tuple)),
+    st.builds(
+        m.Trace,
+        names,
+        numbers,
+        st.builds(m.Notify, publications(), optional_names, targets, examinations),
+    ),
+    st.builds(m.Traced, names, numbers, st.text(max_size=5)),
 )
 peer_messages = plain_messages | st.builds(m.Refused, plain_messages, st.just("no"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.shapes import Shape
+from tidegate.language.values import to_time, to_us
 from tidegate.network.client.bulk_subscribing import Wanted, subscribe_many
 from tidegate.network.client.inbox import Inbox
 from tidegate.network.client.publishing import Publishing
@@ -180,6 +182,7 @@ class Client:
         inbox: Inbox | None = None,
         wait: bool = True,
         parameters: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
         **more: Any,
     ) -> Subscription:
         """Subscribe; returns when the subscription is in force in the whole network.
@@ -187,8 +190,13 @@ class Client:
         Values of parameters are given by name, those that are named like an argument in
         ``parameters``. A durable client finds a subscription again by its ``name``: it goes on
         where the process before has ended, with this filter and these values.
+
+        With ``since``, the matching events that the broker has kept from that time on come first,
+        if its store keeps events. They are not acknowledged: if the session ends before all have
+        come, the others are lost to this subscription.
         """
         session = self._live
+        replay_us = None if since is None else to_us(to_time(since, "since"))
         values = {**(parameters or {}), **more}
         if name is None:
             if self._settings.durable:
@@ -197,6 +205,10 @@ class Client:
                 )
             name = self._registry.free_name()
         held = self._registry.unclaimed(name)
+        if held is not None and since is not None:
+            raise SubscriptionError(
+                f"the broker has {name!r} already, and replays to a new one only"
+            )
         if held is not None:
             return await self._registry.claim(held, filter, values, evolve, space, inbox)
         state = self._registry.state
@@ -214,6 +226,7 @@ class Client:
                     subscription.named,
                     str(filter) if subscription.version == request.version else None,
                     wait=wait,
+                    replay_us=replay_us,
                 ),
                 AfterLoss.RESTORED,
                 lambda done: self._registry.bind(subscription, done.handles[0]),

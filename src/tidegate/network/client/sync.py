@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -125,6 +126,7 @@ class SyncClient:
         space: str | None = None,
         wait: bool = True,
         parameters: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
         **more: Any,
     ) -> SyncSubscription:
         """As `Client.subscribe`."""
@@ -135,6 +137,7 @@ class SyncClient:
             space=space,
             wait=wait,
             parameters={**(parameters or {}), **more},
+            since=since,
         )
         return SyncSubscription(self, self._run(made))
 

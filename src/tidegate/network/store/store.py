@@ -142,6 +142,11 @@ class Store:
         self._last_position = max(self._last_position + 1, time.time_ns() // 1000)
         return self._last_position
 
+    @property
+    def last_position(self) -> int:
+        """The position of the last event that was stored."""
+        return self._last_position
+
     def shape(self, description: bytes) -> int:
         """The number of a shape; a new one is stored with the next transaction."""
         number = self._shape_numbers.get(description)
@@ -290,7 +295,10 @@ class Store:
             return
         self.damaged += len(damaged)
         for row in damaged:
-            _log.error("a damaged row is set aside: %s: %s", row.table, row.reason)
+            _log.error(
+                "a damaged row is set aside: %s: %s", row.table, row.reason,
+                extra={"event": "store_damaged", "table": row.table},
+            )  # fmt: skip
         transaction = Transaction()
         transaction.rejected.extend(damaged)
         self.commit(transaction)
