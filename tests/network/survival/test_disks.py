@@ -50,10 +50,10 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
         broker.kill()
         broker.start()
         async with connect(url, identity="ann", durable=True, timeout=60) as ann:
-            everything = await ann.subscribe("n >= 0", name="all")
+            wanted = await ann.subscribe("n >= 0", name="all")
             found: list[int] = []
             while found[-1:] != [EVENTS - 1]:
-                event = await everything.next(60)
+                event = await wanted.next(60)
                 assert event is not None
                 found.append(event["n"])
             assert found == confirmed
