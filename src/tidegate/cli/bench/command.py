@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.bench.corners import bench_corners
 from tidegate.cli.bench.evolving import bench_evolving
 from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.hostile import bench_hostile
@@ -278,6 +279,7 @@ bench.add_command(bench_summaries)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
 bench.add_command(bench_matchers)
+bench.add_command(bench_corners)
 bench.add_command(bench_hostile)
 bench.add_command(bench_memory)
 

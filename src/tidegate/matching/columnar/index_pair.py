@@ -22,7 +22,8 @@ from time import perf_counter
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64
-from tidegate.matching.columnar.index import OPEN, Index, IndexPart
+from tidegate.matching.columnar.index import OPEN, Index
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.layout_thread import RELEASE_ENTRIES_MIN
 from tidegate.matching.columnar.link_search import LinkSearch
 from tidegate.matching.columnar.part_build import PartBuild

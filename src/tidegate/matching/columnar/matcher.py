@@ -259,9 +259,11 @@ class ColumnarMatcher:
             into.write(path)
 
     @classmethod
-    def load(cls, path: str | Path, *, sizes: IndexSizes = DEFAULT_SIZES) -> ColumnarMatcher:
-        """Open a file that ``save`` wrote; it is mapped, and read as it is needed."""
-        source = SectionReader(path)
+    def load(
+        cls, path: str | Path, *, sizes: IndexSizes = DEFAULT_SIZES, mapped: bool = True
+    ) -> ColumnarMatcher:
+        """Open a file that ``save`` wrote; if ``mapped``, it is read as it is needed."""
+        source = SectionReader(path, mapped=mapped)
         matcher = cls(sizes=sizes)
         matcher._set_up(SubscriptionTable.load(source), Channels.load(source), sizes)
         matcher._indexes.load(source)

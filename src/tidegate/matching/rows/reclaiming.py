@@ -115,7 +115,7 @@ class Reclaimer:
     def reclaim_strings(self) -> None:
         """As ``reclaim`` after an update, which only leaves strings behind, and quicker."""
         if self._strings.unused:
-            self.reclaim()
+            self._channels.forget_texts(self._table.pool.forget())
 
     def hold_shapes(self) -> None:
         """Have the channels of a snapshot hold the shapes in it, and drop what no shape needs."""

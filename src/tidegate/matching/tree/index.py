@@ -16,6 +16,7 @@ the index under its exclusive lock, except for `build`, which reads a copy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 
 import numpy as np
@@ -29,6 +30,7 @@ from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import MOVING
 from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
+from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
 from tidegate.matching.tree.entry_order import in_branch_order
@@ -111,6 +113,12 @@ class TreeIndex:
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""
         self._note_change(numbers)
         return self.tree.rewrite_many(numbers, planned, cells, self._enclosed_for, self._program())
+
+    def rewrite_each(
+        self, _number: int, _plans: Mapping[int, I32], _kinds: U8, _cells: I64, _row: int
+    ) -> int:
+        """Change several entries of a subscription, or bounds of other forms: it replaces them."""
+        return NOT_IN_PLACE
 
     def _note_change(self, numbers: I32) -> None:
         if self._changed is not None:

@@ -368,6 +368,8 @@ class BrokerServer:
         """Why nothing can be stored now; None if it can."""
         if self.store is not None and self.store.is_full:
             return StoreFullError("the store of the broker is full")
+        if (peer := self.links.overloaded) is not None:
+            return OverloadedError(f"too many messages wait for the neighbour {peer!r}")
         return None
 
     def acknowledged(self, session: ClientSession, position: int, turn: Turn) -> None:

@@ -31,6 +31,7 @@ from tidegate.errors import (
 )
 from tidegate.network.server.durable_links import STREAM, stream_position
 from tidegate.network.server.passing_on import selected, stored_notifications
+from tidegate.network.server.turns import Turn
 from tidegate.network.wire.flow import LinkAck
 from tidegate.network.wire.handshake import Hello, Welcome
 from tidegate.network.wire.links import Linked, LinkMessage, Notifications
@@ -42,7 +43,6 @@ from tidegate.routing.durability.restoring import sync_for
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.served_connection import ServedConnection
-    from tidegate.network.server.turns import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -386,7 +386,24 @@ class Links:
         link = self.by_peer.get(peer)
         if link is None:
             return  # removed meanwhile
-        self._server.counters.dropped += link.send(Kept(message, position))
+        try:
+            self._server.counters.dropped += link.send(Kept(message, position))
+        except SessionLostError as error:
+            self._give_up(link, error)
+
+    @property
+    def overloaded(self) -> m.Peer | None:
+        """A neighbour for which so much waits that nothing more should be promised to clients."""
+        return next((each for each, at in self.by_peer.items() if at.session.is_nearly_full), None)
+
+    def _give_up(self, link: Link, error: SessionLostError) -> None:
+        """Keep nothing more for a neighbour that has been away for too long."""
+        turn = Turn()
+        self._begin_anew(link, error, turn)
+        if link.connection is not None:
+            link.connection.end(error)
+        for action in turn.after_commit:
+            action()
 
     def _send_stored(self, link: Link) -> None:
         """Send the confirmed events that an earlier stream has left in the store."""

@@ -18,7 +18,14 @@ from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.kernels.constraints import in_set, satisfied
 from tidegate.matching.rows.kernels.entry_lists import Entries
-from tidegate.matching.rows.kernels.flags import DEAD, MOVING, SET, SHARED, VERIFY
+from tidegate.matching.rows.kernels.flags import (
+    DEAD,
+    MOVING,
+    ORDINAL_SHIFT,
+    SET,
+    SHARED,
+    VERIFY,
+)
 from tidegate.matching.rows.kernels.functions import check_functions
 from tidegate.matching.rows.kernels.motion import EVERY, M_PIN, M_SINCE
 from tidegate.matching.rows.kernels.programs import STACK_MAX
@@ -132,7 +139,9 @@ def test_plain_filters_of_all_shapes_are_one_list() -> None:
 
 def test_a_subscription_of_several_disjuncts_has_shared_entries() -> None:
     made = Made(subscription("a", "x < 1 or y < 1"), subscription("b", "x in (1, 2, 3)"))
-    assert made.flags() == [(0, SHARED)] * 2 + [(1, SHARED)] * 3
+    shared = [(number, SHARED | ordinal << ORDINAL_SHIFT) for number, ordinal in
+              ((0, 1), (0, 2), (1, 1), (1, 2), (1, 3))]  # fmt: skip
+    assert made.flags() == shared
 
 
 def test_a_filter_that_matches_nothing_has_no_living_entry() -> None:

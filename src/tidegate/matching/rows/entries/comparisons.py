@@ -15,7 +15,7 @@ import numpy as np
 from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
-from tidegate.matching.arrays import F64, I32, I64, U8, Bools
+from tidegate.matching.arrays import F64, I32, I64, Bools
 from tidegate.matching.rows.entries.bounds import as_floats, bounds, pattern_bounds, widened
 from tidegate.matching.rows.entries.channels import (
     CHANNEL_KIND,
@@ -77,7 +77,7 @@ class _Constraints:
 
     def __init__(self, count: int, pool: StringPool) -> None:
         self._pool = pool
-        self._flags: U8 = np.zeros(count, np.uint8)
+        self._flags: I32 = np.zeros(count, np.int32)
         self._entry: list[I64] = []
         self._channel: list[I32] = []
         self._low: list[F64] = []

@@ -31,7 +31,7 @@ from tidegate.language.expressions import (
 )
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
-from tidegate.matching.arrays import F64, I32, I64, U8, Bools
+from tidegate.matching.arrays import F64, I32, I64, Bools
 from tidegate.matching.rows.entries.bounds import as_floats, bounds, pattern_bounds, widened
 from tidegate.matching.rows.entries.channels import (
     CHANNEL_KIND,
@@ -39,6 +39,13 @@ from tidegate.matching.rows.entries.channels import (
     PATTERNS,
     PRESENT,
     Channels,
+)
+from tidegate.matching.rows.entries.expansion import (
+    Room,
+    expanded,
+    slot_of,
+    spread_order,
+    values_of,
 )
 from tidegate.matching.rows.entries.operands import (
     COMPARISONS,
@@ -49,20 +56,17 @@ from tidegate.matching.rows.entries.operands import (
 )
 from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, STRING, TIME, UNDEFINED
 from tidegate.matching.rows.kernels.entry_lists import Entries
-from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX, MOVING, SET, SHARED, VERIFY
+from tidegate.matching.rows.kernels.flags import (
+    DEAD,
+    EXACT_MAX,
+    MOVING,
+    ORDINAL_SHIFT,
+    SET,
+    SHARED,
+    VERIFY,
+)
 from tidegate.matching.rows.kernels.motion import MovingConstraint, write_motions
 from tidegate.matching.rows.store.cells import Cells, StringPool, decode
-
-EXPANDED_MAX = 1024
-"""A conjunction with `in` lists becomes an entry for each choice of their values, if the filter has
-at most this many in all: equalities can be hashed. A list that is not expanded only asks for the
-attribute, and is verified, which takes some microseconds a value."""
-
-EXPANDED_RATIO = 4
-"""Where lists are long: as many entries as this for each value in them."""
-
-CONSTRAINTS_MAX = 32_768
-"""Nor is a list expanded where that would make entries with more constraints in all."""
 
 COMPARISONS_MAX = 1024
 """Comparisons of a filter that become constraints, as many for each disjunct; the others are
@@ -90,6 +94,10 @@ class Block:
     shared: bool = False
     owner: I64 | None = None
     """The row that each entry is for, where a row has several; None if each has one."""
+    times: int = 1
+    """How many entries each row has."""
+    ordinal: int = 0
+    """The ordinal of the first of these, if the block is shared (flags.py)."""
 
     def copy(self) -> Block:
         """Another block with the same constraints, to which others can be added."""
@@ -117,6 +125,7 @@ class Block:
             never=self.never[owner],
             verify=self.verify[owner],
             owner=owner,
+            times=times,
         )
 
     def constrain(self, channel: int, low: F64, high: F64) -> None:
@@ -136,70 +145,6 @@ class Block:
         self.high.append(high)
 
 
-@dataclass(slots=True)
-class _Room:
-    """What of a filter may still be expanded, and compiled."""
-
-    disjuncts_left: int
-    entries: int
-    constraints: int = CONSTRAINTS_MAX
-
-    @classmethod
-    def of(cls, shape: Shape) -> _Room:
-        """The room of a whole filter."""
-        values = sum(_list_length(each) for conjunction in shape.disjuncts for each in conjunction)
-        return cls(len(shape.disjuncts), max(EXPANDED_MAX, EXPANDED_RATIO * values))
-
-
-def _values_of(predicate: Predicate) -> int:
-    """How many constraints a predicate becomes."""
-    return len(predicate.operands) if predicate.operator is Operator.NOT_IN else 1
-
-
-def _expanded(
-    conjunction: tuple[Predicate, ...], kinds: tuple[int, ...], room: _Room
-) -> tuple[list[list[Predicate]], list[Predicate]]:
-    """The `in` lists of a conjunction as equalities, one list for each, and its other predicates.
-
-    A list stays as it is if there is no room for entries with each choice of values. The longest
-    comes first.
-    """
-    lists: list[list[Predicate]] = []
-    others: list[Predicate] = []
-    width = sum(map(_values_of, conjunction))
-    room.disjuncts_left -= 1
-    entries_max = min(room.entries - room.disjuncts_left, room.constraints // max(1, width))
-    count = 1
-    for predicate in sorted(conjunction, key=lambda each: -_list_length(each)):
-        values = _equalities(predicate, kinds)
-        if values is None or count * len(values) > entries_max:
-            others.append(predicate)
-        else:
-            lists.append(values)
-            count *= max(1, len(values))
-    room.entries -= count
-    room.constraints -= count * width
-    return lists, others
-
-
-def _list_length(predicate: Predicate) -> int:
-    return len(predicate.operands) if predicate.operator is Operator.IN else 0
-
-
-def _equalities(predicate: Predicate, kinds: tuple[int, ...]) -> list[Predicate] | None:
-    """An `in` list as an equality for each value; None for other predicates."""
-    if predicate.operator is not Operator.IN:
-        return None
-    slots = [operand for operand in predicate.operands if isinstance(operand, Slot)]
-    if len(slots) < len(predicate.operands):
-        return None
-    return [
-        Predicate(predicate.attribute, Operator.EQUAL, (slot,))
-        for slot in slots
-        if kinds[slot.index] != UNDEFINED
-    ]
-
-
 class Compiler:
     """Compiles rows of one shape and with the same kinds of cells to blocks of entries."""
 
@@ -210,9 +155,9 @@ class Compiler:
     def blocks(self, shape: Shape, kinds: tuple[int, ...], cells: Cells) -> list[Block]:
         """A block of entries for each disjunct, and for each choice from its `in` lists."""
         blocks: list[Block] = []
-        room = _Room.of(shape)
+        room = Room.of(shape)
         for conjunction in shape.disjuncts:
-            lists, others = _expanded(conjunction, kinds, room)
+            lists, others = expanded(conjunction, kinds, room)
             comparisons_max = COMPARISONS_MAX // len(shape.disjuncts)
             common = self._block(conjunction, others, kinds, cells, comparisons_max)
             for choice in product(*lists[1:]):
@@ -220,8 +165,11 @@ class Compiler:
                 for predicate in choice:
                     self._constrain(block, predicate, kinds, cells)
                 blocks += self._spread(block, lists[0], kinds, cells) if lists else [block]
+        ordinal = 1
         for block in blocks:
             block.shared = len(blocks) > 1 or block.owner is not None
+            block.ordinal = ordinal
+            ordinal += block.times
         return blocks
 
     def _spread(
@@ -232,19 +180,15 @@ class Compiler:
         All values of one kind at once: lists are long.
         """
         spread: list[Block] = []
-        of_kind: dict[int, list[int]] = {}
-        for predicate in values:
-            (slot,) = predicate.operands
-            assert isinstance(slot, Slot)
-            if predicate.attribute in block.moving_attributes:  # then values become programs
+        for group in spread_order(values, kinds, block.moving_attributes):
+            attribute, slots = group[0].attribute, [slot_of(each) for each in group]
+            if attribute in block.moving_attributes:  # then values become programs
                 spread.append(block.copy())
-                self._constrain(spread[-1], predicate, kinds, cells)
-            else:
-                of_kind.setdefault(kinds[slot.index], []).append(slot.index)
-        for kind, slots in of_kind.items():
+                self._constrain(spread[-1], group[0], kinds, cells)
+                continue
             spread.append(block.repeated(len(slots)))
             column = cells[:, slots].ravel()
-            self._compare_cell(spread[-1], values[0].attribute, Operator.EQUAL, kind, column)
+            self._compare_cell(spread[-1], attribute, Operator.EQUAL, kinds[slots[0]], column)
         return spread
 
     def _block(
@@ -266,7 +210,7 @@ class Compiler:
         if len(predicates) > comparisons_max:
             predicates = sorted(predicates, key=lambda each: each.operator is not Operator.EQUAL)
         for predicate in predicates:
-            comparisons_max -= 1 + _values_of(predicate) // _AT_ONCE
+            comparisons_max -= 1 + values_of(predicate) // _AT_ONCE
             if comparisons_max >= 0:
                 self._constrain(block, predicate, kinds, cells)
             else:
@@ -446,10 +390,13 @@ def entries_of(block: Block, subscriptions: I32, origin: I64, pin: I64) -> Entri
         pin = pin[block.owner]
     order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
     width = len(order)
-    flags: U8 = np.zeros(block.length, np.uint8)
-    flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
-    flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
-    flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if block.moving else 0))
+    flags = np.where(block.never, DEAD, 0).astype(np.int32)
+    flags |= np.where(block.verify, VERIFY, 0).astype(np.int32)
+    if block.moving:
+        flags |= MOVING
+    if block.shared:
+        ordinals = block.ordinal + np.arange(block.length, dtype=np.int32) % block.times
+        flags |= SHARED | ordinals << ORDINAL_SHIFT
     motion = write_motions(block.moving, origin, pin)
     return Entries(
         subscription=subscriptions.astype(np.int32),

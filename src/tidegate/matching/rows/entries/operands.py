@@ -44,6 +44,10 @@ _OPERATIONS = {
 }  # fmt: skip
 
 
+CELL_CODE = [k.P_CONSTANT, k.P_END]
+"""The program of a bare cell."""
+
+
 def write_program(operand: Expression, channels: Channels) -> int:
     """Where the program of an operand begins in the code of the channels; LINEAR if it needs none.
 

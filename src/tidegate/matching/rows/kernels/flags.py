@@ -11,6 +11,11 @@ bounds that are functions of time. GONE: its subscription was removed or has a n
 UNSURE is set only for a pair that was found: its functions of time are still to be evaluated.
 """
 
+ORDINAL_SHIFT = 8
+"""The bits of the flags from this one on are the ordinal of an entry that is SHARED: which of the
+entries of its subscription it is, from 1 on, as rows/entries/expansion.py numbers them. It is 0 in
+snapshots that were written before there were ordinals."""
+
 SET = 1 << 30
 """Flag of a channel whose values are sets of numbers; a constraint requires one of them, or not."""
 
