@@ -29,10 +29,10 @@ follows the change on every link. Where to look:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.errors import RoutingError, TidegateError
+from tidegate.errors import LimitError, RoutingError, TidegateError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
@@ -52,6 +52,7 @@ from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
 from tidegate.routing.durability.restoring import on_sync
 from tidegate.routing.event_routing import EventRouter
+from tidegate.routing.grants import BrokerGrants, Grant
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.overlay.broker_domains import BrokerDomains
@@ -85,6 +86,8 @@ class BrokerLimits:
     filters: Limits = DEFAULT_LIMITS
     per_client_max: int = 10_000
     """Subscriptions of one client, and likewise advertisements."""
+    subscriptions_max: int = 10_000_000
+    """Named subscriptions of all clients of the broker."""
     delta_items_max: int = 1_000_000
     """Filters or advertisements that a neighbour may add in one message."""
 
@@ -115,12 +118,14 @@ class Broker:
         limits: BrokerLimits | None = None,
         spaces: Iterable[Space] = (),
         summaries: SummarySettings | None = None,
+        grant_of: Callable[[str], Grant] | None = None,
     ) -> None:
         """``begun_us`` is when the broker was started, and must be later after each restart.
 
         ``substrate`` finds the filters that an event matches; None for the default of the
         strategy. Either all brokers of a network have ``spaces``, or none has. ``summaries`` are
-        the settings of the routing by summaries, the same at all brokers.
+        the settings of the routing by summaries, the same at all brokers. ``grant_of`` has the
+        grant of each identity; without it clients may do everything.
         """
         self.name = name
         self.strategy = strategy
@@ -135,6 +140,7 @@ class Broker:
         self.parser = BulkParser(self.limits.filters)
         """Reads the filters of named subscriptions."""
         self.spaces = BrokerSpaces(spaces, self.limits.filters)
+        self.grants = BrokerGrants(grant_of, self.limits.filters)
         self.summary_settings = summaries or SummarySettings()
         self.tables = RoutingTables(
             self,
@@ -357,6 +363,7 @@ class Broker:
     def subscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
         """Add a subscription of a client that has no name."""
         self._check_count(self._subscription_count(client), "subscriptions", client)
+        wanted = self.grants.wanted(wanted, client)
         self.sessions.begin(client)
         if isinstance(wanted, Pattern):
             sent = self.patterns.subscribe(client, wanted, self.now_us)
@@ -368,6 +375,12 @@ class Broker:
     def subscribe_named(self, named: m.NamedSubscription, client: Client) -> None:
         """Add a named subscription of a client."""
         self._check_count(self._subscription_count(client), "subscriptions", client)
+        if len(self.named.handles) >= self.limits.subscriptions_max:
+            raise LimitError(
+                "the broker takes no more subscriptions",
+                "subscriptions_max",
+                self.limits.subscriptions_max,
+            )
         self.sessions.begin(client)
         self.named.subscribe(client, named)
 
@@ -406,6 +419,8 @@ class Broker:
     def advertise(self, advertisement: Advertisement, client: Client) -> Outgoing:
         """Add an advertisement of a client."""
         self._check_count(len(self.advertisements.nodes_of(client)), "advertisements", client)
+        if self.grants:
+            self.grants.check_advertisement(self.spaces.unbound(advertisement)[0], client)
         self.sessions.begin(client)
         if not self.advertisements.ask(client, advertisement):
             return []
@@ -437,8 +452,10 @@ class Broker:
     def _check_count(self, count: int, what: str, client: Client) -> None:
         """Raise unless a client may have one more subscription or advertisement."""
         if count >= self.limits.per_client_max:
-            raise RoutingError(
-                f"{client.identity!r} has {count} {what}, which is the most that a client may have"
+            raise LimitError(
+                f"{client.identity!r} has {count} {what}, which is the most that a client may have",
+                "per_client_max",
+                self.limits.per_client_max,
             )
 
     # -- neighbours ---------------------------------------------------------------------------

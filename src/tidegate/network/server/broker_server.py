@@ -29,9 +29,11 @@ from tidegate.errors import (
 from tidegate.language.spaces import Space
 from tidegate.matching.arrays import I64
 from tidegate.network.observing.counters import Counters
-from tidegate.network.server.access.authentication import Authentication
+from tidegate.network.server.access.authentication import Authentication, principal
 from tidegate.network.server.access.entrance import Entrance
 from tidegate.network.server.access.exposure import warn_of_exposure
+from tidegate.network.server.access.granted import grants_of
+from tidegate.network.server.access.rates import Rates
 from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
 from tidegate.network.server.blocking import Blocking
@@ -89,6 +91,9 @@ class BrokerServer:
         """Whether the next turn acknowledges what neighbours have sent, come what may."""
         self.entrance = Entrance(settings.limits)
         self.authentication = Authentication(self)
+        self.rates = Rates(
+            settings.limits, time.monotonic, str if settings.auth is None else principal
+        )
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
@@ -119,6 +124,7 @@ class BrokerServer:
                 limits=settings.broker_limits,
                 spaces=self._spaces(),
                 summaries=settings.summaries,
+                grant_of=grants_of(settings.auth),
             )
             self.broker.variables.set(**settings.variables)
             routing = self.broker.strategy
@@ -228,6 +234,7 @@ class BrokerServer:
         _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
         self.authentication.close()
+        self.rates.release()
         for door in list(self.doors):
             door.abort()
         self.blocking.release_all()

@@ -15,7 +15,13 @@ import numpy as np
 
 from tidegate.matching.arrays import I64
 from tidegate.network.server.routed_turn import ClientDeliveries
-from tidegate.network.server.stored_events import client_detail, deliveries_of, store_events
+from tidegate.network.server.stored_events import (
+    client_detail,
+    deliveries_of,
+    publications_of,
+    store_events,
+)
+from tidegate.network.store.reading import QueuedEvent
 from tidegate.network.wire import requests as wire
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
@@ -75,7 +81,12 @@ class ClientOutput:
         self, session: ClientSession, deliveries: Sequence[m.Deliver], turn: Turn
     ) -> None:
         """Add deliveries that the broker had kept, or that came with a client from elsewhere."""
-        named = self._server.broker.named
+        named, grants = self._server.broker.named, self._server.broker.grants
+        granted = [
+            each for each in deliveries if grants.may_get(session.client, each.publication.event)
+        ]
+        self._not_granted(session, len(deliveries) - len(granted))  # kept by a wider grant
+        deliveries = granted
         matches = [
             [
                 (named.handle(session.client, each.name) + 1, each.version)
@@ -196,12 +207,34 @@ class ClientOutput:
         if lost:
             session.deliveries.missed += lost
             self._server.counters.missed["damaged"] += lost
+        if self._server.broker.grants.of(session.client).subscribe is not None:
+            # They may have been stored under a wider grant, before a restart.
+            granted = self._granted(session.client, sound)
+            self._not_granted(session, len(sound) - len(granted))
+            sound = granted
         if sound:
             session.deliveries.add(deliveries_of(store, sound, handle_of))
         session.is_behind = len(read.events) + read.lost == limit
         if not sound and read.last:
             session.cursor = read.last
         self._tell_missed(session)
+
+    def _not_granted(self, session: ClientSession, count: int) -> None:
+        """Count events that a client may not get any more."""
+        if count:
+            session.deliveries.missed += count
+            self._server.counters.missed["grant"] += count
+
+    def _granted(self, client: m.Client, queued: list[QueuedEvent]) -> list[QueuedEvent]:
+        """Those of some stored events that a client may get by its present grant."""
+        store, grants = self._server.store, self._server.broker.grants
+        assert store is not None
+        if not queued:
+            return []
+        events = publications_of(store, [each.event for each in queued]).events
+        return [
+            each for index, each in enumerate(queued) if grants.may_get(client, events.event(index))
+        ]
 
     def _shorten(self, session: ClientSession) -> None:
         deliveries = session.deliveries

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import StoreFullError, TidegateError
+from tidegate.errors import LimitError, StoreFullError, TidegateError
 from tidegate.matching.arrays import I64, Bools
 from tidegate.network.server.links import LINK_QUEUE, Link
 from tidegate.network.server.passing_on import (
@@ -145,16 +145,64 @@ class EventTurns:
             return 0
         if self._server.blocking.holds(session.client.identity):
             return 0
+        rates, identity = self._server.rates, session.client.identity
         while connection.arrived and isinstance(connection.arrived[0], Publish):
+            wait_s = rates.events_wait_s(identity)
+            if wait_s and rates.slows:
+                connection.paused_s = wait_s
+                break
             publish = connection.arrived.popleft()
             assert isinstance(publish, Publish)
             taken += len(publish)
             self._server.flow.took(connection, publish)
             fresh = self._without_duplicates(session, publish, duplicates, turn)
-            if fresh is not None:
-                batch.add_published(session, fresh)
+            if fresh is None:
+                continue
+            if wait_s:
+                self._refuse(session, fresh, rates.too_many_events(), duplicates, turn)
+                continue
+            rates.took_events(identity, len(fresh))
+            for part, error in self._by_size(fresh):
+                if error is None:
+                    batch.add_published(session, part)
+                else:
+                    self._refuse(session, part, error, duplicates, turn)
         self._server.counters.published += taken
         return taken
+
+    def _by_size(self, publish: Publish) -> list[tuple[Publish, LimitError | None]]:
+        """Runs of events that are small enough, and of those that are not, with the reason."""
+        most = self._server.settings.limits.event_bytes_max
+        is_large = publish.events.sizes > most
+        if not is_large.any():
+            return [(publish, None)]
+        changes = np.flatnonzero(np.diff(is_large)) + 1
+        bounds = [0, *changes.tolist(), len(publish)]
+        error = LimitError("an event is too large", "event_bytes_max", most)
+        return [
+            (publish.part(begin, end), error if is_large[begin] else None)
+            for begin, end in pairwise(bounds)
+        ]
+
+    def _refuse(
+        self,
+        session: ClientSession,
+        publish: Publish,
+        error: TidegateError,
+        duplicates: list[_Duplicate],
+        turn: Turn,
+    ) -> None:
+        """Refuse events before they are routed."""
+        problem, first = Problem.of(error), publish.first_number
+        self._server.counters.refused += len(publish)
+        if not publish.confirm:
+            turn.after_commit.append(partial(_tell, session, first, len(publish), problem))
+            return
+        refusals, identity = self._server.refusals, session.client.identity
+        for number in range(first, first + len(publish)):
+            refusals.add(identity, session.epoch, number, problem, turn.transaction)
+        # It says so after the others of this turn, and then that nothing else is missing.
+        duplicates.append(_Duplicate(session, first, len(publish), refusals))
 
     def _without_duplicates(
         self,
@@ -373,6 +421,11 @@ def _refuse(session: ClientSession, first: int, count: int, error: TidegateError
     for number in range(first, first + count):
         _send(session, NotPublished(number, problem))
     _send(session, Confirmed(first + count - 1))
+
+
+def _tell(session: ClientSession, first: int, count: int, problem: Problem) -> None:
+    for number in range(first, first + count):
+        _send(session, NotPublished(number, problem))
 
 
 def _send(session: ClientSession, message: Confirmed | NotPublished) -> None:
