@@ -65,7 +65,7 @@ def test_process_checks_spaces_and_reads_their_files_again(tmp_path: Path) -> No
     file = tmp_path / "trades.json"
     file.write_text('{"name": "trades", "attributes": {"price": "float"}}')
     with subprocess.Popen(
-        [*COMMAND, "--space", str(file), "--json"],
+        [*COMMAND, "--space", str(file), "--log-format", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -245,6 +245,8 @@ class BrokerServer:
         self.blocking.release_all()
         for connection in self.connections:
             connection.stop_reading()
+            if connection.arrived:  # a turn has left it for later, which must be now
+                self.turns.wake(connection)
         if not self._tasks[0].done():
             try:
                 async with asyncio.timeout_at(deadline):

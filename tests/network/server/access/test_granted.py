@@ -11,6 +11,8 @@ import pytest
 import tidegate
 from support.wire_client import WireClient, bodies, running
 from tidegate.errors import AccessError
+from tidegate.language.events import Event
+from tidegate.network.admin.local_client import LocalClient
 from tidegate.network.server.access.granted import grants_of
 from tidegate.network.server.access.settings import AuthSettings, IdentitySettings
 from tidegate.network.server.access.tokens import HashedToken
@@ -145,6 +147,22 @@ def test_a_grant_that_has_changed_holds_for_what_is_in_the_store(tmp_path: Path,
         async with running(stored(tmp_path, gone)) as server:
             (session,) = [each for each in server.sessions if each.identity == "ann"]
             assert server.broker.named.subscriptions_of(session) == []
+
+    asyncio.run(main())
+
+
+def test_the_admin_port_is_no_stranger() -> None:
+    async def main() -> None:
+        event = Event.of({"price": -1})
+        async with running(BrokerSettings("a", port=0, auth=auth("price < 10"))) as server:
+            assert await LocalClient(server, "http").publish([event], confirm=False) == {}
+            with pytest.raises(ConnectionError, match="is not admitted"):
+                await connect(server.port, "http")
+        entry = IdentitySettings("http", token=HASH, publish="price > 0")
+        settings = BrokerSettings("a", port=0, auth=AuthSettings(identities=(entry,)))
+        async with running(settings) as server:
+            refused = await LocalClient(server, "http").publish([event], confirm=False)
+            assert "'http' may publish `price > 0`" in refused[0]
 
     asyncio.run(main())
 
