@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any
@@ -153,6 +153,18 @@ class Client:
     def missed(self) -> int:
         """Deliveries that the broker dropped because they were not taken in time."""
         return self._receiving.missed
+
+    @property
+    def received(self) -> int:
+        """Of a durable client: the position of the last event that has come to this process."""
+        return self._receiving.received
+
+    @property
+    def queued(self) -> int:
+        """Of a durable client: the position of the last event that waited for it at the broker when
+        it connected; 0 if there was none."""
+        welcome = self._live.welcome
+        return 0 if welcome is None else welcome.queued
 
     @property
     def sessions_lost(self) -> int:
@@ -368,15 +380,38 @@ class Client:
         if confirmation is not None:
             await confirmation
 
+    async def publish_numbered(self, events: Sequence[EncodedEvent], first: int) -> None:
+        """Publish events with numbers of the publisher's own choice; returns when they are safe.
+
+        Numbers rise from ``first`` on, and must be higher than those of other events before in the
+        same epoch; gaps do no harm. Events whose numbers the broker has already, from this process
+        or one before, are not published again.
+        """
+        if self._settings.epoch is None:
+            raise NetworkError("a publisher that numbers its events needs an epoch")
+        session = self._live
+        for each in events:
+            self._check_size(each)
+        known = max(0, self._publishing.last_number - first + 1)
+        confirmation = await self._publishing.add(
+            events[known:], confirm=True, after=first + known - 1
+        )
+        session.write_soon()
+        if confirmation is not None:
+            await confirmation
+
     def _encoded(self, event: Event, space: str | None) -> EncodedEvent:
         encoded = encode_event(event, space)
+        self._check_size(encoded)
+        return encoded
+
+    def _check_size(self, encoded: EncodedEvent) -> None:
         welcome = self._live.welcome
         if welcome is not None and len(encoded.body) > welcome.frame_bytes_max - 1_000:
             raise OverloadedError(
                 f"an event has {len(encoded.body)} bytes; the broker takes frames of "
                 f"{welcome.frame_bytes_max}"
             )
-        return encoded
 
     async def advertise(
         self, advertisement: str | Advertisement, *, space: str | None = None

@@ -138,6 +138,13 @@ class Admission:
         connection.silence_max_s = 3 * hello.heartbeat_ms / 1_000
         self._server.flow.connected(connection)
 
+    def _queued(self, session: ClientSession) -> int:
+        """The position of the last event that waits for a client in the store."""
+        store = self._server.store
+        if store is None or session.queue is None:
+            return 0
+        return store.last_in_queue(session.queue)
+
     def _welcome(self, session: ClientSession, *, is_resumed: bool) -> Welcome:
         limits = self._server.settings.limits
         return Welcome(
@@ -153,4 +160,5 @@ class Admission:
             heartbeat_ms=limits.heartbeat_ms,
             time_us=self._server.now_us(),
             software=self._server.software,
+            queued=self._queued(session),
         )

@@ -315,6 +315,8 @@ class _Step:
                 last = frame.publish.first_number + len(frame.publish) - 1
                 identity = frame.session.client.identity
                 transaction.set_position(PUBLISHER, identity, frame.epoch, last)
+                # For another session of the publisher, which may come before this is committed.
+                self._server.published[identity] = frame.epoch, last
         turn.if_full.append(lambda: self._take_back(transaction))
 
     def _enqueue_for_client(
@@ -393,11 +395,11 @@ class _Step:
             if self._refused[frame.begin]:
                 self._server.counters.refused += len(publish)
                 problem = StoreFullError("the store of the broker is full")
-                frame.session.published = min(frame.session.published, publish.first_number - 1)
+                before = min(frame.session.published, publish.first_number - 1)
+                frame.session.published = before
+                self._server.published[frame.session.client.identity] = frame.epoch, before
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
-                identity = frame.session.client.identity
-                self._server.published[identity] = (frame.epoch, last)
                 self._server.counters.confirmed += len(publish)
                 _send(frame.session, Confirmed(last))
 

@@ -251,6 +251,11 @@ class Store:
         self._set_aside(read.damaged)
         return read
 
+    def last_in_queue(self, queue: int) -> int:
+        """The position of the last event of a queue; 0 if it is empty."""
+        query = "SELECT max(position) FROM queue_rows WHERE queue = ?"
+        return self._read(lambda: self._reader.execute(query, (queue,)).fetchone()[0] or 0)
+
     def read_events(
         self, after: int = 0, until: int = LAST_POSITION, limit: int = 1_000
     ) -> list[EventRow]:
