@@ -124,7 +124,10 @@ class Replays:
             return True
         block = publications_of(store, sound)
         found = [
-            index for index in range(len(block)) if self._matches(present, block.publication(index))
+            index
+            for index in range(len(block))
+            if self._is_granted(session, block.publication(index))
+            and self._matches(present, block.publication(index))
         ]
         if found:
             handle = named.handle(session.client, replay.name) + 1
@@ -136,6 +139,11 @@ class Replays:
                 np.full(len(found), present.version, np.int64),
             )
         return True
+
+    def _is_granted(self, session: ClientSession, publication: Publication) -> bool:
+        """Whether a client may get an event at all; a subscription may ask for more."""
+        granted = self._server.broker.grants.of(session.client).subscribe
+        return granted is None or granted.matches(publication.event)
 
     def _matches(self, present: NamedSubscription, publication: Publication) -> bool:
         subscription, _, space = present
