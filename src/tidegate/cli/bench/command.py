@@ -25,6 +25,7 @@ from tidegate.cli.bench.memory import bench_memory
 from tidegate.cli.bench.network import bench_network
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.pauses import bench_pauses
+from tidegate.cli.bench.predicates import bench_predicates
 from tidegate.cli.bench.summaries import bench_summaries
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
@@ -283,6 +284,7 @@ bench.add_command(bench_links)
 bench.add_command(bench_matchers)
 bench.add_command(bench_corners)
 bench.add_command(bench_hostile)
+bench.add_command(bench_predicates)
 bench.add_command(bench_memory)
 
 

@@ -43,6 +43,7 @@ from tidegate.matching.rows.entries.channels import (
 )
 from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX
 from tidegate.matching.rows.entries.expansion import entry_predicates
+from tidegate.matching.rows.entries.judgements import is_common
 from tidegate.matching.rows.entries.operands import (
     CELL_CODE,
     COMPARISONS,
@@ -291,7 +292,7 @@ class _Planner:
             for each in predicates
         ):
             return None  # its values are as many programs, or none
-        words, static = _word_changes(predicates, moving, self._kinds, self._slots)
+        words, static = _word_changes(predicates, moving, self._kinds, self._slots, self._channels)
         bounds: list[BoundChange] = []
         for attribute in dict.fromkeys(e.attribute for e in static if self._mentions(e)):
             mine = [each for each in static if each.attribute == attribute]
@@ -356,8 +357,11 @@ def _word_changes(
     moving: frozenset[str],
     kinds: Sequence[int],
     slots: Sequence[int],
+    channels: Channels,
 ) -> tuple[list[WordChange], list[Predicate]]:
     """The words of the motion that slots are written to, and the predicates that do not move.
+
+    Judgements (entries/judgements.py) are left out: no cell has anything to do with them.
 
     Walks along the motion as ``write_motions`` writes it: a record for each moving predicate, in
     the order in which the entry was made.
@@ -368,7 +372,10 @@ def _word_changes(
     for predicate in predicates:
         operand = predicate.operands[0] if predicate.operands else None
         moves = predicate.attribute in moving
-        if operand is None or not is_program(operand, kinds, moves=moves):
+        if operand is not None and is_common(operand):
+            continue
+        variables = channels.variable_kinds
+        if operand is None or not is_program(operand, kinds, variables, moves=moves):
             static.append(predicate)
             continue
         word += R_CONSTANTS

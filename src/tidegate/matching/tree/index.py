@@ -31,6 +31,7 @@ from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import MOVING
 from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
+from tidegate.matching.rows.store.columns import CURRENT
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
 from tidegate.matching.tree.entry_order import in_branch_order
@@ -89,6 +90,10 @@ class TreeIndex:
         """Replace the entries of subscriptions by new ones from their rows."""
         self.remove(numbers)
         self.add(numbers)
+
+    def remake(self, numbers: I32) -> None:
+        """As ``reindex``, also for subscriptions without entries yet."""
+        self.reindex(numbers[self._table.columns.state[numbers] == CURRENT])
 
     def pin(self, numbers: I32, pin: int) -> None:
         """Evaluate the functions of subscriptions for another time; the index must be flushed."""

@@ -208,7 +208,12 @@ class Links:
         )
         connection.wire.welcome(welcome)
         self._send_again(link, again)
-        _log.info("linked with %s at %s", peer, connection.address, extra={"peer": peer})
+        _log.info(
+            "linked with %s at %s",
+            peer,
+            connection.address,
+            extra={"event": "link_up", "peer": peer},
+        )
 
     def welcomed(self, connection: ServedConnection, welcome: Welcome, turn: Turn) -> None:
         """Go on with a link whose connection this broker has made."""
@@ -247,7 +252,12 @@ class Links:
                 as_client=settings.is_hierarchical,
             )
             self._server.dispatch(sent, turn)
-        _log.info("linked with %s at %s", link.peer, connection.address, extra={"peer": link.peer})
+        _log.info(
+            "linked with %s at %s",
+            link.peer,
+            connection.address,
+            extra={"event": "link_up", "peer": link.peer},
+        )
 
     def _attach(self, link: Link, connection: ServedConnection, heartbeat_ms: int) -> None:
         link.connection, connection.link = connection, link
@@ -263,7 +273,10 @@ class Links:
     def _begin_anew(self, link: Link, error: Exception, turn: Turn) -> Link:
         """Give up what both ends know of each other; the stored events wait for the next link."""
         assert link.peer is not None
-        _log.warning("the link to %s begins anew: %s", link.peer, error)
+        _log.warning(
+            "the link to %s begins anew: %s", link.peer, error,
+            extra={"event": "link_anew", "peer": link.peer},
+        )  # fmt: skip
         self._server.dispatch(self._server.broker.link_lost(link.peer, self._server.now_us()), turn)
         link.begin_anew(self.new_link().session)
         return link
@@ -312,7 +325,10 @@ class Links:
         if link.connection is connection:
             link.connection = None
             link.session.closed()
-            _log.warning("the connection to %s is lost", link.peer, extra={"peer": link.peer})
+            _log.warning(
+                "the connection to %s is lost", link.peer,
+                extra={"event": "link_down", "peer": link.peer},
+            )  # fmt: skip
 
     # -- messages -----------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tidegate.language.filters import parse
 from tidegate.language.values import Value
+from tidegate.matching.rows.entries.blocks import entries_of
 from tidegate.matching.rows.entries.channels import Channels
-from tidegate.matching.rows.entries.constraints import Compiler, entries_of
+from tidegate.matching.rows.entries.constraints import Compiler
 from tidegate.matching.rows.entries.expansion import entry_predicates
 from tidegate.matching.rows.kernels.entry_lists import concatenate
 from tidegate.matching.rows.kernels.flags import ORDINAL_SHIFT, SHARED

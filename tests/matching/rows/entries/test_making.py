@@ -11,11 +11,12 @@ from tidegate.language.evolve import Cached, Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
-from tidegate.language.values import Value
+from tidegate.language.values import Kind, Value
 from tidegate.matching.arrays import I32, NO_TIME
 from tidegate.matching.rows.encoding import Encoded, encode_event, encode_variables
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.entries.making import EntryMaker
+from tidegate.matching.rows.judging import judge_event
 from tidegate.matching.rows.kernels.constraints import in_set, satisfied
 from tidegate.matching.rows.kernels.entry_lists import Entries
 from tidegate.matching.rows.kernels.flags import (
@@ -40,6 +41,7 @@ class Made:
 
     def __init__(self, *subscriptions: Subscription) -> None:
         self.table, self.channels = SubscriptionTable(), Channels()
+        self.channels.variable_kinds["mode"] = frozenset([Kind.NUMBER, Kind.TIME])
         self.maker = EntryMaker(self.table, self.channels)
         self.numbers = self.table.stage(subscriptions)
         self.table.publish(self.numbers)
@@ -57,6 +59,7 @@ class Made:
     def found(self, event: dict[str, Value], moment: Moment) -> dict[int, bool]:
         """The subscriptions that some entry finds, and whether all such need verification."""
         encoded = encode_event(event, self.channels, self.table.pool)
+        judge_event(encoded.matrix, event, moment, self.channels)
         found: dict[int, bool] = {}
         for entries in self.lists:
             for index, number in enumerate(entries.subscription.tolist()):

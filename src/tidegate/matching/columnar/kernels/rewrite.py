@@ -34,7 +34,14 @@ from tidegate.matching.columnar.kernels.write_bounds import (
     write_bounds,
 )
 from tidegate.matching.rows.kernels.envelopes import WindowArrays, envelope, margin_of
-from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING, ORDINAL_SHIFT, SHARED
+from tidegate.matching.rows.kernels.flags import (
+    ANEW,
+    DEAD,
+    GONE,
+    MOVING,
+    ORDINAL_SHIFT,
+    SHARED,
+)
 from tidegate.matching.rows.kernels.jit import lean, lean_inlined
 from tidegate.matching.rows.kernels.motion import (
     M_PIN,
@@ -117,8 +124,8 @@ def _rewrite(
     """See ``rewrite_entry``."""
     if not fits(plan, cells, row):
         return OTHER_KINDS
-    if part.i32[entry_word(part, entry, E_FLAGS)] & DEAD:
-        return NOT_IN_PLACE  # its bounds may be anything
+    if part.i32[entry_word(part, entry, E_FLAGS)] & (DEAD | ANEW):
+        return NOT_IN_PLACE  # its bounds may be anything, or are on other channels as well
     cluster = cluster_of(part, entry)
     changes, place = first_change(plan)
     for _ in range(changes):
@@ -167,7 +174,7 @@ def copy_rewritten(
     rows = CellArrays(kinds, cells)
     if len(plan) and not fits(plan, rows, row):
         return -1
-    if i32[entry_word(part, entry, E_FLAGS)] & (DEAD | MOVING | GONE):
+    if i32[entry_word(part, entry, E_FLAGS)] & (DEAD | MOVING | GONE | ANEW):
         return -1  # these flags, or the motion, may have to change with the cells
     count = _copy_constraints(part, entry, channel, low, high)
     if count < 0 or not len(plan):

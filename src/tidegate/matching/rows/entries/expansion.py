@@ -83,36 +83,32 @@ def _equalities(predicate: Predicate, kinds: tuple[int, ...]) -> list[Predicate]
     """An `in` list as an equality for each value; None for other predicates."""
     if predicate.operator is not Operator.IN:
         return None
-    slots = [operand for operand in predicate.operands if isinstance(operand, Slot)]
-    if len(slots) < len(predicate.operands):
-        return None
     return [
-        Predicate(predicate.attribute, Operator.EQUAL, (slot,))
-        for slot in slots
-        if kinds[slot.index] != UNDEFINED
+        Predicate(predicate.attribute, Operator.EQUAL, (operand,))
+        for operand in predicate.operands
+        if not isinstance(operand, Slot) or kinds[operand.index] != UNDEFINED
     ]
-
-
-def slot_of(equality: Predicate) -> int:
-    """The slot of the value of a list."""
-    (operand,) = equality.operands
-    assert isinstance(operand, Slot)
-    return operand.index
 
 
 def spread_order(
     values: list[Predicate], kinds: tuple[int, ...], moving: frozenset[str]
-) -> list[list[Predicate]]:
+) -> list[tuple[list[int], list[Predicate]]]:
     """The values of the longest list in the order of their entries, in groups made at once.
 
-    A group has the values of one kind, or one value if its attribute is among the ``moving`` ones.
+    A group has the values of one kind, and their slots; or one value and no slots, if it is
+    computed, or if its attribute is among the ``moving`` ones: then it becomes a program.
     """
-    if values and values[0].attribute in moving:
-        return [[each] for each in values]
-    of_kind: dict[int, list[Predicate]] = {}
+    alone: list[tuple[list[int], list[Predicate]]] = []
+    of_kind: dict[int, tuple[list[int], list[Predicate]]] = {}
     for each in values:
-        of_kind.setdefault(kinds[slot_of(each)], []).append(each)
-    return list(of_kind.values())
+        (operand,) = each.operands
+        if isinstance(operand, Slot) and each.attribute not in moving:
+            slots, group = of_kind.setdefault(kinds[operand.index], ([], []))
+            slots.append(operand.index)
+            group.append(each)
+        else:
+            alone.append(([], [each]))
+    return [*alone, *of_kind.values()]
 
 
 def entry_predicates(
@@ -128,6 +124,6 @@ def entry_predicates(
             if not lists:
                 yield conjunction, chosen
                 continue
-            for group in spread_order(lists[0], kinds, moving):
+            for _, group in spread_order(lists[0], kinds, moving):
                 for value in group:
                     yield conjunction, [*chosen, value]

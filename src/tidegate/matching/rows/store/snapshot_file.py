@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from tidegate.errors import SnapshotError
 
-FORMAT = b"tidegate snapshot 6".ljust(24)
+FORMAT = b"tidegate snapshot 7".ljust(24)
 """Changes whenever a section, or what is in one, does: a file of another format is refused."""
 FAMILY = b"tidegate snapshot "
 """What the formats of all versions begin with."""
