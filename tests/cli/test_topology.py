@@ -42,8 +42,11 @@ def test_help_names_all_topologies(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((), "give one of --topology and --file"),
-        (("--topology", "chain", "--file", "x.json"), "give one of --topology and --file"),
+        ((), "give one of --topology, --file and --broker"),
+        (
+            ("--topology", "chain", "--file", "x.json"),
+            "give one of --topology, --file and --broker",
+        ),
         (("--file", "x.json", "--seed", "1"), "--brokers and --seed are for --topology"),
         (("--topology", "chain", "--loads", "x.json"), "--loads needs --output"),
         (("--topology", "chain", "--output", "x.gif"), "--output takes a file of .svg, .png, not"),

@@ -12,7 +12,8 @@ from tidegate.experiments.hostile_filters import OPERATIONS, hostile_texts, meas
 from tidegate.language.algebra.evolution import COVERING_STEPS_MAX, ESTIMATING_STEPS_MAX
 from tidegate.language.algebra.work import STEPS_MAX, Budget
 from tidegate.matching.registry import MATCHERS
-from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX, CONSTRAINTS_MAX
+from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX
+from tidegate.matching.rows.entries.expansion import CONSTRAINTS_MAX
 
 TEXTS = hostile_texts()
 METER = 1 << 40

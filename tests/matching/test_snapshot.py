@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import random
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,18 +56,49 @@ def test_variables_that_were_set_are_restored(tmp_path: Path) -> None:
     assert restored.moment().variables["big"] == 2**62 + 1
 
 
-def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
+both_ways = pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "read"])
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    """A snapshot with a flipped bit, a wrong end, zeros in it, or some other bytes."""
+    changed = bytearray(content)
+    place, length = chance.randrange(len(content)), chance.randrange(1, 3000)
+    match chance.randrange(6):
+        case 0:
+            return content[:place]
+        case 1:
+            changed[place : place + length] = bytes(len(changed[place : place + length]))
+        case 2:
+            changed[place : place + length] = chance.randbytes(len(changed[place : place + length]))
+        case _:
+            changed[place] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+@both_ways
+def test_a_damaged_snapshot_is_refused(tmp_path: Path, mapped: bool) -> None:
     path = tmp_path / "engine.arrow"
     filled_engine().snapshot(path)
-    content = bytearray(path.read_bytes())
-    random_bits = random.Random(5)
-    for _ in range(100):
-        place, bit = random_bits.randrange(len(content)), 1 << random_bits.randrange(8)
-        content[place] ^= bit
-        path.write_bytes(content)
-        with pytest.raises(SnapshotError):
-            Engine.restore(path)
-        content[place] ^= bit
+    content, chance = path.read_bytes(), random.Random(5)
+    for _ in range(200):
+        changed = damaged(content, chance)
+        if changed != content:  # zeros may have been there already
+            path.write_bytes(changed)
+            with pytest.raises(SnapshotError):
+                Engine.restore(path, mapped=mapped)
+
+
+def test_a_snapshot_that_was_read_outlives_its_file(tmp_path: Path) -> None:
+    """A process that has mapped the file would be killed."""
+    path = tmp_path / "engine.arrow"
+    engine = filled_engine()
+    engine.snapshot(path)
+    restored = Engine.restore(path, clock=lambda: None, mapped=False)
+    os.truncate(path, 0)
+    for event in EVENTS:
+        assert sorted(restored.match(event)) == sorted(engine.match(event))
+    restored.subscribe("price > 100", id="one more")
+    assert "one more" in restored.match({"price": 200})
 
 
 def test_a_restored_engine_gives_the_same_answers(tmp_path: Path) -> None:

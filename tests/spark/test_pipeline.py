@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from support.broker_thread import broker
 from tidegate.cli import cli, main
 from tidegate.errors import ConnectorError
+from tidegate.network.client.sync import connect_sync
 from tidegate.spark.log import datasource
 from tidegate.spark.pipeline import read_table
 
@@ -151,6 +154,34 @@ def test_an_event_log_as_sink_and_source(folder: Path, spark: SparkSession) -> N
     ]  # fmt: skip
 
 
+def test_a_broker_as_source_and_sink(folder: Path) -> None:
+    """The pipeline reads its place in the broker's queue, and publishes deliveries there."""
+    with broker(folder / "broker") as url, connect_sync(url, identity="pub") as publisher:
+        source = f'format = "broker"\nbroker = "{url}"\nidentity = "pipe"\nfilter = "symbol > \'\'"'
+        text = SETTINGS.replace('format = "json"\npath = "events"', source)
+        text = text.replace('path = "deliveries"', f'broker = "{url}"')
+        file = folder / "pipeline.toml"
+        file.write_text(text.format(sink="broker"))
+        checked = run("check", file)
+        assert f"source         broker, {url}\n" in checked.output, checked.output
+        reader = publisher.subscribe("subscription = 'cheap'")
+        assert run("run", file, "--once").exit_code == 0  # from now on events wait for it
+        events = [(5.0, 1), (9.5, 3)]
+        publisher.publish_many(
+            [
+                {"symbol": "A", "price": price, "time": datetime(2026, 1, 1, 0, 0, s, tzinfo=UTC)}
+                for price, s in events
+            ],
+            confirm=True,
+        )
+        done = run("run", file, "--once", "--json")
+        assert done.exit_code == 0, done.output
+        came = [reader.next(30), reader.next(30)]
+        assert sorted((each["price"], each["operation"]) for each in came if each is not None) == [
+            (5.0, "assert"), (9.5, "assert"),
+        ]  # fmt: skip
+
+
 def test_a_table_of_subscriptions_and_metrics(folder: Path) -> None:
     text = SETTINGS.format(sink="console") + "[metrics]\nport = 0\n"
     (folder / "pipeline.toml").write_text(text.replace('changes = "changes"', 'table = "s.jsonl"'))
@@ -240,6 +271,21 @@ def test_a_table_that_cannot_be_read(tmp_path: Path, content: bytes, reason: str
             'format = "json"\npath = "events"',
             'format = "tidegate"\npath = "s3://b/t"',
             "[source] an event log must be in a local or mounted folder, which 's3://b/t' is not",
+        ),
+        (
+            'format = "json"\npath = "events"',
+            'format = "broker"\nbroker = "localhost"\nidentity = "i"',
+            "[source] option 'broker': 'localhost' is not the URL of a broker",
+        ),
+        (
+            'format = "json"\npath = "events"',
+            'format = "broker"\nbroker = "tidegate://localhost"',
+            "[source] identity is missing; the format broker needs it",
+        ),
+        (
+            'format = "parquet"\npath = "deliveries"',
+            'format = "broker"\nbroker = "tidegate://127.0.0.1:1"\noptions.timeout = 0.2',
+            "[sink] tidegate://127.0.0.1:1 cannot be reached",
         ),
         (
             'path = "checkpoint"',

@@ -141,12 +141,32 @@ def test_a_duration_is_a_string(tmp_path: Path, value: str) -> None:
         (
             'format = "parquet"',
             'format = "csv"',
-            "[sink] format: there is no 'csv'; there are parquet, delta, kafka, tidegate, console",
+            "[sink] format: there is no 'csv'; there are parquet, delta, kafka, tidegate, broker",
         ),
         (
             'format = "parquet"',
             'format = "tidegate"\ngrouped = true',
-            "[sink] grouped makes lists, which an event log cannot store",
+            "[sink] grouped makes lists, which an event cannot have",
+        ),
+        (
+            'format = "parquet"',
+            'format = "parquet"\ncompact_every = 3',
+            "[sink] compact_every is for delta",
+        ),
+        (
+            'format = "parquet"',
+            'format = "parquet"\nmode = "upsert"',
+            "[sink] mode is for kafka",
+        ),
+        (
+            'format = "parquet"',
+            'format = "parquet"\nmode = "replace"',
+            "[sink] mode: there is no 'replace'; there are append, fold, upsert",
+        ),
+        (
+            'changes = "changes"',
+            'table = "t"\ninitial = "i"',
+            "[subscriptions] initial goes with changes or a topic, not with table",
         ),
         ('format = "json"', "", "[source] format is missing"),
         ('format = "json"', 'format = "json"\ndrift = "x"', "[source] drift: there is no 'x'"),

@@ -55,6 +55,42 @@ def test_as_of_the_time_of_events(spark: SparkSession, tmp_path: Path, parts: in
     assert not any(each.late for each in reports)
 
 
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 12))]
+)
+def test_restarts_with_anything_changed(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Each run has another lateness, other partitions and other micro-batches than the one before.
+
+    The lateness is always enough for the events and changes that come.
+    """
+    rng, parts = random.Random(seed), 4
+    events, changes = drawn_events(rng, 200), drawn_changes(rng, 80)
+    folders, to = Folders(tmp_path), Collected()
+    pairs = zip(splits(rng, events, parts), splits(rng, changes, parts), strict=True)
+    settings = {
+        "spark.sql.files.maxPartitionBytes": ["200", "2000", "128m"],
+        "spark.sql.execution.arrow.maxRecordsPerBatch": ["3", "50", "10000"],
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for number, (some_events, some_changes) in enumerate(pairs):
+            for index, rows in enumerate(splits(rng, some_events, 2)):
+                folders.add("events", 10 * number + index, rows)
+            folders.add("changes", 10 * number, some_changes)
+            for name, values in settings.items():
+                spark.conf.set(name, rng.choice(values))
+            lateness = timedelta(hours=rng.choice([1, 2, 30]))
+            reports = folders.run(spark, to, files=rng.choice([1, 1_000]), lateness=lateness)
+            assert not any(each.late for each in reports)
+    finally:
+        for name, value in before.items():
+            assert value is not None
+            spark.conf.set(name, value)
+    table = as_of(spark, events, changes)
+    assert net(to.rows) == table
+    assert without_versions(table) == embedded(events, changes)
+
+
 def test_subscriptions_that_stay(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(5)
     events = drawn_events(rng, 200)

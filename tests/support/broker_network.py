@@ -24,6 +24,7 @@ from tidegate.matching.poset.nodes import PosetNode
 from tidegate.matching.poset.wanted_filter import WantedFilter
 from tidegate.routing.broker import Broker, BrokerLimits
 from tidegate.routing.cell_updates import with_cells
+from tidegate.routing.grants import Grant
 from tidegate.routing.messages import (
     Address,
     Advertise,
@@ -67,6 +68,7 @@ class Network:
         substrate: str | None = None,
         spaces: Iterable[Space] = (),
         summaries: SummarySettings | None = None,
+        grant_of: Callable[[str], Grant] | None = None,
     ) -> None:
         """Connect brokers by ``links``; in a hierarchy each goes from a broker to its master."""
         self.now_us = 1
@@ -82,6 +84,7 @@ class Network:
         self._substrate = substrate
         self._spaces = tuple(spaces)
         self._summaries = summaries
+        self._grant_of = grant_of
         for one, other in links:
             self.connect(one, other)
 
@@ -99,6 +102,7 @@ class Network:
                 substrate=self._substrate,
                 spaces=self._spaces,
                 summaries=self._summaries,
+                grant_of=self._grant_of,
             )
             broker.add_domain(
                 Domain(

@@ -26,6 +26,7 @@ def footprint(matcher: RowMatcher) -> dict[str, int]:
         "variables": channels.variable_columns,
         "program words": len(channels.program),
         "pattern texts": len(channels._patterns_with),
+        "order labels": len(channels.orders),
         "pattern numbers": sum(len(each.patterns()) for each in channels.patterns.values()),
         "held shapes": len(channels._held),
         "plans": sum(map(len, matcher._rewriter._plans.values())),

@@ -71,7 +71,7 @@ def run(program: str, arguments: dict[str, Any], log: str) -> int:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, to in ((nothing, 0), (out, 1), (out, 2)):
         os.dup2(descriptor, to)
-    set_up_logs(as_json=False, is_verbose=False)
+    set_up_logs("text", "info")
     try:
         asyncio.run(PROGRAMS[program](**arguments))  # type: ignore[arg-type]
     except Exception:  # noqa: BLE001 - the log has it, and the exit code says so

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -74,6 +75,12 @@ class ForkedProcess:
             os.kill(self._pid, signal.SIGKILL)  # also of a zombie, which is there until the wait
             self._server.wait(self._pid)
             self._pid = None
+
+    def limit(self, kind: int, value: int) -> None:
+        """Set a limit of the process that runs, such as `resource.RLIMIT_FSIZE`."""
+        assert self._pid is not None
+        _, most = resource.prlimit(self._pid, kind)
+        resource.prlimit(self._pid, kind, (value, most))
 
     def exit_code(self) -> int | None:
         """The exit code of a program that was started; None while it runs."""

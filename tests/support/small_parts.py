@@ -20,6 +20,7 @@ def small_sizes(past_max: int = 8, windows_per_layout: int = 64) -> IndexSizes:
     """A few entries fill the open part, and make groups and bitmaps."""
     return IndexSizes(
         open_entries_max=4,
+        at_once_entries_max=2048,
         past_entries_max=past_max,
         windows_per_layout=windows_per_layout,
         layout=LayoutSizes(group_entries_min=2, bitmap_entries_min=2),

@@ -170,5 +170,9 @@ def update(seconds: float, id: str, **params: object) -> Row:
     return {"time": at(seconds), "op": "update", "id": id, "params": json.dumps(params)}
 
 
+def unsubscribe(seconds: float, id: str) -> Row:
+    return {"time": at(seconds), "op": "unsubscribe", "id": id}
+
+
 def event(number: int, seconds: float, a: float | None) -> Row:
     return {"number": number, "time": at(seconds), "a": None if a is None else float(a)}

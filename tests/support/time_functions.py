@@ -23,8 +23,9 @@ from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.shapes import split
 from tidegate.language.syntax import Node, Predicate
 from tidegate.matching.arrays import F64
+from tidegate.matching.rows.entries.blocks import Block
 from tidegate.matching.rows.entries.channels import Channels
-from tidegate.matching.rows.entries.constraints import Block, Compiler
+from tidegate.matching.rows.entries.constraints import Compiler
 from tidegate.matching.rows.kernels.program_intervals import NOTHING
 from tidegate.matching.rows.store.cells import StringPool, encode
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -124,6 +126,13 @@ plain_messages = st.one_of(
     st.builds(m.SummaryReceived, numbers),
     st.builds(m.Drain, names, numbers, optional_names),
     st.builds(m.Drained, numbers, names, st.lists(names, max_size=2).map(tuple)),
+    st.builds(
+        m.Trace,
+        names,
+        numbers,
+        st.builds(m.Notify, publications(), optional_names, targets, examinations),
+    ),
+    st.builds(m.Traced, names, numbers, st.text(max_size=5)),
 )
 peer_messages = plain_messages | st.builds(m.Refused, plain_messages, st.just("no"))
 
@@ -144,7 +153,7 @@ def comparable(message: LinkMessage) -> object:
     """A message in a form that is equal for equal messages, types of values included."""
     if isinstance(message, Notifications):
         flags = message.publications.flags.tolist()
-        notifies = [repr(message.message(index)) for index in range(len(message))]
+        notifies = [_texts(message.message(index)) for index in range(len(message))]
         return [each.replace(", fold=1", "") for each in notifies], flags
     return _texts(message).replace(", fold=1", "")  # UTC has no fold, and it is not sent
 
@@ -184,6 +193,8 @@ def _texts(message: object) -> str:
             return f"{_texts(pattern)} {publications}"
         case m.Refused(request, reason):
             return f"{_texts(request)} {reason}"
+        case m.Notify(targets=frozenset() as targets):  # two equal sets may differ in their order
+            return f"{replace(message, targets=None)!r} {sorted(targets)}"
     return repr(message)
 
 

@@ -88,6 +88,7 @@ from_clients = st.one_of(
         origin_us=st.none() | integers,
         confirm=st.booleans(),
         space=spaces,
+        replay_us=st.none() | integers,
     ),
     st.builds(
         requests.SubscribeRows,

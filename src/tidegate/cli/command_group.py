@@ -48,10 +48,17 @@ SECTIONS: Mapping[str, Mapping[str, Listed]] = {
         "advertise": Listed(
             "cli.network.advertise", "Announce the events that a durable client will publish."
         ),
+        "top": Listed(
+            "cli.network.top", "Show what a broker does: rates, queues, links, slow consumers."
+        ),
+        "trace": Listed(
+            "cli.network.trace", "Show the way of an event through the network from a broker on."
+        ),
     },
     "See and measure": {
         "demo": Listed("cli.demo", "Show static, parametric and evolving filters."),
         "bench": Listed("cli.bench", "Measure speed on this machine."),
+        "warm": Listed("cli.warm", "Compile the kernels of matchers and keep them on disk."),
     },
 }
 COMMANDS = {name: listed for section in SECTIONS.values() for name, listed in section.items()}

@@ -64,9 +64,9 @@ def check_file(file: Path) -> None:
 
 
 def _location(section: object) -> str:
-    """The path or topic of a source or sink."""
-    path, topic = getattr(section, "path", None), getattr(section, "topic", None)
-    return str(path) if path else f"topic {topic}" if topic else "standard output"
+    """The path, topic or broker of a source or sink."""
+    path, topic, broker = (getattr(section, name, None) for name in ("path", "topic", "broker"))
+    return str(path or broker or (f"topic {topic}" if topic else "standard output"))
 
 
 @pipeline.command("run")

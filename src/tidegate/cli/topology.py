@@ -29,6 +29,12 @@ def _describe_topologies() -> str:
 @click.option("--seed", type=int, metavar="N", help="Seed of the overlay.  [default: 0]")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Draw the overlay; the name ends in .svg or .png.")  # fmt: skip
+@click.option("--broker", metavar="URL", envvar="TIDEGATE_ADMIN",
+              help="Admin port of a broker that runs: the network that it knows.")  # fmt: skip
+@click.option("--token", metavar="TOKEN", envvar="TIDEGATE_ADMIN_TOKEN",
+              help="Admin token of --broker; better given as TIDEGATE_ADMIN_TOKEN.")  # fmt: skip
+@click.option("--token-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              metavar="FILE", help="File with the admin token.")  # fmt: skip
 @click.option("--loads", metavar="FILE", help="File of the loads to draw, of tidegate simulate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the overlay as --file reads it.")
 def topology(
@@ -39,6 +45,9 @@ def topology(
     output: Path | None,
     loads: str | None,
     as_json: bool,
+    broker: str | None,
+    token: str | None,
+    token_file: Path | None,
 ) -> None:
     """Show, draw or write an overlay of brokers.
 
@@ -47,9 +56,15 @@ def topology(
       tidegate topology --topology transit-stub --brokers 100 --seed 3 --output overlay.svg
       tidegate topology --topology gryphon --json > overlay.json
       tidegate topology --file overlay.json --loads loads.json --output overlay.png
+      tidegate topology --broker http://127.0.0.1:7080 --token-file ./a/admin-token
     """
-    _check_usage(name, file, brokers, seed, output, loads)
-    overlay = _overlay(name, file, brokers, seed or 0)
+    if name is not None or file is not None:
+        broker = None  # TIDEGATE_ADMIN is for who asks for no other overlay
+    _check_usage(name, file, broker, brokers, seed, output, loads)
+    if broker is None:
+        overlay = _overlay(name, file, brokers, seed or 0)
+    else:
+        overlay = _running_overlay(broker, token, token_file)
     overlay_loads = None if loads is None else _read_loads(loads, overlay)
     if as_json:
         click.echo(to_json(overlay), nl=False)
@@ -59,17 +74,26 @@ def topology(
         _draw(overlay, output, overlay_loads)
 
 
+def _running_overlay(broker: str, token: str | None, token_file: Path | None) -> Topology:
+    """The network that a broker knows."""
+    from tidegate.cli.network.admin_client import AdminClient
+    from tidegate.cli.network.running_topology import overlay_of
+
+    return overlay_of(AdminClient(broker, token, token_file, timeout=10.0).get("/state"))
+
+
 def _check_usage(
     name: str | None,
     file: str | None,
+    broker: str | None,
     brokers: int | None,
     seed: int | None,
     output: Path | None,
     loads: str | None,
 ) -> None:
-    if (name is None) == (file is None):
-        raise click.UsageError("give one of --topology and --file")
-    if file is not None and (brokers is not None or seed is not None):
+    if [name, file, broker].count(None) != 2:
+        raise click.UsageError("give one of --topology, --file and --broker")
+    if name is None and (brokers is not None or seed is not None):
         raise click.UsageError("--brokers and --seed are for --topology; a file has its brokers")
     if loads is not None and output is None:
         raise click.UsageError("--loads needs --output: loads are drawn in the picture")

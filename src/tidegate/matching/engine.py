@@ -360,15 +360,20 @@ class Engine:
         *,
         clock: Callable[[], datetime | None] = wall_clock,
         space: Space | None = None,
+        mapped: bool = True,
     ) -> Engine:
         """An engine with the subscriptions of a snapshot; changes to it leave the file as it is.
+
+        The file is mapped into memory, which copies nothing and shares it with other processes. A
+        mapped file may be replaced or removed, but who cuts it short kills the processes that use
+        it. If ``mapped`` is False, the file is read, and nothing that happens to it later matters.
 
         It has the space with which the snapshot was written, or another one that is given; raises
         SubscriptionError if a subscription does not fit that.
         """
         engine = cls(clock=clock, space=space)
         # of all matchers only the columnar one has a file format, so a snapshot is always of one
-        loaded = engine._inner = ColumnarMatcher.load(path)
+        loaded = engine._inner = ColumnarMatcher.load(path, mapped=mapped)
         engine._space = _restored_space(loaded, space, path)
         engine._matcher = CachedMatcher(loaded)
         engine._matcher.resume(loaded.cached())

@@ -118,15 +118,17 @@ class Outline:
         """
         if len(self.literals) == 1:
             return Anchor(AnchorPlace.WHOLE, self.literals[0], exact=True)
-        options = [
-            (AnchorPlace.START, self.literals[0][:chars_max]),
-            (AnchorPlace.END, self.literals[-1][-chars_max:]),
-        ]
-        options += [(AnchorPlace.ANYWHERE, each[:chars_max]) for each in self.literals[1:-1]]
         # Of equally long ones the first, because a literal with a fixed place is cheaper to find.
-        place, literal = max(options, key=lambda option: len(option[1]))
-        is_all = sum(map(len, self.literals)) == len(literal)
-        return Anchor(place, literal, exact=self.complete and is_all)
+        place, literal = AnchorPlace.START, self.literals[0][:chars_max]
+        chars = len(self.literals[0])
+        if min(len(self.literals[-1]), chars_max) > len(literal):
+            place, literal = AnchorPlace.END, self.literals[-1][-chars_max:]
+        chars += len(self.literals[-1])
+        for each in self.literals[1:-1]:
+            if min(len(each), chars_max) > len(literal):
+                place, literal = AnchorPlace.ANYWHERE, each[:chars_max]
+            chars += len(each)
+        return Anchor(place, literal, exact=self.complete and chars == len(literal))
 
 
 def _runs(tokens: str) -> tuple[str, ...]:

@@ -24,15 +24,16 @@ follows the change on every link. Where to look:
     a broker comes back              durability/restoring.py
     a pattern is factored            patterns/delegation.py
     summaries are sent and examined  summaries/summaries.py
+    an event is traced               tracing.py
     input is validated               validation.py, spaces.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tidegate.errors import RoutingError, TidegateError
+from tidegate.errors import LimitError, RoutingError, TidegateError
 from tidegate.language.algebra.advertisements import Advertisement
 from tidegate.language.filters import Filter
 from tidegate.language.limits import DEFAULT_LIMITS, Limits
@@ -52,6 +53,7 @@ from tidegate.routing.clients.named_subscriptions import NamedSubscriptions
 from tidegate.routing.clients.sessions import Sessions
 from tidegate.routing.durability.restoring import on_sync
 from tidegate.routing.event_routing import EventRouter
+from tidegate.routing.grants import BrokerGrants, Grant
 from tidegate.routing.links.link_matching import LinkMatching
 from tidegate.routing.messages import Address, Client, Message, Outgoing, Peer
 from tidegate.routing.overlay.broker_domains import BrokerDomains
@@ -70,6 +72,7 @@ from tidegate.routing.substrates import (
 from tidegate.routing.substrates import substrate as substrate_factory
 from tidegate.routing.summaries.settings import SummarySettings
 from tidegate.routing.summaries.summaries import Summaries
+from tidegate.routing.tracing import Traces
 from tidegate.routing.validation import (
     check_pattern,
     check_publication_times,
@@ -85,6 +88,8 @@ class BrokerLimits:
     filters: Limits = DEFAULT_LIMITS
     per_client_max: int = 10_000
     """Subscriptions of one client, and likewise advertisements."""
+    subscriptions_max: int = 10_000_000
+    """Named subscriptions of all clients of the broker."""
     delta_items_max: int = 1_000_000
     """Filters or advertisements that a neighbour may add in one message."""
 
@@ -115,12 +120,14 @@ class Broker:
         limits: BrokerLimits | None = None,
         spaces: Iterable[Space] = (),
         summaries: SummarySettings | None = None,
+        grant_of: Callable[[str], Grant] | None = None,
     ) -> None:
         """``begun_us`` is when the broker was started, and must be later after each restart.
 
         ``substrate`` finds the filters that an event matches; None for the default of the
         strategy. Either all brokers of a network have ``spaces``, or none has. ``summaries`` are
-        the settings of the routing by summaries, the same at all brokers.
+        the settings of the routing by summaries, the same at all brokers. ``grant_of`` has the
+        grant of each identity; without it clients may do everything.
         """
         self.name = name
         self.strategy = strategy
@@ -135,6 +142,7 @@ class Broker:
         self.parser = BulkParser(self.limits.filters)
         """Reads the filters of named subscriptions."""
         self.spaces = BrokerSpaces(spaces, self.limits.filters)
+        self.grants = BrokerGrants(grant_of, self.limits.filters)
         self.summary_settings = summaries or SummarySettings()
         self.tables = RoutingTables(
             self,
@@ -156,6 +164,7 @@ class Broker:
         self.waves = Waves(name, self.domains, begun_us)
         self.moves = Moves(self, begun_us)
         self.patterns = PatternMonitors(self)
+        self.traces = Traces(self, begun_us)
         self._event_batches = EventBatches(self)
 
     def _recipient_matching(self, substrate: SubstrateChoice | None) -> RecipientMatching:
@@ -324,6 +333,10 @@ class Broker:
                 return self.patterns.on_delegate(message, peer)
             case m.Undelegate():
                 return self.patterns.on_undelegate(message, peer)
+            case m.Trace():
+                return self.traces.on_trace(message, peer)
+            case m.Traced():
+                return self.traces.on_traced(message, peer)
             case m.Announce(announcements):
                 return self.neighbours.on_announce(announcements, peer)
             case m.Probe():
@@ -357,6 +370,7 @@ class Broker:
     def subscribe(self, wanted: Filter | Pattern, client: Client) -> Outgoing:
         """Add a subscription of a client that has no name."""
         self._check_count(self._subscription_count(client), "subscriptions", client)
+        wanted = self.grants.wanted(wanted, client)
         self.sessions.begin(client)
         if isinstance(wanted, Pattern):
             sent = self.patterns.subscribe(client, wanted, self.now_us)
@@ -368,6 +382,12 @@ class Broker:
     def subscribe_named(self, named: m.NamedSubscription, client: Client) -> None:
         """Add a named subscription of a client."""
         self._check_count(self._subscription_count(client), "subscriptions", client)
+        if len(self.named.handles) >= self.limits.subscriptions_max:
+            raise LimitError(
+                "the broker takes no more subscriptions",
+                "subscriptions_max",
+                self.limits.subscriptions_max,
+            )
         self.sessions.begin(client)
         self.named.subscribe(client, named)
 
@@ -406,6 +426,8 @@ class Broker:
     def advertise(self, advertisement: Advertisement, client: Client) -> Outgoing:
         """Add an advertisement of a client."""
         self._check_count(len(self.advertisements.nodes_of(client)), "advertisements", client)
+        if self.grants:
+            self.grants.check_advertisement(self.spaces.unbound(advertisement)[0], client)
         self.sessions.begin(client)
         if not self.advertisements.ask(client, advertisement):
             return []
@@ -437,8 +459,10 @@ class Broker:
     def _check_count(self, count: int, what: str, client: Client) -> None:
         """Raise unless a client may have one more subscription or advertisement."""
         if count >= self.limits.per_client_max:
-            raise RoutingError(
-                f"{client.identity!r} has {count} {what}, which is the most that a client may have"
+            raise LimitError(
+                f"{client.identity!r} has {count} {what}, which is the most that a client may have",
+                "per_client_max",
+                self.limits.per_client_max,
             )
 
     # -- neighbours ---------------------------------------------------------------------------

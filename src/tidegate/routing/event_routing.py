@@ -80,6 +80,7 @@ class EventRouter:
         """Raise unless a client may publish an event in a space, which brokers call ``name``."""
         broker = self._broker
         broker.spaces.check_event(event, space)
+        broker.grants.check_event(event, client)
         if broker.only_advertised:
             routed = in_space(event, name)
             if not any(each.allows(routed) for each in broker.advertisements.items_of(client)):

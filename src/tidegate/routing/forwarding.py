@@ -35,7 +35,7 @@ events in between were lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic
 
 from tidegate.matching.poset.antichain import Antichain
@@ -90,6 +90,12 @@ class Forwarding(Generic[T]):
     def items_of(self, client: LocalAsker) -> list[T]:
         """The items that a client has asked for, as it wrote them."""
         return list(self._by_client.get(client, {}).values())
+
+    def asked_here(self) -> Iterator[tuple[LocalAsker, T]]:
+        """Who has asked at this broker itself, and for what, item by item."""
+        for asker, held in self._by_client.items():
+            for item in held.values():
+                yield asker, item
 
     def ask(self, client: LocalAsker, item: T) -> bool:
         """Add an item of a client, in place of all its items that this one covers.

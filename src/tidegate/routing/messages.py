@@ -13,6 +13,7 @@
                             Seek, SeekReply, Release, HandOver a client that moves (see `moves`)
                             SummaryUpdate, SummaryWithdrawal, SummaryReceived, Drain, Drained
                                                                summaries (see `summaries`)
+                            Trace, Traced                      the way of an event (see `tracing`)
 
 A broker that cannot accept a message answers with `Refused`, and its state has not changed.
 
@@ -500,6 +501,26 @@ class Drained:
     stops: tuple[Peer, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A broker has a neighbour report what would become of an event, as if it got ``notify``."""
+
+    origin: Peer
+    """The broker at which the trace began."""
+    number: int
+    notify: Notify
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The report of a broker on a traced event, on its way to where the trace began."""
+
+    origin: Peer
+    number: int
+    report: str
+    """JSON; see `trace_report`."""
+
+
 ClientRequest = (
     Subscribe | Update | Cancel | Unsubscribe | Advertise | Unadvertise | Publish
     | Suspend | Resume | Depart
@@ -507,7 +528,7 @@ ClientRequest = (
 PeerMessage = (
     FilterDelta | AdvertisementDelta | Sync | Notify | Connect | Accept | Disconnect | Announce
     | Delegate | Undelegate | NotifyChain | Probe | Echo | Seek | SeekReply | Release | HandOver
-    | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
+    | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained | Trace | Traced
 )  # fmt: skip
 Message = ClientRequest | PeerMessage | Deliver | DeliverSequence | InForce | Missed | Refused
 Outgoing = list[tuple[Address, Message]]

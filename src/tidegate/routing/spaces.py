@@ -157,7 +157,7 @@ class BrokerSpaces:
         if not self:
             return item
         constraint = Predicate(SPACE, Operator.EQUAL, (Constant(name or DEFAULT),))
-        bound = _mapped(item, lambda node: all_of([constraint, node]))
+        bound = mapped(item, lambda node: all_of([constraint, node]))
         match bound:
             case Pattern():
                 check_pattern(bound, self._limits)
@@ -183,11 +183,11 @@ class BrokerSpaces:
                     return Truth(True)
             return predicate
 
-        written = _mapped(item, lambda node: map_predicates(node, dropped))
+        written = mapped(item, lambda node: map_predicates(node, dropped))
         return written, next(iter(names), DEFAULT) or None
 
 
-def _mapped(item: Item, change: Callable[[Node], Node]) -> Item:
+def mapped(item: Item, change: Callable[[Node], Node]) -> Item:
     """An item with the tree of each of its filters changed."""
     changed: Filter | EvolvingFilter | Pattern | Advertisement
     match item:

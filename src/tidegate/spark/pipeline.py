@@ -15,15 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.errors import ConnectorError, TidegateError
+from tidegate.errors import ConnectorError, NetworkError, TidegateError
 from tidegate.language.spaces import Space
 from tidegate.matching.json_lines import decode_line, non_blank_lines
 from tidegate.matching.space_file import read_space
+from tidegate.spark.brokers.options import BrokerOptions
 from tidegate.spark.columns import check_events
 from tidegate.spark.connectors import kafka_jars, s3_jars
 from tidegate.spark.log import datasource
-from tidegate.spark.pipeline_settings import PipelineSettings, SourceSettings
+from tidegate.spark.pipeline_settings import PipelineSettings, SinkSettings, SourceSettings
 from tidegate.spark.session import local_session
+from tidegate.spark.sinks.broker import BrokerSink
 from tidegate.spark.sinks.console import ConsoleSink
 from tidegate.spark.sinks.delta import DeltaSink
 from tidegate.spark.sinks.event_log import LogSink
@@ -43,6 +45,7 @@ from tidegate.spark.storage.locations import (
     spark_location,
 )
 from tidegate.spark.streaming.deliver import deliver
+from tidegate.spark.streaming.initial_changes import initial_changes
 from tidegate.spark.streaming.micro_batch import BatchReport
 from tidegate.spark.subscription_tables import build_matcher, read_versions
 
@@ -71,6 +74,7 @@ def check_paths(settings: PipelineSettings) -> None:
         ("source", settings.source.path),
         ("subscriptions", subscriptions.changes),
         ("subscriptions", subscriptions.table),
+        ("subscriptions", subscriptions.initial),
     ]
     for table, path in paths:
         if path is not None and not is_uri(path) and not Path(path).exists():
@@ -82,9 +86,11 @@ def check_paths(settings: PipelineSettings) -> None:
                 scheme_of(location)
     with _in_table("sink"):
         sink_of(settings)
-    if settings.source.format == "tidegate":
-        with _in_table("source"):
+    with _in_table("source"):
+        if settings.source.format == "tidegate":
             local_path(settings.source.path or "", "an event log")
+        elif settings.source.format == "broker":
+            BrokerOptions.of(_broker_options(settings.source))
     space_of(settings)
 
 
@@ -103,6 +109,7 @@ def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
     Returns the number of subscriptions if they are a table, else None.
     """
     check_paths(settings)
+    _check_brokers(settings)
     checkpoint = folder_at(settings.checkpoint.path, credentials_of(spark))
     with _in_table("checkpoint"), as_connector_error(checkpoint):
         checkpoint.names()
@@ -116,6 +123,9 @@ def check(settings: PipelineSettings, spark: SparkSession) -> int | None:
             check_in_space(_with_kafka_columns(schema, source), space)
         except ConnectorError as error:
             raise ConnectorError(f"[source] schema: {error}") from None
+    initial = _initial(settings, spark)
+    if initial is not None:
+        initial_changes(initial, source.event_time, space)  # raises an error for a bad subscription
     if settings.subscriptions.table is None:
         return None
     table = read_table(settings.subscriptions.table, credentials_of(spark))
@@ -162,13 +172,23 @@ def start(
         key=sink.columns,
         grouped=sink.grouped,
         variables=settings.variables,
-        rejected=None if rejected_path is None else ParquetSink(rejected_path),
+        rejected=ParquetSink(
+            rejected_path or f"{settings.checkpoint.path}/rejected",
+            keep_batches=settings.checkpoint.keep_rejected,
+        ),
         trigger=spark_trigger,
         report=report,
         name="tidegate",
         space=space_of(settings),
         ahead=settings.source.ahead,
+        initial=_initial(settings, spark),
     )
+
+
+def _initial(settings: PipelineSettings, spark: SparkSession) -> pa.Table | None:
+    """The table that a stream of changes begins with, if there is one."""
+    path = settings.subscriptions.initial
+    return None if path is None else read_table(path, credentials_of(spark))
 
 
 def source_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
@@ -181,8 +201,10 @@ def source_of(settings: PipelineSettings, spark: SparkSession) -> DataFrame:
             headers=source.headers, header=HEADER, starting=source.starting, options=options,
             drift="error" if source.drift == "error" else "bad",
         )  # fmt: skip
-    if source.format == "tidegate":
+    if source.format in ("tidegate", "broker"):
         reader = spark.readStream.format("tidegate").schema(event_schema(source.schema))
+        if source.format == "broker":
+            return reader.options(**_broker_options(source)).load()
         return reader.options(**options).load(source.path)
     return file_events(
         spark, source.path or "", "parquet" if source.format == "parquet" else "json",
@@ -215,13 +237,15 @@ def sink_of(settings: PipelineSettings) -> Sink:
     sink = settings.sink
     match sink.format:
         case "parquet":
-            return ParquetSink(sink.path or "")
+            return ParquetSink(sink.path or "", keep_batches=sink.keep_batches)
         case "delta":
-            return DeltaSink(sink.path or "")
+            return DeltaSink(sink.path or "", compact_every=sink.compact_every)
         case "kafka":
-            return KafkaSink(sink.servers or "", sink.topic or "", sink.key)
+            return KafkaSink(sink.servers or "", sink.topic or "", sink.key, mode=sink.mode)
         case "tidegate":
             return LogSink(sink.path or "")
+        case "broker":
+            return BrokerSink(_broker_options(sink))
         case _:
             return ConsoleSink()
 
@@ -262,6 +286,28 @@ def _to_table(rows: list[dict[str, object]]) -> pa.Table:
             values = [None if each is None else json.dumps(each) for each in values]
         columns[name] = pa.array(values)
     return pa.table(columns)
+
+
+def _broker_options(table: SourceSettings | SinkSettings) -> dict[str, str]:
+    """The options of `format("tidegate")` for the broker of a table."""
+    options = {"broker": table.broker, "identity": table.identity}
+    if isinstance(table, SourceSettings):
+        options["filter"] = table.filter
+    given = {name: value for name, value in options.items() if value is not None}
+    return {**_spark_options(table.options), **given}
+
+
+def _check_brokers(settings: PipelineSettings) -> None:
+    """Check that the brokers of a pipeline answer, by another identity than that of the pipeline,
+    which may be running."""
+    for name, table in (("source", settings.source), ("sink", settings.sink)):
+        if table.format == "broker":
+            with _in_table(name):
+                options = BrokerOptions.of({"timeout": "10", **_broker_options(table)})
+                try:
+                    options.connect(None).close()
+                except NetworkError as error:
+                    raise ConnectorError(str(error)) from None
 
 
 def _spark_options(options: Mapping[str, Any]) -> dict[str, str]:

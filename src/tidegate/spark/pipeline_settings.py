@@ -26,6 +26,10 @@ class SourceSettings:
     path: str | None = None
     servers: str | None = None
     topic: str | None = None
+    broker: str | None = None
+    identity: str | None = None
+    filter: str = "true"
+    """The events of the broker to read."""
     event_time: str | None = None
     ahead: timedelta | None = None
     """By how much the time of an event may be ahead of the clock."""
@@ -44,6 +48,8 @@ class SubscriptionSettings:
 
     table: str | None = None
     changes: str | None = None
+    initial: str | None = None
+    """The file of the subscriptions that a stream of changes begins with."""
     servers: str | None = None
     topic: str | None = None
     starting: str = "earliest"
@@ -59,8 +65,17 @@ class SinkSettings:
     path: str | None = None
     servers: str | None = None
     topic: str | None = None
+    broker: str | None = None
+    identity: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
     columns: list[str] | None = None
     key: list[str] = field(default_factory=list)
+    mode: str = "append"
+    """Which records of a Kafka topic replace others; see `KafkaSink`."""
+    keep_batches: int | None = None
+    """How many batches of Parquet files are kept; by default all."""
+    compact_every: int | None = None
+    """After how many batches a Delta table is compacted; by default never."""
     grouped: bool = False
 
 
@@ -71,6 +86,8 @@ class CheckpointSettings:
     path: str
     rejected: str | None = None
     """The folder for rejected rows, in place of the one in the checkpoint."""
+    keep_rejected: int | None = None
+    """How many batches their rejected rows are kept for; by default for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +142,7 @@ _TABLES: dict[str, type[Any]] = {
 }
 _FREE_TABLES = ("variables", "spark")
 """Tables that may have any keys."""
-_LOCATIONS = ("path", "rejected", "table", "changes", "space")
+_LOCATIONS = ("path", "rejected", "table", "changes", "initial", "space")
 """Keys of files and folders, which may be URIs."""
 _RENAMED_KEYS = {("checkpoint", "aside"): "rejected"}
 """Present names of keys, by table and former name."""
@@ -135,12 +152,14 @@ _REQUIRED_KEYS = {
         "parquet": ("path",),
         "kafka": ("servers", "topic"),
         "tidegate": ("path",),
+        "broker": ("broker", "identity"),
     },
     "sink": {
         "parquet": ("path",),
         "delta": ("path",),
         "kafka": ("servers", "topic", "key"),
         "tidegate": ("path",),
+        "broker": ("broker",),
         "console": (),
     },
 }
@@ -203,8 +222,19 @@ def _check_formats(settings: PipelineSettings) -> None:
                 raise ConnectorError(
                     f"[{name}] {key} is missing; the format {table.format} needs it"
                 )
-    if settings.sink.format == "tidegate" and settings.sink.grouped:
-        raise ConnectorError("[sink] grouped makes lists, which an event log cannot store")
+    if settings.sink.format in ("tidegate", "broker") and settings.sink.grouped:
+        raise ConnectorError("[sink] grouped makes lists, which an event cannot have")
+    if settings.sink.options and settings.sink.format != "broker":
+        raise ConnectorError("[sink] options are for a broker")
+    if settings.sink.mode not in ("append", "fold", "upsert"):
+        raise ConnectorError(
+            f"[sink] mode: there is no {settings.sink.mode!r}; there are append, fold, upsert"
+        )
+    for key, format in (("keep_batches", "parquet"), ("compact_every", "delta")):
+        if getattr(settings.sink, key) is not None and settings.sink.format != format:
+            raise ConnectorError(f"[sink] {key} is for {format}")
+    if settings.sink.mode != "append" and settings.sink.format != "kafka":
+        raise ConnectorError("[sink] mode is for kafka")
     if settings.source.drift not in ("bad", "error"):
         raise ConnectorError(
             f"[source] drift: there is no {settings.source.drift!r}; there are bad, error"
@@ -219,6 +249,8 @@ def _check_subscriptions(settings: PipelineSettings) -> None:
             "[subscriptions] needs one of table (a file), changes (a folder) and topic (in Kafka)"
             + (f", not {' and '.join(given)}" if given else "")
         )
+    if subscriptions.initial and subscriptions.table:
+        raise ConnectorError("[subscriptions] initial goes with changes or a topic, not with table")
     if subscriptions.topic and not subscriptions.servers:
         raise ConnectorError("[subscriptions] servers is missing; a topic needs it")
     if not subscriptions.table and settings.source.event_time is None:

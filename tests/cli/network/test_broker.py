@@ -26,7 +26,7 @@ COMMAND = [
 
 def test_process_listens_and_drains(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "--data", str(tmp_path / "a"), "--json"],
+        [*COMMAND, "--data", str(tmp_path / "a"), "--log-format", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -47,11 +47,14 @@ def test_process_listens_and_drains(tmp_path: Path) -> None:
         assert process.stderr is not None
         log = [json.loads(line) for line in process.stderr]
     assert first == f"broker a listens at 127.0.0.1:{port}\n"
+    assert {each["broker"] for each in log} == {"a"}
     # A matcher that compiles its kernels for the first time says so too.
-    assert [each["message"] for each in log if each["logger"].startswith("tidegate.network")] == [
-        f"the broker a listens at 127.0.0.1:{port}",
-        "the broker a drains",
-        "the broker a has stopped",
+    assert [(each["event"], each.get("client")) for each in log if "event" in each] == [
+        ("listening", None),
+        ("client_connected", "ann"),
+        ("draining", None),
+        ("client_disconnected", "ann"),
+        ("stopped", None),
     ]
     store = Store(tmp_path / "a", "a")
     assert store.positions("publisher") == {"ann": (0, 1)}
@@ -62,7 +65,7 @@ def test_process_checks_spaces_and_reads_their_files_again(tmp_path: Path) -> No
     file = tmp_path / "trades.json"
     file.write_text('{"name": "trades", "attributes": {"price": "float"}}')
     with subprocess.Popen(
-        [*COMMAND, "--space", str(file), "--json"],
+        [*COMMAND, "--space", str(file), "--log-format", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

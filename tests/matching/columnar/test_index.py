@@ -15,7 +15,8 @@ from tidegate.language.filters import Filter
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch
-from tidegate.matching.columnar.index import Index, IndexPart
+from tidegate.matching.columnar.index import Index
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
 from tidegate.matching.naive import NaiveMatcher
@@ -35,7 +36,7 @@ def entries_of(lifetimes: Sequence[tuple[float, float]], first: int = 0) -> Entr
     bounds = np.array([each for life in lifetimes for each in ((1.0, 1.0), life)])
     return Entries(
         subscription=np.arange(first, first + count, dtype=np.int32),
-        flags=np.zeros(count, np.uint8),
+        flags=np.zeros(count, np.int32),
         first=offsets(np.full(count, 2)),
         channel=np.tile(np.array([0, LIFETIME], np.int32), count),
         low=bounds[:, 0].copy(),
@@ -151,7 +152,7 @@ def test_all_entries_of_a_subscription_go_at_once() -> None:
     made.reserve(3)
     entries = entries_of(seconds(0, 6))
     entries.subscription = np.array([0, 1, 1, 1, 1, 2], np.int32)
-    entries.flags = np.where(entries.subscription == 1, SHARED, 0).astype(np.uint8)
+    entries.flags = np.where(entries.subscription == 1, SHARED, 0).astype(np.int32)
     made.add(entries)
     made.flush(NO_PROGRAM, 0)
     made.remove(1)

@@ -17,7 +17,7 @@ from tidegate.language.evolve import Cached, Evolve, Periodic
 from tidegate.language.filters import parse
 from tidegate.language.values import Value
 from tidegate.matching.batches import EventBatch, Matches
-from tidegate.matching.columnar.index import NO_ENTRY, OPEN
+from tidegate.matching.columnar.index import OPEN
 from tidegate.matching.columnar.kernels.layout import LayoutSizes
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.columnar.sizes import IndexSizes
@@ -41,6 +41,10 @@ TEXTS = (
     "x in (1, 2, 3) and y != :low",
     "k starts with 'a' and x < :high + t",
     "x > :low + t and x != 3",
+    "k = :key and x < :low or k = 'b' and y != :high or x = :high",
+    "x in (:low, :high, 4) and y < :low + t",
+    "k starts with :key and y > :low",
+    "k = :key and x <= :high + t",
 )
 
 
@@ -176,10 +180,10 @@ class Interleaved:
                 if not flags & GONE:
                     found[int(number)] = found.get(int(number), 0) + 1
         numbers = {table.number(id) for id in self.ids}
-        assert set(found) == {each for each in numbers if index._entry_of.item(each) != NO_ENTRY}
+        assert set(found) == {each for each in numbers if index.places.all(each)}
         for number, count in found.items():
-            owners = index.parts[index._part_of.item(number)].part.subscription
-            entries = index._entries_of.get(number, [index._entry_of.item(number)])
+            owners = index.parts[index.places.part(number)].part.subscription
+            entries = index.places.all(number)
             assert [owners.item(each) for each in entries] == [number] * count
             assert len(set(entries)) == count
         assert [each.removed for each in index.parts] == [

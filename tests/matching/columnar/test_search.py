@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidegate.matching.arrays import NO_TIME
-from tidegate.matching.columnar.index import IndexPart
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.kernels.layout import flat
 from tidegate.matching.columnar.kernels.part import pack
 from tidegate.matching.columnar.search import PartSearch
@@ -27,7 +27,7 @@ def part_of(first: int, lows: list[float], flags: int = 0) -> IndexPart:
             flat(
                 Entries(
                     subscription=np.arange(first, first + count, dtype=np.int32),
-                    flags=np.full(count, flags, np.uint8),
+                    flags=np.full(count, flags, np.int32),
                     first=offsets(np.ones(count, np.int64)),
                     channel=np.zeros(count, np.int32),
                     low=np.array(lows),

@@ -313,9 +313,11 @@ def test_changes_at_the_border_may_arrive() -> None:
     timelines.make_final(ONE)
     (difference,) = timelines.take([update(ONE, k=1)])
     assert in_short(difference.before) == [("x = :k", {"k": 0}, 0, None)]
-    assert in_short(difference.after) == [("x = :k", {"k": 1}, 1, None)]
+    # the end of the one before is told, or it would seem never to have been
+    assert in_short(difference.after) == [("x = :k", {"k": 0}, 0, 1), ("x = :k", {"k": 1}, 1, None)]
+    assert difference.since == ONE
     timelines.take([update(ONE + MICROSECOND, k=2)])
-    assert [dict(each.params) for each in timelines.versions()] == [{"k": 1}, {"k": 2}]
+    assert [each.params["k"] for each in timelines.versions()] == [0, 1, 2]
 
 
 def test_what_was_final_is_remembered() -> None:
@@ -390,3 +392,80 @@ def test_strings_of_changes_are_timestamps_where_the_space_has_one() -> None:
         "subscription 's': parameter :k: 'soon' is not a timestamp; write it as "
         "2026-01-02T03:04:05Z (x is a timestamp in space 's')"
     )
+
+
+# -- changes that come too late -----------------------------------------------------------------
+
+
+def test_a_change_that_comes_too_late_holds_from_the_border_on() -> None:
+    timelines = Timelines()
+    timelines.make_final(TWO)
+    [difference] = timelines.take([update(ONE, k=2), subscribe(NOON, k=1)])
+    assert difference.since == TWO
+    [version] = timelines.versions()
+    assert (version.since, version.until, version.origin) == (TWO, None, NOON)  # `t` counts on
+    assert dict(version.params) == {"k": 2}
+
+
+def test_the_end_of_a_subscription_that_comes_too_late_changes_nothing_before_the_border() -> None:
+    timelines = Timelines()
+    timelines.take([subscribe(NOON, k=1)])
+    timelines.make_final(THREE)
+    [difference] = timelines.take([unsubscribe(ONE)])
+    assert difference.since == THREE
+    ended, refused = timelines.make_final(THREE + SECOND)
+    assert ([each.until for each in ended], refused) == ([THREE], [])
+    assert not len(timelines)
+
+
+@pytest.mark.parametrize(
+    ("late", "is_outdated"),
+    [
+        (update(ONE, k=7), True),
+        (subscribe(ONE), True),
+        (update(TWO, k=7), False),
+        (unsubscribe(ONE), False),
+        (unsubscribe(NOON - SECOND), True),  # of an earlier life
+    ],
+)
+def test_what_is_older_than_a_final_change(late: Change, is_outdated: bool) -> None:
+    timelines = Timelines()
+    timelines.take([subscribe(NOON, k=1), update(TWO, k=2)])
+    timelines.make_final(THREE)
+    again = Timelines.restore(timelines.dump(), THREE)
+    assert (timelines.is_outdated(late), again.is_outdated(late)) == (is_outdated, is_outdated)
+
+
+@given(logs(), st.data())
+def test_late_changes_come_to_the_same_end(log: list[Change], data: st.DataObject) -> None:
+    """In whatever order changes come, a subscription ends as if they had come in time, unless a
+    change was outdated or refused."""
+    timelines, border = Timelines(), BEGINNING
+    untold: set[str] = set()
+    for change in data.draw(st.permutations(log)):
+        border = max(border, data.draw(times))
+        untold |= {each.change.id for each in timelines.make_final(border)[1]}
+        if change.time < border and timelines.is_outdated(change):
+            untold.add(change.id)
+        else:
+            timelines.take([change])
+    untold |= {each.change.id for each in timelines.refusals()}
+    wanted, refused = versions_of(log)
+    untold |= {each.change.id for each in refused}
+    assert ends(timelines.versions(), untold) == ends(wanted, untold)
+
+
+def ends(versions: Iterable[Version], untold: set[str]) -> dict[str, object]:
+    """What holds after all changes, by id."""
+    return {
+        each.id: (each.filter, dict(each.params), each.subscriber, each.origin)
+        for each in versions
+        if each.until is None and each.id not in untold
+    }
+
+
+def test_the_order_of_changes_of_one_time() -> None:
+    first, second = Change(ONE, Op.UPDATE, "s", None, {"k": 1}, seq=1), update(ONE, k=2)
+    for log in ([first, second], [second, first]):
+        [version, *_] = versions_of([subscribe(NOON, k=0), *log])[0][-1:]
+        assert dict(version.params) == {"k": 1}

@@ -50,7 +50,9 @@ class Steps:
         self.table.publish(self.table.stage(subscriptions))
         self.found = [(0, n, 0) for n in range(len(subscriptions))] if found is None else found
         self.index = FakeIndex(self.log, self.finds)
-        self.matching = EventMatching(self.lock, self.table, self.channels, self.index)
+        self.matching = EventMatching(
+            self.lock, self.table, self.channels, self.index, lambda: None
+        )
 
     def finds(self, times_us: I64) -> list[Pair]:
         del times_us

@@ -64,7 +64,11 @@ class Links:
         every = [(0, number, VERIFY) for number in range(len(subscriptions))]
         self._index = FakeLinkIndex(dict(enumerate(links)), found, pairs or [])
         self._matching = EventMatching(
-            RecordedLock(self.log), self._table, Channels(), FakeIndex(self.log, lambda _: every)
+            RecordedLock(self.log),
+            self._table,
+            Channels(),
+            FakeIndex(self.log, lambda _: every),
+            lambda: None,
         )
 
     def match(self, event: Event, moment: Moment, mask: int = ALL) -> LinkMatches:

@@ -34,7 +34,7 @@ def entries(
     channel, low, high = zip(*list(constraints) * count, strict=True)
     return Entries(
         subscription=np.array(subscriptions, np.int32),
-        flags=np.full(count, flags, np.uint8),
+        flags=np.full(count, flags, np.int32),
         first=offsets(np.full(count, each)),
         channel=np.array(channel, np.int32),
         low=np.array(low, np.float64),

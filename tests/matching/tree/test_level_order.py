@@ -21,7 +21,7 @@ def entries(*constraints: tuple[int, float, float]) -> Entries:
     channel, low, high = zip(*constraints, strict=True)
     return Entries(
         subscription=np.arange(count, dtype=np.int32),
-        flags=np.zeros(count, np.uint8),
+        flags=np.zeros(count, np.int32),
         first=offsets(np.ones(count)),
         channel=np.array(channel, np.int32),
         low=np.array(low, np.float64),

@@ -72,7 +72,7 @@ def test_too_many_connections_are_refused() -> None:
             ann = await WireClient.connect(server.port, "ann")
             (goodbye,) = await answer_to(server.port, b"")
             assert isinstance(goodbye, Goodbye)
-            assert goodbye.problem.code == "overloaded"
+            assert goodbye.problem.code == "limit"
             await ann.close()
 
     asyncio.run(main())

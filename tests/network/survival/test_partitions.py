@@ -15,10 +15,12 @@ from support.history_checker import Finding, findings
 from support.history_clients import END, publish, subscribe
 from support.linked_brokers import until_linked
 from support.tcp_proxy import TO_CLIENT, TO_SERVER, TcpProxy, proxy
-from support.wire_client import running
+from support.wire_client import WireClient, bodies, running
 from tidegate.network.client.connect import connect
 from tidegate.network.server.broker_server import BrokerServer
 from tidegate.network.server.settings import BrokerSettings, ClientLimits, PeerAddress
+from tidegate.network.wire import requests as wire
+from tidegate.network.wire.flow import Confirmed, NotPublished
 
 EVENTS = 120
 FAULTS = 12
@@ -160,5 +162,44 @@ def test_the_word_that_a_version_is_in_force_is_lost_before_the_answer() -> None
             between.release()
             async with asyncio.timeout(60):
                 await asyncio.gather(*asked)
+
+    asyncio.run(main())
+
+
+def test_a_neighbour_that_is_away_for_too_long_does_not_end_the_broker(tmp_path: Path) -> None:
+    """What waits for it is bounded: first publishers are refused, then the link begins anew."""
+
+    async def main() -> None:
+        async with running(BrokerSettings("a", port=0, data=tmp_path / "a")) as here:
+            peers = (PeerAddress("127.0.0.1", here.port),)
+            settings = BrokerSettings("b", port=0, peers=peers, data=tmp_path / "b")
+            async with running(settings) as there:
+                await until_linked(here.port, there.port)
+                ann = await WireClient.connect(there.port, "ann", is_durable=True)
+                await ann.request(wire.Subscribe, "x > 0", name="n", version=1, confirm=True)
+                await ann.next(wire.InForce)
+                await ann.close()
+            link = here.links.by_peer["b"]
+            while link.connection is not None:
+                await asyncio.sleep(0.01)
+            epoch = link.session.epoch
+            link.session._kept_max = len(link.session) + 20
+            bob = await WireClient.connect(here.port, "bob", epoch=1)
+            for number in range(1, 31):
+                bob.publish({"x": number}, confirm=True)
+                while (await bob.next(Confirmed)).number < number:
+                    pass
+            refused = [each.number for each in bob.received if isinstance(each, NotPublished)]
+            assert refused == list(range(refused[0], 31))
+            assert 10 < refused[0] < 31
+            for number in range(40):  # changes of clients that cannot be refused
+                await bob.request(wire.Subscribe, f"y = {number}")
+            assert link.session.epoch > epoch
+            async with running(settings) as there:
+                ann = await WireClient.connect(there.port, "ann", is_durable=True, session=2)
+                found = [each["x"] for each in bodies(await ann.deliveries(refused[0] - 1))]
+                assert found == list(range(1, refused[0]))
+                await ann.close()
+            await bob.close()
 
     asyncio.run(main())

@@ -298,3 +298,26 @@ def test_other_routings_take_no_summaries() -> None:
     ((_, refused),) = found.brokers["a"].handle(SummaryReceived(1), "b", 1)
     assert isinstance(refused, Refused)
     assert "a broker cannot send SummaryReceived" in refused.reason
+
+
+def test_a_child_that_does_not_wait_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parent that does not answer, and a child that sends message after message."""
+    monkeypatch.setattr("tidegate.routing.summaries.exchange.ANSWERS_MAX", 5)
+    found = network()
+    exchange = exchange_of(found, "b")  # its parent is c, its child a
+    full = SummaryUpdate(
+        0, ("a",), (Validity("a", 0, 1 << 60),), encode(OTHER_TABLES), is_urgent=True
+    )
+    for number in range(2, 60):
+        found.now_us += PERIOD_US
+        # there and gone again, so that b has something new to say each time
+        update: Message = SummaryWithdrawal(number)
+        if number % 2:
+            update = replace(full, number=number)
+        found.take("b", found.brokers["b"].handle(update, "a", found.now_us))
+        found.take("b", found.brokers["b"].wake(found.now_us))
+        assert exchange.answers_waiting <= 5
+    assert exchange.answers_waiting == 5
+    # when the parent answers at last, nobody waits any more
+    found.wait()
+    assert exchange.answers_waiting == 0

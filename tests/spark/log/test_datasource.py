@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import ArrayType, LongType, StructType
 
 from support import dying_stream
-from tidegate import Event, LogError
+from tidegate import ConnectorError, Event, LogError
 from tidegate.language.values import to_us
 from tidegate.spark.log.datasource import (
     PARTITION_EVENTS_MAX,
@@ -69,9 +69,11 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "reason"),
         [
-            ({}, "option 'path' is missing"),
-            ({"path": ""}, "option 'path' is missing"),
-            ({"url": "tidegate://localhost"}, "'url' is for brokers, which are not supported yet"),
+            ({}, "option 'path' is missing, and so is 'broker'"),
+            ({"path": ""}, "option 'path' is missing, and so is 'broker'"),
+            ({"url": "tidegate://localhost"}, "no option 'url'; the URL of a broker goes in"),
+            ({"path": "p", "broker": "tidegate://b"}, "'broker' and 'path' are both set"),
+            ({"broker": "b", "identity": "i"}, "option 'broker': 'b' is not the URL of a broker"),
             ({"path": "p", "startingOffset": "first"}, "'startingOffset' is 'first'; take"),
             ({"path": "p", "startingOffset": "-1"}, "'startingOffset' is '-1'; take"),
             ({"path": "p", "startingOffset": "1.0"}, "'startingOffset' is '1.0'; take"),
@@ -83,14 +85,25 @@ class TestOptions:
         ],
     )
     def test_bad_ones(self, options: dict[str, str], reason: str) -> None:
-        for use in (TidegateDataSource.reader, TidegateDataSource.streamReader):
-            with pytest.raises(LogError, match=reason):
+        uses = (TidegateDataSource.reader, TidegateDataSource.streamReader)
+        for use in uses[1:] if "broker" in options and "path" not in options else uses:
+            with pytest.raises((LogError, ConnectorError), match=reason):
                 use(source(**options), NUMBERS)
         for write in (TidegateDataSource.writer, TidegateDataSource.streamWriter):
-            with pytest.raises(LogError, match=reason):
+            with pytest.raises((LogError, ConnectorError), match=reason):
                 write(source(**options), NUMBERS, False)
-        with pytest.raises(LogError, match=reason):
-            source(**options).schema()
+        if "broker" not in options or "path" in options:
+            with pytest.raises((LogError, ConnectorError), match=reason):
+                source(**options).schema()
+
+    def test_what_a_broker_cannot_do(self) -> None:
+        given = source(broker="tidegate://localhost", identity="i")
+        with pytest.raises(ConnectorError, match=r"say with .schema\(...\) which to read"):
+            given.schema()
+        with pytest.raises(ConnectorError, match="a broker is read as a stream"):
+            given.reader(NUMBERS)
+        with pytest.raises(LogError, match="append-only"):
+            given.streamWriter(NUMBERS, True)
 
     def test_their_values(self) -> None:
         given = SourceOptions.of({"path": "p"})
@@ -128,7 +141,7 @@ class TestReaders:
     """Readers and writers called directly, without Spark."""
 
     def reader(self, log: EventLog, **options: str) -> LogStreamReader:
-        return source(path=str(log.path), **options).streamReader(NUMBERS)
+        return LogStreamReader(SourceOptions.of({"path": str(log.path), **options}), NUMBERS)
 
     def test_they_can_be_sent_to_workers(self, log: EventLog) -> None:
         log.append([{"n": 1}, {"n": 2}])
@@ -309,7 +322,7 @@ class TestBatch:
     def test_wrong_uses(self, tide: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(AnalysisException, match="option 'path' is missing"):
             tide.read.format("tidegate").load()
-        with pytest.raises(AnalysisException, match="'url' is for brokers"):
+        with pytest.raises(AnalysisException, match="the URL of a broker goes in 'broker'"):
             tide.read.format("tidegate").option("url", "tidegate://here").load()
         with pytest.raises(AnalysisException, match="is not an event log"):
             tide.read.format("tidegate").load(str(tmp_path / "none"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,19 @@ def test_where_it_cannot_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(ConnectorError, match="needs the package 'deltalake'"):
         DeltaSink("table")
+
+
+def test_small_files_are_merged(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    sink = DeltaSink(str(path), compact_every=3, keep=timedelta(0))
+    for batch in range(6):
+        for _ in range(2):
+            sink.write(deliveries(spark, batch).coalesce(1), batch)
+    assert ids_in(path) == list(range(6))
+    files = list(path.rglob("*.parquet"))
+    assert len(files) == 4  # those of the first three batches are one now
+    assert sorted(DeltaTable(path).file_uris()) == sorted(map(str, files))
+    with pytest.raises(ConnectorError, match="compact_every is 0"):
+        DeltaSink(str(path), compact_every=0)
+    with pytest.raises(ConnectorError, match="must not be negative"):
+        DeltaSink(str(path), keep=timedelta(-1))

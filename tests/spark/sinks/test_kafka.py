@@ -65,6 +65,29 @@ def test_the_key_is_made_of_the_columns_that_identify_a_delivery(
     assert len({key for key, _ in found}) == 5  # the price is not in the key
 
 
+def test_a_compacted_topic_folds_an_assert_with_its_retract(
+    spark: SparkSession, kafka: str
+) -> None:
+    rows = """select * from values (1, 's', '{operation}'), (2, 's', 'assert')
+        as deliveries (id, subscription, operation)"""
+    last: dict[str, dict[str, str]] = {}
+    for mode in ("fold", "upsert"):
+        topic = f"deliveries-{uuid4()}"
+        for batch, operation in enumerate(("assert", "retract")):
+            sink = KafkaSink(kafka, topic, key=["id"], mode=mode)
+            sink.write(spark.sql(rows.format(operation=operation)).coalesce(1), batch)
+        last[mode] = dict(records(spark, kafka, topic))  # what compaction leaves
+    folded = [json.loads(each) for each in last["fold"].values()]
+    assert sorted((each["id"], each["operation"]) for each in folded) == [
+        (1, "retract"), (2, "assert"),
+    ]  # fmt: skip
+    assert last["upsert"].keys() == last["fold"].keys()
+    held = [json.loads(each) for each in last["upsert"].values() if each is not None]
+    assert held == [{"id": 2, "subscription": "s"}]
+    with pytest.raises(ConnectorError, match="has no mode 'replace'; there are append, fold, up"):
+        KafkaSink(kafka, "t", key=["id"], mode="replace")
+
+
 def test_key_columns_must_exist(spark: SparkSession) -> None:
     message = "no column 'event' for the key of their records; they have id, subscription, sub"
     with pytest.raises(ConnectorError, match=message):

@@ -86,3 +86,18 @@ def test_without_renames_strangers_are_removed_from_the_final_folder(
             assert pq.read_table(source).column("id").to_pylist() == [0, 1]
     assert write_batch([computed(spark.range(0))], root, "batch=3") == 0
     assert root.names() == []
+
+
+def test_only_the_last_batches_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    sink = ParquetSink(tmp_path / "out", keep_batches=2)
+    (tmp_path / "out" / "batch=notes").mkdir(parents=True)
+    for batch in (0, 1, 5, 5):
+        sink.write(deliveries(spark, batch), batch)
+    assert sorted(path.name for path in (tmp_path / "out").glob("batch*")) == [
+        "batch=5", "batch=notes",
+    ]  # fmt: skip
+    sink.write(deliveries(spark, 6), 6)
+    (tmp_path / "out" / "batch=notes").rmdir()
+    assert ids_in(spark, tmp_path / "out") == [(5, 5), (6, 6)]
+    with pytest.raises(ConnectorError, match="keep_batches is 0; keep at least 1"):
+        ParquetSink(tmp_path, keep_batches=0)

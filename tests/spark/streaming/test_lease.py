@@ -79,7 +79,11 @@ def test_a_living_process_of_this_machine_keeps_it(
         Lease(folder).take()
     assert clock.now == 1_000 + STOPPING_S
 
-    clock.on_sleep = process.kill  # while another one waits for it; nobody asks for its end
+    def kill() -> None:
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays listed
+
+    clock.on_sleep = kill  # while another one waits for it
     Lease(folder).take()
     assert clock.now < 1_000 + 2 * STOPPING_S
 

@@ -23,6 +23,7 @@ from support.spark_streams import (
     event,
     net,
     subscribe,
+    unsubscribe,
     update,
 )
 from tidegate.spark import BatchReport, deliver
@@ -42,24 +43,35 @@ def test_a_late_change_retracts_and_asserts(spark: SparkSession, tmp_path: Path)
     assert {row["version"] for row in to.batches[1]} == {START, START + timedelta(seconds=10)}
 
 
-def test_late_events_and_changes_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
+def test_late_events_are_rejected_and_late_changes_hold_from_the_border_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folders, to = Folders(tmp_path), Collected()
     rejected = Collected()
-    folders.add("changes", 0, [subscribe(0, "s", "a < 5")])
-    folders.add("events", 0, [event(0, 100, 4)])
-    folders.add("changes", 1, [subscribe(79, "late", "a < 5"), subscribe(80, "last", "a < 5")])
+    folders.add("changes", 0, [subscribe(0, "s", "a < 5"), subscribe(0, "ended", "a < 5")])
+    folders.add("events", 0, [event(0, 100, 4), event(9, 50, 4)])
+    # the border is at 80
+    late = [subscribe(79, "late", "a < 5"), update(-1, "s", p=3), unsubscribe(60, "ended")]
+    folders.add("changes", 1, [*late, subscribe(80, "last", "a < 5")])
     folders.add("events", 1, [event(1, 79.999999, 4), event(2, 80, 4), {"number": 3, "a": 4.0}])
     _, report = folders.run(spark, to, files=1, rejected=rejected)
     assert list(rejected.batches) == [1]
-    assert (report.late, report.bad) == (2, 1)
+    assert (report.late, report.bad) == (4, 1)
     told = [(row["kind"], row["reason"]) for row in rejected.rows]
     assert sorted(told) == [
-        ("change", "came too late"), ("event", "came too late"), ("event", "has no time"),
+        ("change", "came too late: a newer change of the subscription holds"),
+        ("event", "came too late"), ("event", "has no time"),
     ]  # fmt: skip
     records = [json.loads(str(row["record"])) for row in rejected.rows]
-    assert {record.get("id", record.get("number")) for record in records} == {"late", 1, 3}
-    found = sorted((row["number"], row["subscription"]) for row in to.batches[1])
-    assert found == [(0, "last"), (2, "last"), (2, "s")]
+    assert {record.get("id", record.get("number")) for record in records} == {"s", 1, 3}
+    found = sorted((r["operation"], r["number"], r["subscription"]) for r in to.batches[1])
+    assert found == [
+        ("assert", 0, "last"), ("assert", 0, "late"), ("assert", 2, "last"), ("assert", 2, "late"),
+        ("assert", 2, "s"), ("retract", 0, "ended"),
+    ]  # fmt: skip
+    since = {row["subscription"]: row["version"] for row in to.batches[1]}
+    border = START + timedelta(seconds=80)
+    assert since == {"last": border, "late": border, "s": START, "ended": START}
 
 
 def test_changes_that_cannot_be_applied_are_rejected_when_their_time_is_final(

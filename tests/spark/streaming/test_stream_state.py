@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -62,12 +63,20 @@ IDENTITY = StreamIdentity("query", "time", "struct<a:double>", "a", grouped=Fals
 
 
 def apply(state: StreamState, batch: int, changes: list[Change]) -> list[Change]:
-    """Apply changes as a micro-batch does; returns the late ones."""
+    """Apply changes as a micro-batch does; returns those that hold, the late ones as they do."""
+    border = state.border
     applied = state.apply(batch, changes)
     if state.needs_snapshot:
         state.index(batch).save()
         state.use_snapshot(batch)
-    return applied.late
+    late = [each for each in changes if border is not None and each.time < border]
+    assert applied.late == len(late)
+    assert all(each in late for each in applied.outdated)
+    return [
+        replace(each, held_from=border) if each in late else each
+        for each in changes
+        if each not in applied.outdated
+    ]
 
 
 @pytest.mark.parametrize("delta_min", [5, 2_000])
@@ -78,7 +87,7 @@ def test_any_batch_may_be_tried_again(
     monkeypatch.setattr("tidegate.spark.streaming.stream_state.DELTA_MIN", delta_min)
     monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 4 * delta_min)
     rng = random.Random(seed)
-    on_time: list[Change] = []
+    holding: list[Change] = []
     state = StreamState(LocalFolder(tmp_path), LATENESS)
     for batch in range(8):
         changes = drawn(rng, batch)
@@ -90,10 +99,9 @@ def test_any_batch_may_be_tried_again(
             if rng.random() < 0.5:
                 state = StreamState(LocalFolder(tmp_path), LATENESS)
         state.begin(batch, IDENTITY)
-        late = apply(state, batch, changes)
-        on_time += [each for each in changes if each not in late]
+        holding += apply(state, batch, changes)
         border = state.border or START
-        wanted = AsOfMatcher(versions_of(on_time)[0])
+        wanted = AsOfMatcher(versions_of(holding)[0])
         assert matches(state.index(batch).open(), border) == matches(wanted, border)
         state.end(batch, to_us(at(batch * 5 + 5)))
 
@@ -120,6 +128,36 @@ def test_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["snapshot"] <= 2
     assert found["timelines"] <= 2 * SLICES
     assert max(found["changes"], found["delta"], found["done"]) <= 10
+
+
+@pytest.mark.parametrize("batches", [90, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_a_state_stays_as_small_as_it_was(
+    tmp_path: Path, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under steady change files and bytes do not grow with the number of batches."""
+    if batches < 100:  # then all files are replaced often enough to see it
+        monkeypatch.setattr("tidegate.spark.streaming.stream_state.DELTA_MIN", 100)
+        monkeypatch.setattr("tidegate.spark.streaming.timeline_slices.CHANGES_MIN", 100)
+    rng = random.Random(1)
+    sizes: list[tuple[int, int]] = []
+    state = StreamState(LocalFolder(tmp_path), LATENESS)
+    begun = [Change(START, Op.SUBSCRIBE, f"s{n}", "a < :p", {"p": 0}) for n in range(100)]
+    for batch in range(batches):
+        state.begin(batch, IDENTITY)
+        state.spools.write(f"{batch}/rows", bytes(1_000))
+        updates = [
+            Change(at(batch + n / 20), Op.UPDATE, f"s{rng.randint(0, 99)}", None, {"p": batch})
+            for n in range(20)
+        ]
+        apply(state, batch, updates if batch else begun)
+        state.end(batch, to_us(at(batch)))
+        files = [path for path in tmp_path.rglob("*") if path.is_file()] if batch % 7 == 0 else []
+        if files:
+            sizes.append((len(files), sum(path.stat().st_size for path in files)))
+    early, late = sizes[len(sizes) // 3 : 2 * len(sizes) // 3], sizes[2 * len(sizes) // 3 :]
+    for which in (0, 1):
+        most, before = (max(each[which] for each in some) for some in (late, early))
+        assert most <= 1.3 * before, (early[-1], late[-1])
 
 
 def test_only_spools_that_matter_are_read(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.bench.corners import bench_corners
 from tidegate.cli.bench.evolving import bench_evolving
 from tidegate.cli.bench.gryphon import bench_gryphon
 from tidegate.cli.bench.hostile import bench_hostile
@@ -23,6 +24,7 @@ from tidegate.cli.bench.matchers import bench_matchers
 from tidegate.cli.bench.memory import bench_memory
 from tidegate.cli.bench.parametric import bench_parametric
 from tidegate.cli.bench.pauses import bench_pauses
+from tidegate.cli.bench.predicates import bench_predicates
 from tidegate.cli.bench.summaries import bench_summaries
 from tidegate.cli.bench.tree import bench_tree
 from tidegate.cli.status import print_status
@@ -278,7 +280,9 @@ bench.add_command(bench_summaries)
 bench.add_command(bench_tree)
 bench.add_command(bench_links)
 bench.add_command(bench_matchers)
+bench.add_command(bench_corners)
 bench.add_command(bench_hostile)
+bench.add_command(bench_predicates)
 bench.add_command(bench_memory)
 
 

@@ -6,21 +6,33 @@ import asyncio
 import json
 import logging
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
 from tidegate.cli.example_file import write_example
+from tidegate.cli.network.admin_client import AdminClient, admin_options
+from tidegate.cli.network.listeners import (
+    listener_options,
+    listeners_of,
+    listening,
+    split_options,
+    with_options,
+)
 from tidegate.cli.network.logs import set_up_logs
 from tidegate.errors import SettingsError, TidegateError
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
 
 if TYPE_CHECKING:
+    from tidegate.network.admin.settings import AdminSettings
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.settings import BrokerSettings
+    from tidegate.network.websocket.settings import WebSocketSettings
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +67,19 @@ EXAMPLE = Path(__file__).with_name("broker.toml")
                    "the files again, for more attributes.")  # fmt: skip
 @click.option("--without-authentication", is_flag=True, default=None,
               help="Let anyone connect who reaches an address beyond this machine.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write the log as JSON, a line each.")
-@click.option("--verbose", is_flag=True, help="Log more.")
+@listener_options
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
+              show_default=True, help="Log lines for people, or a JSON object each.")  # fmt: skip
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
+              default="info", show_default=True, help="What the log has at least.")  # fmt: skip
 @click.pass_context
 def broker(
-    context: click.Context, /, config: Path | None, as_json: bool, verbose: bool, **options: Any
+    context: click.Context,
+    /,
+    config: Path | None,
+    log_format: str,
+    log_level: str,
+    **options: Any,
 ) -> None:
     """Run a broker.
 
@@ -79,9 +99,10 @@ def broker(
             )
         return
     _need_network()
-    settings = _settings(config, given)
-    set_up_logs(as_json=as_json, is_verbose=verbose)
-    asyncio.run(_run(settings, lambda: _settings(config, given)))
+    of_listeners, given = split_options(given)
+    settings = with_options(_settings(config, given), of_listeners)
+    set_up_logs(log_format, log_level, broker=settings.name)
+    asyncio.run(_run(settings, *listeners_of(settings), lambda: _settings(config, given)))
 
 
 def _settings(config: Path | None, given: Mapping[str, Any]) -> BrokerSettings:
@@ -135,6 +156,10 @@ def check_file(file: Path) -> None:
     for peer in settings.peers:
         click.echo(f"peer     {peer.host}:{peer.port}")
     click.echo(f"store    {settings.data or 'none: nothing is durable'}")
+    if settings.admin is not None:
+        click.echo(f"admin    http://{settings.admin.listen}")
+    if settings.websocket is not None:
+        click.echo(f"browsers ws://{settings.websocket.listen}")
     for space in settings.spaces:
         click.echo(f"space    {space.name}")
     click.echo(f"TLS      {settings.tls.certificate if settings.tls else 'none'}")
@@ -144,7 +169,12 @@ def check_file(file: Path) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-async def _run(settings: BrokerSettings, read_again: Callable[[], BrokerSettings]) -> None:
+async def _run(
+    settings: BrokerSettings,
+    admin: AdminSettings | None,
+    websocket: WebSocketSettings | None,
+    read_again: Callable[[], BrokerSettings],
+) -> None:
     from tidegate.network.server.broker_server import BrokerServer
 
     stopped = asyncio.Event()
@@ -156,13 +186,36 @@ async def _run(settings: BrokerSettings, read_again: Callable[[], BrokerSettings
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGHUP, extend_spaces, server, read_again
         )
-    # Only now: who reads this may send a signal at once.
-    click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
-    waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    await server.stop()
+    try:
+        async with listening(server, admin, websocket) as lines:
+            # Only now: who reads this may send a signal at once.
+            click.echo(f"broker {settings.name} listens at {settings.host}:{server.port}")
+            for line in lines:
+                click.echo(line)
+            sys.stdout.flush()
+            waiting = [asyncio.create_task(server.wait()), asyncio.create_task(stopped.wait())]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            server.is_draining = True  # before the admin port is gone, so that /ready says it
+    finally:
+        await server.stop()
     waiting[1].cancel()
     await waiting[0]  # raises what has ended the broker, if it was an error
+
+
+@broker.command("forget")
+@click.argument("neighbour")
+@admin_options
+def forget(neighbour: str, **admin: Any) -> None:
+    """Remove a neighbour that is gone for good, at a broker that runs.
+
+    Its filters are withdrawn in the whole network, and the events that wait for it are lost. A
+    neighbour that is connected is not removed.
+    """
+    answer = AdminClient(**admin).post(f"/neighbours/{quote(neighbour, safe='')}/forget")
+    click.echo(
+        f"{neighbour} is forgotten: {answer['filters']:,} filters withdrawn, "
+        f"{answer['stored_events']:,} stored events and {answer['messages']:,} messages given up"
+    )
 
 
 def extend_spaces(server: BrokerServer, read_again: Callable[[], BrokerSettings]) -> None:

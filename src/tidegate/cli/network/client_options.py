@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidegate.errors import TidegateError
+from tidegate.errors import NetworkError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.network.client.client import Client
@@ -77,14 +77,12 @@ def _context(broker: str, ca: Path | None, cert: Path | None, key: Path | None) 
         raise click.UsageError("--ca, --cert and --key are for TLS: use tidegates:// or wss://")
     if key is not None and cert is None:
         raise click.UsageError("--key needs --cert, the certificate that it belongs to")
+    from tidegate.network.client.tls import tls_context
+
     try:
-        tls = ssl.create_default_context(cafile=ca)
-        if cert is not None:
-            # An empty password, so that an encrypted key is an error and not a prompt.
-            tls.load_cert_chain(cert, key, password="")
-    except (OSError, ValueError) as error:
+        return tls_context(ca, cert, key)
+    except NetworkError as error:
         raise TidegateError(f"--ca, --cert or --key cannot be used: {error}") from None
-    return tls
 
 
 def token_of(file: Path) -> str:

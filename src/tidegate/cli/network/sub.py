@@ -18,7 +18,7 @@ from tidegate.cli.status import print_status
 from tidegate.errors import TidegateError
 from tidegate.language.evolve import parse_evolve
 from tidegate.language.patterns.pattern import parse_pattern
-from tidegate.language.values import Value, format_value
+from tidegate.language.values import Value, format_value, parse_timestamp
 
 if TYPE_CHECKING:
     from tidegate.network.client.events import ReceivedEvent
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
               help="Keep the subscription, and events for it, while this is away.")  # fmt: skip
 @click.option("--evolve", metavar="MODE",
               help="Evaluate an evolving filter: lazy, periodic 1 s, cached 1 s.")  # fmt: skip
+@click.option("--since", metavar="TIME",
+              help="First print what the broker has kept from this time on.")  # fmt: skip
 @click.option("--space", metavar="NAME", help="Space of the subscription.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N events.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a JSON object.")
@@ -45,6 +47,7 @@ def sub(
     name: str | None,
     durable: bool,
     evolve: str | None,
+    since: str | None,
     space: str | None,
     count: int | None,
     as_json: bool,
@@ -66,9 +69,13 @@ def sub(
         values = parse_values(params)
     with naming_option("--evolve"):
         mode = None if evolve is None else parse_evolve(evolve)
+    with naming_option("--since"):
+        begin = None if since is None else parse_timestamp(since)
     is_pattern = len(parse_pattern(filter).steps) > 1
-    if is_pattern and (values or name or durable or mode):
-        raise click.UsageError("a pattern takes no --param, --name, --durable and --evolve")
+    if is_pattern and (values or name or durable or mode or begin):
+        raise click.UsageError(
+            "a pattern takes no --param, --name, --durable, --evolve and --since"
+        )
 
     async def run() -> None:
         async with new_client(durable=durable, **connection) as client:
@@ -77,7 +84,7 @@ def sub(
                 subscription = await client.subscribe_pattern(filter, space=space)
             else:
                 subscription = await client.subscribe(
-                    filter, name=name, evolve=mode, space=space, parameters=values
+                    filter, name=name, evolve=mode, space=space, parameters=values, since=begin
                 )
             print_status(f"subscribed at {client.broker}; Ctrl-C ends")
             await _print_events(subscription, count, as_json)

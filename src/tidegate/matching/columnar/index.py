@@ -37,18 +37,19 @@ or replaced by a new part; either way a match sees the state before or after, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 
 import numpy as np
 
 from tidegate.matching.arrays import I32, I64, U8
+from tidegate.matching.columnar.entry_places import NO_ENTRY, EntryPlaces
+from tidegate.matching.columnar.index_part import IndexPart, enclosed
 from tidegate.matching.columnar.kernels.layout import flat, lay_out, take_out
-from tidegate.matching.columnar.kernels.link_bits import LinkBits, link_bits, write_links
-from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack, unpack
+from tidegate.matching.columnar.kernels.link_bits import link_bits, write_links
+from tidegate.matching.columnar.kernels.part import PackedPart, Part, pack
 from tidegate.matching.columnar.kernels.rewrite import (
     copy_rewritten,
-    enclose_entries,
     enclose_moved,
     pin_entries,
     rewrite_entries,
@@ -56,15 +57,20 @@ from tidegate.matching.columnar.kernels.rewrite import (
 )
 from tidegate.matching.columnar.links import SubscriptionLinks
 from tidegate.matching.columnar.sizes import DEFAULT_SIZES, IndexSizes
-from tidegate.matching.rows.entries.constraints import Block, entries_of
-from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
+from tidegate.matching.rows.kernels.entry_lists import (
+    Entries,
+    beginning,
+    concatenate,
+    no_entries,
+    still_entries,
+)
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
-from tidegate.matching.rows.kernels.flags import GONE, MOVING, SET, SHARED
+from tidegate.matching.rows.kernels.flags import GONE
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
-from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NOT_IN_PLACE
+from tidegate.matching.rows.kernels.rewrite_plan import DONE, MOVED, NO_PLAN, NOT_IN_PLACE
 from tidegate.matching.rows.link_words import LINK_BITS, as_words
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
-from tidegate.matching.rows.time_window import EventTimes, TimeWindow
+from tidegate.matching.rows.time_window import TimeWindow
 
 MERGE_RATIO = 4
 """New entries are merged with the last part unless that is more than this many times as large."""
@@ -72,70 +78,14 @@ MERGE_RATIO = 4
 OPEN = 0
 """The number of the open part. It is there always, if only as a part without entries."""
 
-COPIED_MAX = 64
-"""An entry with more constraints is not copied when its key changes, but made from its row."""
+COPIED_MAX, COPIED_CONSTRAINTS_MAX = 64, 256
+"""A subscription with more entries or constraints is not copied when a key changes, but made anew
+from its row."""
 
-NO_MOTION = np.zeros(2, np.int32), np.zeros(0)
-"""Where the motion of an entry begins and ends, and the motion, if it has none."""
-
-NO_ENTRY = -1
-"""In place of an entry's position: the subscription has no entry in the index."""
+NO_PROGRAM = np.zeros(1, np.int32)
+"""In place of the code that motions refer to, where nothing moves."""
 
 _NOT_ENCLOSED = WindowArrays(np.zeros(0, np.int64), np.zeros((2, 1)))
-
-
-class IndexPart:
-    """A part, packed for the kernels and as its fields; both are views of the same memory.
-
-    ``columns`` is that of a loaded part, which need not be read to find it out.
-    """
-
-    def __init__(
-        self, packed: PackedPart, lifetime: int | None = None, columns: int | None = None
-    ) -> None:
-        self.packed: PackedPart = packed
-        self.part: Part = unpack(packed)
-        self.cluster_entries_max = int(np.diff(self.part.cluster_first).max(initial=0))
-        self.has_motion = len(self.part.motion) > 0
-        self.needs_lookup = self.part.needs_lookup
-        self.removed = 0
-        self.columns = _columns_of(self.part) if columns is None else columns
-        """How many columns of events kernels may look at in this part, or more."""
-        self.enclosed = 0
-        """How many entries, from the first on, are enclosed for the coming time window."""
-        self.is_flat = False
-        """Whether it was too large to be laid out at once; the open part does not count."""
-        self.windows = 0
-        """Time windows since the part was laid out."""
-        self.changed: list[int] | None = None
-        """Entries that have changed since the part is copied to another one; None if it is not."""
-        self.link_bits: LinkBits | None = None
-        # All lifetimes of the part lie in this interval. Rewriting changes no lifetime, and removed
-        # entries only make it wider than needed, so it is right until the part is laid out again.
-        self._lifetimes = (-np.inf, np.inf)
-        if lifetime is not None:
-            mine = self.part.channel == lifetime
-            low, high = self.part.low[mine], self.part.high[mine]
-            self._lifetimes = low.min(initial=np.inf), high.max(initial=-np.inf)
-
-    def __len__(self) -> int:
-        return self.part.entries
-
-    def note_changed(self, entries: Iterable[int]) -> None:
-        """Note entries that were written or removed, in case they are copied elsewhere."""
-        if self.changed is not None:
-            self.changed.extend(entries)
-
-    def enclose(self, begin: int, end: int, window: WindowArrays) -> None:
-        """Write the envelopes of the entries from ``begin`` to before ``end``."""
-        enclose_entries(
-            *self.packed, begin, end, window.times, window.variables, np.empty(SCRATCH_FLOATS)
-        )
-
-    def may_match(self, times: EventTimes) -> bool:
-        """Whether the part has entries that events of these times could match."""
-        begin, end = self._lifetimes
-        return len(self) > 0 and (begin == -np.inf or (times.begin <= end and begin <= times.end))
 
 
 class Index:
@@ -147,20 +97,17 @@ class Index:
     def __init__(self, lifetime: int | None = None, sizes: IndexSizes = DEFAULT_SIZES) -> None:
         self.lifetime = lifetime
         self._sizes = sizes
-        self.parts = [IndexPart(pack(_empty_part()))]
+        self.parts = [IndexPart.empty()]
         self._pending: list[Entries] = []
         self._pending_motion = False
-        # By number of a subscription: its part, and the position of its entry there. A subscription
-        # with several entries has all of them in one part, because they are added together and
-        # parts are merged as a whole; their positions are in the dictionary.
-        self._part_of: I32 = np.zeros(0, np.int32)
-        self._entry_of: I32 = np.zeros(0, np.int32)
-        self._entries_of: dict[int, list[int]] = {}
+        self.places = EntryPlaces(np.zeros(0, np.int32), np.zeros(0, np.int32))
         self.links = SubscriptionLinks()
         self._window: TimeWindow | None = None
         self._coming: TimeWindow | None = None
         self._enclosed_for = _NOT_ENCLOSED
         self._scratch = np.empty(SCRATCH_FLOATS)
+        self._copies = still_entries(COPIED_MAX, COPIED_CONSTRAINTS_MAX)
+        """Scratch space, for entries that are copied."""
 
     @property
     def window(self) -> TimeWindow | None:
@@ -237,14 +184,12 @@ class Index:
 
     def may_be_pending(self, numbers: I32) -> bool:
         """Whether some subscription may have pending entries, as it has none in a part."""
-        return bool(self._pending) and bool((self._entry_of[numbers] == NO_ENTRY).any())
+        return bool(self._pending) and bool((self.places.entry_of[numbers] == NO_ENTRY).any())
 
     def reserve(self, count: int) -> None:
         """Make room for subscriptions with numbers below ``count``."""
-        if count > len(self._part_of):
-            more = np.full(count - len(self._part_of), NO_ENTRY, np.int32)
-            self._part_of = np.concatenate([self._part_of, more])
-            self._entry_of = np.concatenate([self._entry_of, more])
+        if count > len(self.places.part_of):
+            self.places.reserve(count)
             self.links.reserve(count)
 
     def add(self, entries: Entries) -> None:
@@ -263,41 +208,76 @@ class Index:
             None if self._window is None else self._window.with_columns_for(variables),
             None if self._coming is None else self._coming.with_columns_for(variables),
         )
+        if self._append_pending(program):
+            return 0
         # nobody can have waited for what is more than all that was there
         is_load = sum(map(len, self._pending)) > sum(map(len, self.parts))
         entries = concatenate([take_out(self.parts[OPEN].part), *self._pending])
         self._pending, self._pending_motion = [], False
         if len(entries) <= self._sizes.open_entries_max:
-            self._set_part(OPEN, flat(entries, program))
+            self._put(OPEN, self._new_open(entries, program))
             return 0
-        if len(self._enclosed_for.times):
-            # The layout depends on the bounds: moving ones need their envelopes before.
-            entries = _enclosed(entries, program, self._enclosed_for)
-        self._set_part(OPEN, _empty_part())
+        self.parts[OPEN] = self._new_open(no_entries(), program)
         at_once = is_load or self.lifetime is not None  # parts of past versions are bounded
         while len(self.parts) > 1 and self._should_merge(len(entries), beside=not at_once):
             last = self.parts.pop()
             last.changed = None  # if it is built anew, that build is abandoned
             entries = concatenate([take_out(last.part), entries])
-        self.parts.append(IndexPart(pack(_empty_part())))
+        number = len(self.parts)
+        self.parts.append(IndexPart.empty())
         if at_once or len(entries) <= self._sizes.at_once_entries_max:
-            self._set_part(len(self.parts) - 1, self._laid_out(entries, program))
+            if len(self._enclosed_for.times):
+                # The layout depends on the bounds: moving ones need their envelopes before.
+                entries = enclosed(entries, program, self._enclosed_for)
+            self._put(number, IndexPart(pack(self._laid_out(entries, program)), self.lifetime))
         else:
-            self._set_part(len(self.parts) - 1, flat(entries, program))
-            self.parts[-1].is_flat = True
+            self._put(number, IndexPart(pack(flat(entries, program))))
+            self.parts[number].is_flat = True
         return len(entries)
 
-    def _should_merge(self, new: int, *, beside: bool) -> bool:
-        """Whether this many new entries are laid out together with those of the last part.
+    def _append_pending(self, program: I32) -> bool:
+        """Append the pending entries to the open part; False if they have no room there."""
+        while self._pending and self._append(self._pending[0], program):
+            del self._pending[0]
+        self._pending_motion = any(len(each.motion) for each in self._pending)
+        return not self._pending
 
-        ``beside``: only if that is quick, because it can be done beside the index later, and if the
-        part is not built anew already.
-        """
-        last = len(self.parts[-1])
-        if beside and (
-            new + last > self._sizes.at_once_entries_max or self.parts[-1].changed is not None
+    def _append(self, entries: Entries, program: I32) -> bool:
+        """Append entries to the open part; False if they have no room there."""
+        part = self.parts[OPEN]
+        begin = len(part)
+        if (
+            self.lifetime is not None
+            or begin + len(entries) > self._sizes.open_entries_max
+            or not part.has_room_for(entries, program)
         ):
             return False
+        part.append(entries)
+        self.places.enter(OPEN, entries.subscription, entries.flags, begin)
+        self._add_link_bits(part, begin)
+        if len(self._enclosed_for.times) and len(entries.motion):
+            part.enclose(begin, len(part), self._enclosed_for)
+        if part.enclosed == begin:
+            part.enclosed = len(part)
+        return True
+
+    def _new_open(self, entries: Entries, program: I32) -> IndexPart:
+        if self.lifetime is not None:  # such a part is flushed once, by a whole chunk
+            return IndexPart(pack(flat(entries, program)), self.lifetime)
+        return IndexPart.growing(entries, program, self._sizes.open_entries_max)
+
+    def _should_merge(self, new: int, *, beside: bool) -> bool:
+        """Whether this many new entries are put into one part with those of the last part.
+
+        ``beside``: only if that is quick, because it can be done beside the index later, and if the
+        part is not built anew already. It is quick where few are laid out, or none.
+        """
+        last = len(self.parts[-1])
+        if beside:
+            if self.parts[-1].changed is not None:
+                return False
+            if new + last > self._sizes.at_once_entries_max:
+                return self.parts[-1].is_flat and new + last <= self._sizes.flat_entries_max
         if self.lifetime is not None and new + last > self._sizes.past_entries_max:
             return False
         return new * MERGE_RATIO >= last
@@ -305,25 +285,14 @@ class Index:
     def _laid_out(self, entries: Entries, program: I32) -> Part:
         return lay_out(entries, program, self._sizes.layout)
 
-    def _set_part(self, number: int, part: Part) -> None:
+    def _put(self, number: int, new: IndexPart) -> None:
         """Set a part, enclose its moving bounds, and note where its entries are."""
-        new = self.parts[number] = IndexPart(pack(part), self.lifetime)
+        self.parts[number] = new
         if len(self._enclosed_for.times) and new.has_motion:
             new.enclose(0, len(new), self._enclosed_for)
         new.enclosed = len(new)
-        self._part_of[part.subscription] = number
-        self._entry_of[part.subscription] = np.arange(len(part.subscription))
-        self._note_shared(part)
-        self._make_link_bits(self.parts[number])
-
-    def _note_shared(self, part: Part) -> None:
-        """Note the positions of the entries whose subscriptions have several of them."""
-        shared = np.flatnonzero((part.flags & (SHARED | GONE)) == SHARED)
-        owners = part.subscription[shared].tolist()
-        for number in owners:
-            self._entries_of[number] = []
-        for entry, number in zip(shared.tolist(), owners, strict=True):
-            self._entries_of[number].append(entry)
+        self.places.enter(number, new.part.subscription, new.part.flags)
+        self._make_link_bits(new)
 
     # -- entries that go ------------------------------------------------------------------------
 
@@ -335,29 +304,27 @@ class Index:
                 self._shrink(number)
 
     def _is_half_removed(self, number: int) -> bool:
-        return 2 * self.parts[number].removed > len(self.parts[number])
+        part = self.parts[number]
+        return 2 * part.removed > len(part)
 
     def _is_beside(self, number: int) -> bool:
         """Whether a part is too large to be laid out at once, or is built anew already."""
+        if number == OPEN:
+            return False
         part = self.parts[number]
         large = len(part) > self._sizes.at_once_entries_max and self.lifetime is None
         return large or part.changed is not None
 
     def _flag_removed(self, number: int) -> int:
         """Flag the entries of a subscription as removed; returns their part, OPEN if none."""
-        if self._entry_of.item(number) == NO_ENTRY:
+        entries = self.places.all(number)
+        if not entries:
             return OPEN  # its filter matches nothing, so it has no entries
-        at = self._part_of.item(number)
-        part = self.parts[at]
-        flags = part.part.flags
+        at = self.places.part(number)
         self._write_link_bits(number, 0)
-        entries = self._entries_of.pop(number, [self._entry_of.item(number)])
-        for entry in entries:
-            flags[entry] |= GONE
-            part.removed += 1
-        part.note_changed(entries)
-        # The number may be given to a subscription without entries, so it must not lead here.
-        self._entry_of[number] = NO_ENTRY
+        self.parts[at].flag_gone(entries)
+        self.parts[at].note_changed(entries)
+        self.places.forget(number)
         return at
 
     def _shrink(self, number: int) -> None:
@@ -365,12 +332,12 @@ class Index:
         part = self.parts[number].part
         entries = take_out(part)
         if number == OPEN:
-            self._set_part(OPEN, flat(entries, part.program))
+            self._put(OPEN, self._new_open(entries, part.program))
         elif len(entries):
-            self._set_part(number, self._laid_out(entries, part.program))
+            self._put(number, IndexPart(pack(self._laid_out(entries, part.program)), self.lifetime))
         else:
             del self.parts[number]
-            self._part_of[self._part_of > number] -= 1
+            self.places.renumber(number + 1, 1)
 
     # -- parts that are built beside --------------------------------------------------------------
 
@@ -401,13 +368,12 @@ class Index:
         behind = first + len(old)
         self.parts[first:behind] = [new]
         if len(old) > 1:
-            self._part_of[self._part_of >= behind] -= len(old) - 1
+            self.places.renumber(behind, len(old) - 1)
         present = np.flatnonzero((new.part.flags & GONE) == 0)
         owners = new.part.subscription[present]
-        self._part_of[owners], self._entry_of[owners] = first, present
+        self.places.replace(first, owners, present, shared)
         new.removed = len(new) - len(present)
         new.enclosed = len(new)
-        self._entries_of.update(shared)
         self._make_link_bits(new)
 
     def drop(self, numbers: Iterable[int]) -> None:
@@ -432,14 +398,28 @@ class Index:
             words = self.links.words(part.part.subscription)
             part.link_bits = link_bits(part.part, words, self.links.width)
 
+    def _add_link_bits(self, part: IndexPart, begin: int) -> None:
+        """Write the bits of the entries of a part from ``begin`` on, which were appended."""
+        if not self.links.width:
+            return
+        if part.link_bits is None or 64 * part.link_bits.entries.shape[1] < len(part) + 64:
+            self._make_link_bits(part)
+            return
+        owners = part.part.subscription[begin:]
+        for entry, words in enumerate(self.links.words(owners), begin):
+            write_links(
+                *part.link_bits, part.part.cluster_first, part.part.cluster_group, entry, words
+            )
+
     def _write_link_bits(self, number: int, links: int) -> None:
         """Write the bits of the entries of a subscription that are in a part."""
-        if not self.links.width or self._entry_of.item(number) == NO_ENTRY:
+        entries = self.places.all(number) if self.links.width else []
+        if not entries:
             return
         words = as_words(links, -(-self.links.width // LINK_BITS))
-        each = self.parts[self._part_of.item(number)]
+        each = self.parts[self.places.part(number)]
         assert each.link_bits is not None
-        for entry in self._entries_of.get(number, [self._entry_of.item(number)]):
+        for entry in entries:
             write_links(
                 *each.link_bits, each.part.cluster_first, each.part.cluster_group, entry, words
             )
@@ -451,10 +431,10 @@ class Index:
 
         NOT_IN_PLACE if the subscription has no entry, or several.
         """
-        entry = self._entry_of.item(number)
-        if entry == NO_ENTRY or number in self._entries_of:
+        entry = self.places.only(number)
+        if entry == NO_ENTRY:
             return NOT_IN_PLACE
-        part = self.parts[self._part_of.item(number)]
+        part = self.parts[self.places.part(number)]
         variables = self._enclosed_for.variables
         outcome: int = rewrite_entry(
             plan, kinds, cells, row, *part.packed, entry, variables, self._scratch
@@ -465,40 +445,73 @@ class Index:
             self._enclose_moved(part.packed, np.array([entry], np.int32))
             return DONE
         if outcome == NOT_IN_PLACE and part.needs_lookup:
-            return self._replace_rewritten(number, plan, kinds, cells, row)
+            return self._replace_rewritten(number, {entry: plan}, kinds, cells, row)
         return outcome
 
-    def _replace_rewritten(self, number: int, plan: I32, kinds: U8, cells: I64, row: int) -> int:
-        """Replace the only entry of a subscription by a copy that is changed by a plan.
-
-        For changes of a key. NOT_IN_PLACE if the entry is of a kind that is not copied.
-        """
-        part, entry = self.parts[self._part_of.item(number)], self._entry_of.item(number)
-        channel = np.empty(COPIED_MAX, np.int32)
-        low, high = np.empty(COPIED_MAX), np.empty(COPIED_MAX)
-        count = copy_rewritten(
-            plan, kinds, cells, row, *part.packed, entry, channel, low, high,
-            self._enclosed_for.variables, self._scratch,
-        )  # fmt: skip
-        if not count:
+    def rewrite_each(
+        self, number: int, plans: Mapping[int, I32], kinds: U8, cells: I64, row: int
+    ) -> int:
+        """Change entries of a subscription, each by the plan of its ordinal; returns an outcome."""
+        entries = self.places.all(number)
+        if not entries:
+            return NOT_IN_PLACE  # they are pending
+        part = self.parts[self.places.part(number)]
+        planned = part.by_place(entries, plans)
+        if planned is None:
             return NOT_IN_PLACE
-        flags = np.array([part.part.flags.item(entry)], np.uint8)
-        self.remove(number)
-        self.add(
-            Entries(
-                np.array([number], np.int32), flags, np.array([0, count], np.int32),
-                channel[:count], low[:count], high[:count], *NO_MOTION,
+        variables = self._enclosed_for.variables
+        outcome = DONE
+        moved: list[int] = []
+        for entry, plan in planned.items():
+            outcome = rewrite_entry(
+                plan, kinds, cells, row, *part.packed, entry, variables, self._scratch
             )
-        )  # fmt: skip
+            if outcome == MOVED:
+                moved.append(entry)
+            elif outcome != DONE:
+                break
+        part.note_changed(planned)
+        if moved:
+            self._enclose_moved(part.packed, np.array(moved, np.int32))
+        if outcome == NOT_IN_PLACE and part.needs_lookup:
+            return self._replace_rewritten(number, planned, kinds, cells, row)
+        return DONE if outcome == MOVED else outcome
+
+    def _replace_rewritten(
+        self, number: int, plans: Mapping[int, I32], kinds: U8, cells: I64, row: int
+    ) -> int:
+        """Replace the entries of a subscription by copies, some of them changed by plans.
+
+        For changes of a key. NOT_IN_PLACE if an entry is of a kind that is not copied.
+        """
+        part, entries = self.parts[self.places.part(number)], self.places.all(number)
+        if len(entries) > COPIED_MAX:
+            return NOT_IN_PLACE
+        copies = self._copies
+        end = 0
+        for index, entry in enumerate(entries):
+            count = copy_rewritten(
+                plans.get(entry, NO_PLAN), kinds, cells, row, *part.packed, entry,
+                copies.channel[end:], copies.low[end:], copies.high[end:],
+                self._enclosed_for.variables, self._scratch,
+            )  # fmt: skip
+            if count < 0:
+                return NOT_IN_PLACE
+            end += count
+            copies.first[index + 1] = end
+            copies.flags[index] = part.flag(entry)
+        copies.subscription[: len(entries)] = number
+        copied = beginning(copies, len(entries))
+        self.remove(number)
+        if self._pending or not self._append(copied, NO_PROGRAM):
+            self.add(deepcopy(copied))
         return DONE
 
     def rewrite_many(self, numbers: I32, planned: PlannedRows, cells: CellArrays) -> U8:
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""
         outcomes: U8 = np.full(len(numbers), NOT_IN_PLACE, np.uint8)
-        entries, parts = self._entry_of[numbers], self._part_of[numbers]
-        alone = entries != NO_ENTRY
-        if self._entries_of:
-            alone &= np.array([each not in self._entries_of for each in numbers.tolist()], np.bool_)
+        entries, parts = self.places.entry_of[numbers], self.places.part_of[numbers]
+        alone = self.places.alone(numbers)
         for part in np.unique(parts[alone]).tolist():
             mine = np.flatnonzero(alone & (parts == part))
             outcome: U8 = np.zeros(len(mine), np.uint8)
@@ -525,30 +538,18 @@ class Index:
     def pin(self, numbers: I32, pin: int) -> None:
         """Evaluate the functions of subscriptions, none pending, for another time."""
         times, variables = self._enclosed_for
-        for number, entries in self._entries_by_part(numbers):
+        for number, entries in self.places.by_part(numbers):
             part = self.parts[number]
             pin_entries(*part.packed, entries, pin, times, variables, self._scratch)
             if part.changed is not None:  # asked here, because there may be many
                 part.note_changed(entries.tolist())
 
-    def _entries_by_part(self, numbers: I32) -> Iterator[tuple[int, I64]]:
-        """The positions of the entries of subscriptions, part by part, in ascending order."""
-        entries = self._entry_of[numbers].astype(np.int64)
-        parts = self._part_of[numbers]
-        for part in np.unique(parts[entries != NO_ENTRY]).tolist():
-            mine = (parts == part) & (entries != NO_ENTRY)
-            found = entries[mine]
-            if self._entries_of:
-                shared = [self._entries_of.get(number, []) for number in numbers[mine].tolist()]
-                found = np.unique([*found.tolist(), *(entry for each in shared for entry in each)])
-            yield part, np.sort(found)
-
     # -- snapshots ------------------------------------------------------------------------------
 
     def save(self, into: SectionWriter, name: str) -> None:
         """Add the index to a snapshot, under a name; it must be flushed."""
-        into.array(f"{name}.part_of", self._part_of)
-        into.array(f"{name}.entry_of", self._entry_of)
+        into.array(f"{name}.part_of", self.places.part_of)
+        into.array(f"{name}.entry_of", self.places.entry_of)
         into.note(f"{name}.lifetime", self.lifetime)
         into.note(f"{name}.parts", len(self.parts))
         # A window that is only coming is dropped. Some entries are enclosed for that one, so what
@@ -570,8 +571,9 @@ class Index:
         ``columns`` are as many as any part needs.
         """
         index = cls(source.note(f"{name}.lifetime"), sizes)
-        index._part_of = source.array(f"{name}.part_of")
-        index._entry_of = source.array(f"{name}.entry_of")
+        index.places = EntryPlaces(
+            source.array(f"{name}.part_of"), source.array(f"{name}.entry_of")
+        )
         index.parts = [
             IndexPart(
                 PackedPart(
@@ -583,33 +585,8 @@ class Index:
             for number in range(source.note(f"{name}.parts"))
         ]
         for each in index.parts:
-            index._note_shared(each.part)
+            index.places.note_several(each.part.subscription, each.part.flags)
             each.removed = int(np.count_nonzero(each.part.flags & GONE))
         window = source.note(f"{name}.window")
         index._set_windows(None if window is None else TimeWindow.of_json(window), None)
         return index
-
-
-def _columns_of(part: Part) -> int:
-    """One more than the largest channel that a part refers to."""
-    used = (part.channel, part.group_channel, part.map_channel)
-    return max(int((each & ~SET).max(initial=-1)) for each in used) + 1
-
-
-def _empty_part() -> Part:
-    no_times = np.zeros(0, np.int64)
-    nothing = entries_of(Block(0), np.zeros(0, np.int32), no_times, no_times)
-    return flat(nothing, np.zeros(1, np.int32))
-
-
-def _enclosed(entries: Entries, program: I32, window: WindowArrays) -> Entries:
-    """Entries whose moving bounds are replaced by their envelopes.
-
-    The kernel encloses the entries of a part, so a flat one is made of them for the moment.
-    """
-    if not np.any(entries.flags & MOVING):
-        return entries
-    flat_part = IndexPart(pack(flat(entries, program)))
-    flat_part.enclose(0, len(entries), window)
-    part = flat_part.part
-    return replace(entries, low=part.low.copy(), high=part.high.copy())

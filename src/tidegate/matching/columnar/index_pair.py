@@ -22,7 +22,8 @@ from time import perf_counter
 import numpy as np
 
 from tidegate.matching.arrays import F64, I32, I64
-from tidegate.matching.columnar.index import OPEN, Index, IndexPart
+from tidegate.matching.columnar.index import OPEN, Index
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.layout_thread import RELEASE_ENTRIES_MIN
 from tidegate.matching.columnar.link_search import LinkSearch
 from tidegate.matching.columnar.part_build import PartBuild
@@ -34,6 +35,7 @@ from tidegate.matching.rows.entries.making import EntryMaker
 from tidegate.matching.rows.found_pairs import EntryPairs
 from tidegate.matching.rows.kernels.entry_lists import Entries, limited
 from tidegate.matching.rows.memory import release_memory
+from tidegate.matching.rows.store.columns import CURRENT, PAST
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
@@ -142,6 +144,15 @@ class IndexPair:
             self.flush_if_pending(numbers)
             self.current.remove(*numbers.tolist())
             self.add(numbers)
+
+    def remake(self, numbers: I32) -> None:
+        """As ``reindex``, also for past versions and for subscriptions without entries yet."""
+        state = self._table.columns.state[numbers]
+        self.reindex(numbers[state == CURRENT])
+        past = numbers[state == PAST]
+        if len(past):
+            self.remove_past(past.tolist())
+            self.add_past(past)
 
     def _add(self, numbers: I32, index: Index) -> None:
         index.reserve(self._table.columns.capacity)

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from tidegate.matching.arrays import F64, I64
-from tidegate.matching.columnar.index import IndexPart
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.kernels.match_links import (
     S_COUNT,
     S_FLAGS,

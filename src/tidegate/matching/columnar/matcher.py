@@ -71,9 +71,11 @@ class ColumnarMatcher:
         finalize(self, self._layout_thread.stop).atexit = False  # there all are stopped at once
         if self._threaded:
             self._indexes.wants_build = self._layout_thread.start
-        self._matching = EventMatching(self._lock, table, channels, self._indexes)
         self._rewriter = Rewriter(table, channels)
         self._reclaimer = Reclaimer(table, channels, self._rewriter, self._indexes)
+        self._matching = EventMatching(
+            self._lock, table, channels, self._indexes, self._reclaimer.take_up_kinds
+        )
 
     def __len__(self) -> int:
         return len(self._table)
@@ -90,6 +92,9 @@ class ColumnarMatcher:
             with self._lock:
                 self._reclaimer.reclaim()  # what was staged and refused
             raise
+        if self._channels.orders.needs_tidying:
+            with self._lock:
+                self._reclaimer.tidy_orders()
 
     def remove(self, id: str) -> None:
         with self._lock:
@@ -259,9 +264,11 @@ class ColumnarMatcher:
             into.write(path)
 
     @classmethod
-    def load(cls, path: str | Path, *, sizes: IndexSizes = DEFAULT_SIZES) -> ColumnarMatcher:
-        """Open a file that ``save`` wrote; it is mapped, and read as it is needed."""
-        source = SectionReader(path)
+    def load(
+        cls, path: str | Path, *, sizes: IndexSizes = DEFAULT_SIZES, mapped: bool = True
+    ) -> ColumnarMatcher:
+        """Open a file that ``save`` wrote; if ``mapped``, it is read as it is needed."""
+        source = SectionReader(path, mapped=mapped)
         matcher = cls(sizes=sizes)
         matcher._set_up(SubscriptionTable.load(source), Channels.load(source), sizes)
         matcher._indexes.load(source)

@@ -29,14 +29,15 @@ from dataclasses import replace
 import numpy as np
 
 from tidegate.matching.arrays import I32, I64, U8
-from tidegate.matching.columnar.index import Index, IndexPart
+from tidegate.matching.columnar.index import Index
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.kernels.layout import lay_out, take_out
 from tidegate.matching.columnar.kernels.part import pack
 from tidegate.matching.columnar.kernels.rewrite import copy_changes
 from tidegate.matching.columnar.sizes import IndexSizes
 from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
-from tidegate.matching.rows.kernels.flags import GONE, SHARED
+from tidegate.matching.rows.kernels.flags import GONE, ORDINAL_SHIFT, SHARED
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS
 from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
 from tidegate.matching.rows.locks import SharedLock
@@ -74,6 +75,7 @@ class PartBuild:
         self._places_of: dict[int, list[int]] = {}
         """The places of the copies of subscriptions with several entries."""
         self._misfits: set[int] = set()
+        """The places of copies whose key is another one by now."""
         self._scratch = np.empty(SCRATCH_FLOATS)
         for each in old:
             each.changed = []
@@ -181,16 +183,15 @@ class PartBuild:
             begin = self._done[number]
             noted = old.changed[begin : None if limit is None else begin + limit]
             self._done[number] += len(noted)
-            entries, places = self._pairs(old, np.unique(np.array(noted, np.int64)))
+            entries, places = self._pairs(old, np.unique(np.array(noted, np.int64)), new)
             outcomes: U8 = np.zeros(len(entries), np.uint8)
             copy_changes(
                 old.packed, new.packed, entries, places, self._arrays(), self._scratch, outcomes
             )
-            owners = old.part.subscription[entries]
-            self._misfits.difference_update(owners[outcomes != NOT_IN_PLACE].tolist())
-            self._misfits.update(owners[outcomes == NOT_IN_PLACE].tolist())
+            self._misfits.difference_update(places[outcomes != NOT_IN_PLACE].tolist())
+            self._misfits.update(places[outcomes == NOT_IN_PLACE].tolist())
 
-    def _pairs(self, old: IndexPart, entries: I64) -> tuple[I64, I64]:
+    def _pairs(self, old: IndexPart, entries: I64, new: IndexPart) -> tuple[I64, I64]:
         """Changed entries of an old part, and the places of their copies, as pairs."""
         owners, flags = old.part.subscription[entries], old.part.flags[entries]
         alone = (flags & SHARED == 0) & (owners < len(self._place_of))
@@ -200,13 +201,19 @@ class PartBuild:
         for entry, owner, flag in zip(
             *(each[flags & SHARED != 0].tolist() for each in (entries, owners, flags)), strict=True
         ):
-            more += [(entry, place) for place in self._places_of.get(owner, ())]
+            places_of = self._places_of.get(owner, ())
+            ordinal = flag >> ORDINAL_SHIFT
             if flag & GONE:
                 self._places_of.pop(owner, None)
+            elif ordinal:
+                places_of = [
+                    each for each in places_of if new.flag(each) >> ORDINAL_SHIFT == ordinal
+                ]
+            more += [(entry, place) for place in places_of]
         extra = np.array(more, np.int64).reshape(-1, 2)
         return np.concatenate([sources, extra[:, 0]]), np.concatenate([places, extra[:, 1]])
 
     def _replace(self, new: IndexPart) -> None:
         self._index.replace(self._old, new, self._places_of)
         if self._misfits:
-            self._reindex(np.array(sorted(self._misfits), np.int32))
+            self._reindex(np.unique(new.part.subscription[sorted(self._misfits)]))

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from tidegate.matching.arrays import F64, I64
-from tidegate.matching.columnar.index import IndexPart
+from tidegate.matching.columnar.index_part import IndexPart
 from tidegate.matching.columnar.kernels.evaluate import BLOCK_PAIRS, evaluate_unsure
 from tidegate.matching.columnar.kernels.match import match_events, match_flat
 from tidegate.matching.rows.encoding import Encoded

@@ -25,9 +25,12 @@ class IndexSizes(NamedTuple):
     windows_per_layout: int = 64
     """After this many time windows a part with moving bounds is laid out again: by then the bounds
     are elsewhere than when the bins of its bitmaps were chosen."""
-    at_once_entries_max: int = 2048
+    at_once_entries_max: int = 256
     """With more entries a part is merged or laid out again beside the index (part_build.py): what
-    is done at once holds up all matches and changes, here for some 20 ms."""
+    is done at once holds up all matches and changes."""
+    flat_entries_max: int = 2048
+    """Parts that wait for being laid out are joined up to this: they are scanned meanwhile, which
+    takes a few microseconds for 1,000 entries."""
     piece_entries: int = 1024
     """Entries that are enclosed, copied or brought up to date in one piece: under a millisecond."""
     layout: LayoutSizes = LayoutSizes()

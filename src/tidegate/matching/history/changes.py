@@ -22,7 +22,7 @@ from tidegate.matching.records import (
     time_of,
 )
 
-FIELDS = ("time", "op", "id", "filter", "params", "subscriber", "evolve")
+FIELDS = ("time", "op", "id", "filter", "params", "subscriber", "evolve", "seq")
 
 
 class Op(Enum):
@@ -43,7 +43,10 @@ _MORE_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one subscription, in force from ``time`` on, inclusive."""
+    """One change of one subscription, in force from ``time`` on, inclusive.
+
+    Changes of one time are made in the order of ``seq``, and of arrival where that is equal too.
+    """
 
     time: datetime
     op: Op
@@ -52,6 +55,19 @@ class Change:
     params: Mapping[str, object] | None = None
     subscriber: str | None = None
     evolve: Evolve | None = None
+    seq: int = 0
+    held_from: datetime | None = None
+    """From when on it is in force if it came too late for its own time."""
+
+    @property
+    def since(self) -> datetime:
+        """From when on it is in force."""
+        return self.time if self.held_from is None else self.held_from
+
+    @property
+    def place(self) -> tuple[datetime, int]:
+        """Its place among the changes of its subscription."""
+        return self.time, self.seq
 
     @classmethod
     def of(cls, row: Mapping[str, object]) -> Change:
@@ -71,7 +87,17 @@ class Change:
         if op is Op.UPDATE and filter is None and params is None:
             raise SubscriptionError("an update needs params, a filter, or both")
         evolve = evolve_of(row) if op is Op.SUBSCRIBE else None
-        return cls(time, op, id, filter, params, text_of(row, "subscriber"), evolve)
+        subscriber = text_of(row, "subscriber")
+        return cls(time, op, id, filter, params, subscriber, evolve, _seq_of(row))
+
+
+def _seq_of(row: Mapping[str, object]) -> int:
+    value = row.get("seq")
+    if value is None:
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return value
+    raise SubscriptionError(f"seq: must be an integer of 64 bits, not {value!r:.120}")
 
 
 def _op_of(row: Mapping[str, object]) -> Op:

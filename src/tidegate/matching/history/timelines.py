@@ -1,10 +1,13 @@
 """Timelines: the versions of each subscription, folded from a log of its changes.
 
 Rules. (1) A subscription is the fold of its changes in order of their times; changes of one time
-stay in the order in which they arrived. (2) Each change that can be made ends a version and begins
-another one of the same subscription: its `t` keeps counting. (3) A change that cannot be made (for
-an unknown subscription, a second `subscribe`, a bad filter) is skipped. (4) The fold depends on the
-times and the mutual order of changes only, not on how they were batched or when they arrived.
+are in the order of their `seq`, and of their arrival where that is equal. (2) Each change that can
+be made ends a version and begins another one of the same subscription: its `t` keeps counting. (3)
+A change that cannot be made (for an unknown subscription, a second `subscribe`, a bad filter) is
+skipped. (4) The fold depends on the times and the mutual order of changes only, not on how they
+were batched or when they arrived. (5) A change that comes when its time is final cannot change the
+past. It is made at the border, in the order of its own time, unless a newer change of its
+subscription is final already.
 
 Theory of operation. A change may arrive late. Then the timeline of its subscription is folded again
 from its *base*, the state before the earliest change that is not final, and the difference to the
@@ -48,6 +51,8 @@ class _SubscriptionState:
     """All parameters set since it began: a later filter may name one that this filter does not."""
     names: Sequence[str] | None = None
     """The parameters that the filter names; None if the filter has not been parsed yet."""
+    changed: datetime | None = None
+    """The own time of the last change."""
 
 
 @dataclass(slots=True)
@@ -56,14 +61,15 @@ class _Timeline:
 
     base: _SubscriptionState = field(default_factory=_SubscriptionState)
     changes: list[Change] = field(default_factory=list)
-    """In order of time, and of arrival where times are equal."""
+    """In order of time and `seq`, and of arrival where those are equal."""
     versions: list[Version] = field(default_factory=list)
     """The fold of the changes from the base, less versions that ended at or before the border."""
 
 
-TimelineRecord = tuple[str, Version | None, Mapping[str, object], list[Change]]
+TimelineRecord = tuple[str, Version | None, Mapping[str, object], datetime | None, list[Change]]
 """The id of a subscription, the version before its changes that are not final, all parameters set
-by then, and those changes. Versions are left out: they follow from the rest."""
+by then, the time of the last change by then, and the changes that are not final. Versions are left
+out: they follow from the rest."""
 
 
 class Timelines:
@@ -96,12 +102,14 @@ class Timelines:
     def take(self, changes: Iterable[Change]) -> list[VersionDifference]:
         """Take changes in the order of their arrival; returns the differences, one a subscription.
 
-        All must be of times at or after the border of ``make_final``.
+        None may be outdated. Those of times before the border of ``make_final`` hold from it on.
         """
         changed: dict[str, _Timeline] = {}
         for change in changes:
             timeline = self._timelines.setdefault(change.id, _Timeline())
-            place = bisect_right(timeline.changes, change.time, key=attrgetter("time"))
+            if self._border is not None and change.time < self._border:
+                change = replace(change, held_from=self._border)
+            place = bisect_right(timeline.changes, change.place, key=attrgetter("place"))
             timeline.changes.insert(place, change)
             changed[change.id] = timeline
             heapq.heappush(self._open, (change.time, change.id))
@@ -113,6 +121,20 @@ class Timelines:
             if difference.before or difference.after:
                 found.append(difference)
         return found
+
+    def is_outdated(self, change: Change) -> bool:
+        """Whether a change of a time before the border would undo a newer one that is final.
+
+        An end counts for the life of the subscription that had begun by its time, whatever has
+        changed since: without it the newer changes could not have been made.
+        """
+        timeline = self._timelines.get(change.id)
+        if timeline is None or timeline.base.version is None or timeline.base.changed is None:
+            return False
+        if change.time >= timeline.base.changed:
+            return False
+        began = timeline.base.version.origin
+        return change.op is not Op.UNSUBSCRIBE or began is None or change.time < began
 
     def make_final(self, border: datetime) -> tuple[list[Version], list[Refusal]]:
         """Accept no more changes of times before ``border``.
@@ -150,15 +172,16 @@ class Timelines:
     def dump(self) -> Iterator[TimelineRecord]:
         """All state that ``restore`` needs, one record a subscription."""
         for id, timeline in self._timelines.items():
-            yield id, timeline.base.version, timeline.base.params, timeline.changes
+            base = timeline.base
+            yield id, base.version, base.params, base.changed, timeline.changes
 
     @classmethod
     def restore(cls, dumped: Iterable[TimelineRecord], border: datetime | None) -> Timelines:
         """The timelines of a dump; ``border`` is the last one given to ``make_final``, if any."""
         restored = cls()
         restored._border = border
-        for id, base, params, changes in dumped:
-            timeline = _Timeline(_SubscriptionState(base, params), changes)
+        for id, base, params, changed, changes in dumped:
+            timeline = _Timeline(_SubscriptionState(base, params, changed=changed), changes)
             restored._timelines[id] = timeline
             restored._open += [(change.time, id) for change in changes]
             restored._refold(timeline)
@@ -169,7 +192,7 @@ class Timelines:
         """Fold all changes of a timeline again, and keep the count of current subscriptions."""
         folded = self._fold.versions(timeline)
         self._current -= _is_current(timeline.versions)
-        timeline.versions = [each for each in folded if not _has_ended(each, self._border)]
+        timeline.versions = [each for each in folded if not _is_past(each, self._border)]
         self._current += _is_current(timeline.versions)
 
     def refusals(self) -> list[Refusal]:
@@ -208,7 +231,7 @@ class _Fold:
             except TidegateError:
                 continue
             if current.version is not None:
-                versions[-1] = replace(current.version, until=change.time)
+                versions[-1] = replace(current.version, until=change.since)
             if after.version is not None:
                 versions.append(after.version)
             current = after
@@ -250,8 +273,8 @@ class _Fold:
         checked_parameters(names, given)
         params = {**state.params, **given}
         fitting = {name: value for name, value in params.items() if name in names}
-        updated = replace(version, filter=filter, params=fitting, since=change.time)
-        return _SubscriptionState(self._in_space(updated), params, names)
+        updated = replace(version, filter=filter, params=fitting, since=change.since)
+        return _SubscriptionState(self._in_space(updated), params, names, change.time)
 
     def _begun(self, state: _SubscriptionState, change: Change) -> _SubscriptionState:
         if state.version is not None:
@@ -264,11 +287,11 @@ class _Fold:
             filter,
             params,
             change.subscriber,
-            change.time,
+            change.since,
             origin=change.time,
             evolve=change.evolve,
         )
-        return _SubscriptionState(self._in_space(begun), params, names)
+        return _SubscriptionState(self._in_space(begun), params, names, change.time)
 
     def _in_space(self, version: Version) -> Version:
         """The version with parameters as the space reads them; raises if it does not fit."""
@@ -291,6 +314,12 @@ class _Fold:
 def _is_current(versions: Sequence[Version]) -> bool:
     """Whether a subscription with these versions exists after all changes."""
     return bool(versions) and versions[-1].until is None
+
+
+def _is_past(version: Version, border: datetime | None) -> bool:
+    """Whether a version ended before the border. One that has ended at it is kept once more, so
+    that the difference to before says when it ended."""
+    return border is not None and version.until is not None and version.until < border
 
 
 def _has_ended(version: Version, border: datetime | None) -> bool:

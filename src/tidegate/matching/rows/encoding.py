@@ -1,8 +1,9 @@
 """Events as rows of floats, one for each channel, as the kernels read them.
 
 A channel of another kind than the value has NaN, which satisfies no bounds. A float is exact for
-booleans, numbers of strings and timestamps; integers beyond 2**53 become the nearest float, which
-is why entries with such bounds are widened and verified.
+booleans, numbers of strings and timestamps. Numbers and microseconds beyond 2**53 become the
+nearest float; what decides about them, and about the order of strings, are their order labels, in a
+channel of their own (entries/orders.py).
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.language.expressions import as_float
-from tidegate.language.values import Value, to_us
+from tidegate.language.values import Kind, Value, kind_of, to_us
 from tidegate.matching.arrays import F64, I32, I64, NO_TIME
 from tidegate.matching.batches import Column, EventBatch, presence
 from tidegate.matching.rows.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
+from tidegate.matching.rows.entries.orders import ORDERED
 from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, STRING, TIME
+from tidegate.matching.rows.kernels.flags import EXACT_MAX
 from tidegate.matching.rows.store.cells import StringPool
 
 
@@ -70,6 +73,7 @@ class _SetCollector:
 
 _NO_SET_FIRST: I32 = np.zeros(1, np.int32)
 _NO_SET_VALUE: F64 = np.zeros(0)
+_NO_STRINGS = StringPool()
 _NO_VARIABLES: F64 = np.full((1, 1), np.nan)
 
 
@@ -91,6 +95,8 @@ def encode_event(attributes: Mapping[str, Value], channels: Channels, pool: Stri
                 numbers[channel] = 1.0
             elif kind == PATTERNS and isinstance(value, str):
                 numbers[channel] = sets.add(name, value)
+            elif kind == ORDERED + kind_of_value:
+                numbers[channel] = _place(name, value, kind_of_value, channels)
     return sets.encoded(np.array([numbers], np.float64))
 
 
@@ -134,7 +140,9 @@ def encode_columns(
     for name, column in columns:
         for kind, channel in channels.of_attribute.get(name, ()):
             chunk = column.slice(begin, length)
-            if kind != PATTERNS:
+            if kind >= ORDERED:
+                encoded = _encode_ordered(name, chunk, kind - ORDERED, channels)
+            elif kind != PATTERNS:
                 encoded = _encode_column(chunk, kind, pool)
             elif _has_strings(chunk):
                 encoded = _encode_strings(chunk, partial(sets.add, name))
@@ -165,6 +173,31 @@ def _encode_column(column: Column, kind: int, pool: StringPool) -> F64 | None:
     return None
 
 
+def _encode_ordered(name: str, column: Column, kind: int, channels: Channels) -> F64 | None:
+    """A column as the numbers of an ordered channel; None if its values are of another kind."""
+    if kind == STRING:
+        place = channels.orders.strings(name).place
+        return _encode_strings(column, place) if _has_strings(column) else None
+    floats = _encode_column(column, kind, _NO_STRINGS)
+    if floats is None:
+        return None
+    numbers = channels.orders.long(name, kind)
+    # whatever is smaller lies in one gap, because all bounds are long
+    places = np.where(np.isnan(floats), np.nan, float(numbers.place(0)))
+    exact = column.cast(pa.int64()) if kind == TIME else column
+    for index in np.flatnonzero(np.abs(floats) >= EXACT_MAX).tolist():
+        places[index] = numbers.place(exact[index].as_py())
+    return places
+
+
+def _place(name: str, value: Value, kind: int, channels: Channels) -> int:
+    """The number of a value in an ordered channel."""
+    if isinstance(value, str):
+        return channels.orders.strings(name).place(value)
+    number = to_us(value) if isinstance(value, datetime) else value
+    return channels.orders.long(name, kind).place(number)
+
+
 def _has_strings(column: Column) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
 
@@ -191,15 +224,28 @@ def _encode_strings(column: Column, number: Callable[[str], float]) -> F64:
 
 
 def encode_variables(variables: Mapping[str, Value], channels: Channels) -> F64:
-    """Encode the variables that programs use, as one row; NaN for what is not a number."""
+    """Encode the variables that programs use, as one row; NaN for what is not a number.
+
+    Kinds that were not expected are noticed: what was compiled for other kinds is to be made again.
+    """
     if not channels.variable_columns:
         return _NO_VARIABLES
     row = np.full((1, channels.variable_columns), np.nan)
     for name, column in channels.variables.items():
-        number = as_float(variables.get(name))
+        value = variables.get(name)
+        number = as_float(value)
         if number is not None:
             row[0, column] = number
+        if value is not None:
+            kind = kind_of(value)
+            if kind in _COMPUTED and kind not in channels.variable_kinds.get(name, _NUMBER):
+                channels.noticed_kinds[name] = kind
     return row
+
+
+_COMPUTED = (Kind.NUMBER, Kind.TIME)
+"""Kinds of values that can be computed with."""
+_NUMBER = frozenset([Kind.NUMBER])
 
 
 def encode_batch_variables(batch: EventBatch, times_us: I64, channels: Channels) -> F64:

@@ -50,6 +50,7 @@ from tidegate.matching.rows.found_pairs import (
     first_of_each,
     take,
 )
+from tidegate.matching.rows.judging import judge_batch, judge_event
 from tidegate.matching.rows.kernels.flags import SHARED, VERIFY
 from tidegate.matching.rows.locks import SharedLock
 from tidegate.matching.rows.store.table import SubscriptionTable
@@ -117,12 +118,19 @@ class EventMatching:
     """Matches events against the subscriptions of a table, with an index of their entries."""
 
     def __init__(
-        self, lock: SharedLock, table: SubscriptionTable, channels: Channels, index: EntryIndex
+        self,
+        lock: SharedLock,
+        table: SubscriptionTable,
+        channels: Channels,
+        index: EntryIndex,
+        take_up_kinds: Callable[[], None],
     ) -> None:
         self._lock = lock
         self._table = table
         self._channels = channels
         self._index = index
+        self._take_up_kinds = take_up_kinds
+        """Makes entries again that were compiled for variables of other kinds than they have."""
         # Shared by threads without a lock: a lost write means a chunk that is a little off.
         self._chunk_events = CHUNK_EVENTS
 
@@ -157,6 +165,7 @@ class EventMatching:
     ) -> ReadyEvents:
         times_us = np.array([NO_TIME if moment.time_us is None else moment.time_us], np.int64)
         encoded = encode_event(event.attributes, self._channels, self._table.pool)
+        judge_event(encoded.matrix, event.attributes, moment, self._channels)
         return ReadyEvents(encoded, times_us, times, variables)
 
     def match_chunks(self, batch: EventBatch) -> list[SubscriptionPairs]:
@@ -210,6 +219,7 @@ class EventMatching:
         try:
             pool = self._table.pool
             encoded = encode_columns(batch.columns, begin, length, self._channels, pool)
+            judge_batch(encoded.matrix, batch, begin, times_us, self._channels)
             events, numbers, _ = self.matching_pairs(
                 ReadyEvents(encoded, times_us, times, variables),
                 lambda event: (batch.event(begin + event), batch.moment(begin + event)),
@@ -242,7 +252,8 @@ class EventMatching:
             variables = encode()
             index = self._index
             ready = (
-                index.is_flushed
+                not self._channels.noticed_kinds
+                and index.is_flushed
                 and not index.is_behind(times)
                 and index.is_enclosed(times, variables)
             )
@@ -256,6 +267,9 @@ class EventMatching:
         with self._lock:
             variables = encode()
             index = self._index
+            if self._channels.noticed_kinds:
+                self._take_up_kinds()
+                variables = encode()
             if not index.is_enclosed(times, variables):
                 index.enclose(TimeWindow.of(times, variables), contended=contended)
             elif index.is_behind(times):

@@ -9,6 +9,7 @@ are numbered, and kept by number. Here is the order in which they are given back
     shapes that are forgotten          drop their update plans, and release what their entries
                                        needed (entries/channels.py), which drops channels and so on
     columns of events at the end       go, if the index has no entry left that may look at them
+    long numbers that no row has       lose their order labels (entries/orders.py), now and then
     the attribute with the last one    gets other channels, if most columns are those of no channel:
                                        the entries that name it are made again
 
@@ -32,6 +33,10 @@ from tidegate.matching.rows.update_plans import Rewriter
 MOVED_MAX = 1_024
 """An attribute that more subscriptions name keeps its channels, wherever they are."""
 
+SPREAD_MAX = 65_536
+"""Order labels of an attribute that more subscriptions name are not spread anew: bounds without a
+label are verified then. To make these entries again takes about half a second."""
+
 
 class ReclaimableIndex(Protocol):
     """The index of the entries of a table's subscriptions."""
@@ -47,6 +52,10 @@ class ReclaimableIndex(Protocol):
 
     def reindex(self, numbers: I32) -> None:
         """Replace the entries of current subscriptions by new ones from their rows."""
+        ...
+
+    def remake(self, numbers: I32) -> None:
+        """As ``reindex``, also for past versions and for subscriptions without entries yet."""
         ...
 
 
@@ -78,6 +87,27 @@ class Reclaimer:
             self._close_gaps()
         if shapes:
             self._channels.trim(self._index.columns)
+        self.tidy_orders()
+
+    def tidy_orders(self) -> None:
+        """Drop order labels that no row needs, and make room where labels are crowded."""
+        orders = self._channels.orders
+        if not orders.needs_tidying:
+            return
+        if orders.has_many_long:
+            orders.keep_long(self._table.rows.long_numbers())
+        for attribute in orders.crowded():
+            shapes = self._channels.shapes_with(attribute)
+            numbers = self._table.numbers_with(shapes, SPREAD_MAX)
+            if numbers is not None:
+                self._remake(attribute, shapes, numbers)
+
+    def _remake(self, attribute: str, shapes: list[int], numbers: I32) -> None:
+        """Give up the channels of an attribute, and make all entries that name it again."""
+        self._index.flush()  # pending entries have the channels that are given up
+        self._rewriter.forget(shapes)
+        self._channels.give_up(attribute)
+        self._index.reindex(numbers)
 
     def _close_gaps(self) -> None:
         """Remove columns of events, most of which are those of no channel."""
@@ -106,16 +136,21 @@ class Reclaimer:
         numbers = self._table.numbers_with(shapes, MOVED_MAX)
         if numbers is None:
             return False
-        self._index.flush()  # pending entries have the channels that are given up
-        self._rewriter.forget(shapes)
-        self._channels.give_up(attribute)
-        self._index.reindex(numbers)
+        self._remake(attribute, shapes, numbers)
         return True
+
+    def take_up_kinds(self) -> None:
+        """Make the entries again that name variables whose kind was not expected."""
+        shapes = self._channels.take_up_kinds()
+        self._rewriter.forget(shapes)
+        self._index.flush()
+        self._index.remake(self._table.all_with(shapes))
 
     def reclaim_strings(self) -> None:
         """As ``reclaim`` after an update, which only leaves strings behind, and quicker."""
         if self._strings.unused:
-            self.reclaim()
+            self._channels.forget_texts(self._table.pool.forget())
+        self.tidy_orders()
 
     def hold_shapes(self) -> None:
         """Have the channels of a snapshot hold the shapes in it, and drop what no shape needs."""

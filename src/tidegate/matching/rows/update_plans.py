@@ -5,44 +5,68 @@ cells are numbers, timestamps or booleans, but not on their values. So it is wor
 shape, kinds of cells and changed slots, and encoded as a plan (kernels/rewrite_plan.py), which a
 kernel carries out for any row, whatever the size of the index.
 
-There is no plan, and the entry is replaced by a new one, if
+A row may have several entries, one for each disjunct and each choice from its `in` lists. Each of
+those that a changed slot concerns has a plan of its own, under its ordinal (entries/expansion.py).
 
-- the shape has several disjuncts or an `in` list, because then it has several entries, or so many
-  predicates that some are only verified;
-- a changed attribute has `!=` or a pattern, whose bounds are the outside of others or numbers of
-  patterns;
+The number of a string pattern is no value of a cell. So before such a plan is carried out, the
+pattern gets its number, and that is handed to the kernel as one cell more behind the row's.
+
+There is no plan, and the entries are replaced by new ones, if
+
+- the shape has so many entries that a look at each would not be quick;
+- a changed attribute has several patterns, or `!=` beside other comparisons: then its channel has
+  several constraints, and nothing tells which is whose;
+- a changed value is in a list that is only verified, or in a `not in` list;
 - its cells are of several kinds, or strings that ask for more than equality: bounds are numbers of
   strings, which do not have their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tidegate.language.expressions import Expression, Slot, leaves
 from tidegate.language.shapes import Shape
-from tidegate.language.syntax import Operator, Predicate
+from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
 from tidegate.matching.arrays import I32, I64, U8
-from tidegate.matching.rows.entries.channels import CHANNEL_KIND, NUMBER, Channels
+from tidegate.matching.rows.entries.channels import (
+    CHANNEL_KIND,
+    NUMBER,
+    PATTERNS,
+    POSITIVE,
+    Channels,
+)
 from tidegate.matching.rows.entries.constraints import COMPARISONS_MAX
+from tidegate.matching.rows.entries.expansion import entry_predicates
+from tidegate.matching.rows.entries.judgements import is_common
 from tidegate.matching.rows.entries.operands import (
+    CELL_CODE,
     COMPARISONS,
     code_of,
     is_program,
     moving_attributes,
     program_slots,
 )
-from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, NUMBERS, STRING, TIME
+from tidegate.matching.rows.kernels.cell_kinds import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    NUMBERS,
+    STRING,
+    TIME,
+)
 from tidegate.matching.rows.kernels.motion import MOTION_WORDS, R_CONSTANTS
 from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
-from tidegate.matching.rows.kernels.programs import STACK_MAX
+from tidegate.matching.rows.kernels.programs import C_EQUAL, C_NOT_EQUAL, STACK_MAX
 from tidegate.matching.rows.kernels.rewrite_plan import (
     DONE,
     NO_PLAN,
+    NOT_IN_PLACE,
     OTHER_KINDS,
     BoundChange,
     Comparison,
@@ -68,9 +92,45 @@ class RewritableIndex(Protocol):
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""
         ...
 
+    def rewrite_each(
+        self, number: int, plans: Mapping[int, I32], kinds: U8, cells: I64, row: int
+    ) -> int:
+        """Change entries of a subscription, each by the plan of its ordinal; returns an outcome.
+
+        Its only entry is changed by the only plan. New bounds may be the outside of others, and on
+        channels of sets. NOT_IN_PLACE if the index cannot do that.
+        """
+        ...
+
 
 SHAPE_PLANS_MAX = 256
 """Plans that are kept for one shape, which may have one for each set of its slots."""
+
+PLANNED_ENTRIES_MAX = 64
+"""Rows with more entries than this have no plans."""
+
+PLANNED_CELLS_MAX = 256
+"""Nor have rows with patterns that have more cells, with the numbers of patterns that change."""
+
+
+class PatternCell(NamedTuple):
+    """A pattern whose number a plan needs, and the slot of its text."""
+
+    attribute: str
+    operator: Operator
+    slot: int
+
+
+class UpdatePlan(NamedTuple):
+    """What to write into the entries of a row whose cells are of these kinds."""
+
+    kinds: tuple[int, ...]
+    alone: I32 = NO_PLAN
+    """For the only entry of a row, where bounds are insides only."""
+    entries: Mapping[int, I32] = MappingProxyType({})
+    """Else, by ordinal, for each entry that changes."""
+    patterns: tuple[PatternCell, ...] = ()
+    """The patterns whose numbers are in the cells behind the row's."""
 
 
 class Rewriter:
@@ -83,9 +143,11 @@ class Rewriter:
     def __init__(self, table: SubscriptionTable, channels: Channels) -> None:
         self._table = table
         self._channels = channels
-        self._plans: dict[int, dict[tuple[int, ...], I32]] = {}
+        self._plans: dict[int, dict[tuple[int, ...], UpdatePlan]] = {}
         """By number of a shape and slots. A shape that is forgotten takes its plans along: they
         contain channels, and another shape may get its number."""
+        self._cells = np.zeros(PLANNED_CELLS_MAX, np.uint8), np.zeros(PLANNED_CELLS_MAX, np.int64)
+        """The cells of a row, and behind them the numbers of patterns."""
 
     def rewrite(self, index: RewritableIndex, number: int, slots: tuple[int, ...]) -> bool:
         """Write the bounds that depend on changed cells; False if that is not possible in place.
@@ -94,25 +156,45 @@ class Rewriter:
         """
         table = self._table
         shape, row = table.columns.shape.item(number), table.columns.row.item(number)
-        plan = self._plan(shape, slots)
-        outcome = OTHER_KINDS
-        if len(plan):
-            outcome = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+        plans = self._plans.get(shape)
+        plan = None if plans is None else plans.get(slots)
+        outcome = OTHER_KINDS if plan is None else self._carry_out(plan, index, number, row)
         if outcome == OTHER_KINDS:
             # the first update of this shape and slots, or of a row with cells of other kinds
             kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
-            plan = plan_rewrite(table.shapes[shape], kinds, slots, self._channels)
+            plan = plan_update(table.shapes[shape], kinds, slots, self._channels)
             plans = self._plans.setdefault(shape, {})
             if len(plans) >= SHAPE_PLANS_MAX:
                 plans.clear()  # rows with many parameters, in ever new combinations
             plans[slots] = plan
-            if len(plan):
-                outcome = index.rewrite(number, plan, table.rows.kinds, table.rows.cells, row)
+            outcome = self._carry_out(plan, index, number, row)
         return outcome == DONE
 
-    def _plan(self, shape: int, slots: tuple[int, ...]) -> I32:
-        plans = self._plans.get(shape)
-        return NO_PLAN if plans is None else plans.get(slots, NO_PLAN)
+    def _carry_out(self, plan: UpdatePlan, index: RewritableIndex, number: int, row: int) -> int:
+        """Carry out a plan for the row that begins at ``row``; returns the outcome."""
+        kinds, cells = self._table.rows.kinds, self._table.rows.cells
+        if len(plan.alone):
+            return index.rewrite(number, plan.alone, kinds, cells, row)
+        width = len(plan.kinds)
+        if not plan.entries:
+            fits = kinds[row : row + width].tolist() == [*plan.kinds]
+            return NOT_IN_PLACE if fits else OTHER_KINDS
+        if not plan.patterns:
+            return index.rewrite_each(number, plan.entries, kinds, cells, row)
+        own_kinds, own_cells = self._cells
+        own_kinds[:width] = kinds[row : row + width]
+        own_cells[:width] = cells[row : row + width]
+        for place, (attribute, operator, slot) in enumerate(plan.patterns, width):
+            if own_kinds.item(slot) != STRING:
+                return OTHER_KINDS
+            text = self._table.pool.text(own_cells.item(slot))
+            pattern = self._channels.pattern(attribute, operator, text)
+            if pattern is None:
+                return NOT_IN_PLACE  # malformed: it matches nothing
+            own_kinds[place], own_cells[place] = INTEGER, pattern
+        outcome = index.rewrite_each(number, plan.entries, own_kinds, own_cells, 0)
+        self._channels.flush()  # no entry is pending that would have the next match do it
+        return outcome
 
     def forget(self, shapes: Iterable[int]) -> None:
         """Forget the plans of shapes that the table has forgotten."""
@@ -130,7 +212,7 @@ class Rewriter:
         # few plans for many subscriptions: each is handed to the kernel once
         keys = list(zip(table.columns.shape[numbers].tolist(), slots, strict=True))
         plan_numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        plans = [self._plan(*key) for key in plan_numbers]
+        plans = [self._plan_alone(*key) for key in plan_numbers]
         plan_of = np.array([plan_numbers[key] for key in keys], np.int64)
         planned = PlannedRows(
             np.concatenate([NO_PLAN, *plans]),
@@ -145,28 +227,120 @@ class Rewriter:
             done[place] = self.rewrite(index, int(numbers[place]), slots[place])
         return done
 
+    def _plan_alone(self, shape: int, slots: tuple[int, ...]) -> I32:
+        plan = self._plans.get(shape, {}).get(slots)
+        return NO_PLAN if plan is None else plan.alone
 
-def plan_rewrite(
+
+def plan_update(
     shape: Shape, kinds: Sequence[int], slots: Sequence[int], channels: Channels
-) -> I32:
-    """The plan for changes of some slots, in rows of a shape and of these kinds; or NO_PLAN."""
-    # each of these has several entries, of which a plan could not tell which to change
-    if len(shape.disjuncts) != 1:
-        return NO_PLAN
-    conjunction = shape.disjuncts[0]
-    if any(predicate.operator in (Operator.IN, Operator.NOT_IN) for predicate in conjunction):
-        return NO_PLAN
-    if len(conjunction) > COMPARISONS_MAX:
-        return NO_PLAN  # not all of them are constraints
-    words, static = _word_changes(conjunction, kinds, slots)
-    bounds: list[BoundChange] = []
-    for attribute in dict.fromkeys(each.attribute for each in static if _mentions(each, slots)):
-        # all comparisons of the attribute, also those that do not change: they share its bounds
-        change = _bound_change([e for e in static if e.attribute == attribute], kinds, channels)
-        if change is None:
-            return NO_PLAN
-        bounds.append(change)
-    return encode_plan([FLOAT if kind in NUMBERS else kind for kind in kinds], bounds, words)
+) -> UpdatePlan:
+    """The plan for changes of some slots, in rows of a shape and of these kinds."""
+    no_plan = UpdatePlan(tuple(kinds))
+    comparisons_max = COMPARISONS_MAX // max(1, len(shape.disjuncts))
+    if any(len(conjunction) > comparisons_max for conjunction in shape.disjuncts):
+        return no_plan  # not all of them are constraints
+    planner = _Planner(kinds, slots, channels)
+    changes: dict[int, _EntryChanges] = {}
+    ordinal = 0
+    for conjunction, predicates in entry_predicates(shape, tuple(kinds)):
+        ordinal += 1
+        if ordinal > PLANNED_ENTRIES_MAX:
+            return no_plan
+        if any(_mentions(each, slots) for each in predicates):
+            change = planner.changes(conjunction, predicates)
+            if change is None:
+                return no_plan
+            changes[ordinal] = change
+    if len(kinds) + len(planner.patterns) > PLANNED_CELLS_MAX and planner.patterns:
+        return no_plan
+    # numbers of patterns are integers, for which a plan has FLOAT
+    all_kinds = [FLOAT if kind in NUMBERS else kind for kind in kinds]
+    all_kinds += [FLOAT] * len(planner.patterns)
+    plans = {number: encode_plan(all_kinds, *each) for number, each in changes.items()}
+    has_lists = any(each.operator is Operator.IN for part in shape.disjuncts for each in part)
+    if ordinal == 1 and plans and planner.insides_only and not has_lists:
+        return UpdatePlan(tuple(kinds), alone=plans[1])
+    return UpdatePlan(tuple(kinds), entries=plans, patterns=tuple(planner.patterns))
+
+
+class _EntryChanges(NamedTuple):
+    """What of an entry changes."""
+
+    bounds: list[BoundChange]
+    words: list[WordChange]
+
+
+class _Planner:
+    """Plans the changes of the entries of rows whose cells are of some kinds."""
+
+    def __init__(self, kinds: Sequence[int], slots: Sequence[int], channels: Channels) -> None:
+        self._kinds = kinds
+        self._slots = slots
+        self._channels = channels
+        self.patterns: list[PatternCell] = []
+        self.insides_only = True
+        """Whether all new bounds are insides, of channels of values."""
+
+    def changes(
+        self, conjunction: tuple[Predicate, ...], predicates: Sequence[Predicate]
+    ) -> _EntryChanges | None:
+        """The changes of an entry with some predicates; None if it cannot be changed in place."""
+        moving = moving_attributes(conjunction)
+        if any(
+            each.operator in (Operator.IN, Operator.NOT_IN) and each.attribute in moving
+            for each in predicates
+        ):
+            return None  # its values are as many programs, or none
+        words, static = _word_changes(predicates, moving, self._kinds, self._slots, self._channels)
+        bounds: list[BoundChange] = []
+        for attribute in dict.fromkeys(e.attribute for e in static if self._mentions(e)):
+            mine = [each for each in static if each.attribute == attribute]
+            patterns = [each for each in mine if each.operator in STRING_OPERATORS]
+            # all comparisons of the attribute, also those that do not change: they share its bounds
+            others = [
+                each
+                for each in mine
+                if each.operator not in STRING_OPERATORS and each.operator is not Operator.PRESENT
+            ]
+            for change, predicates_of_it in (
+                (self._pattern_change, patterns),
+                (self._bound_change, others),
+            ):
+                if any(map(self._mentions, predicates_of_it)):
+                    found = change(predicates_of_it)
+                    if found is None:
+                        return None
+                    bounds.append(found)
+        return _EntryChanges(bounds, words)
+
+    def _mentions(self, predicate: Predicate) -> bool:
+        return _mentions(predicate, self._slots)
+
+    def _pattern_change(self, predicates: list[Predicate]) -> BoundChange | None:
+        """The new bounds on the patterns of an attribute: the number of its only one."""
+        if len(predicates) != 1:
+            return None
+        (predicate,) = predicates
+        (operand,) = predicate.operands
+        if not isinstance(operand, Slot) or self._kinds[operand.index] != STRING:
+            return None
+        cell = PatternCell(predicate.attribute, predicate.operator, operand.index)
+        if cell not in self.patterns:
+            self.patterns.append(cell)
+        self.insides_only = False
+        operator = C_EQUAL if predicate.operator in POSITIVE else C_NOT_EQUAL
+        place = len(self._kinds) + self.patterns.index(cell)
+        channel = self._channels.channel(predicate.attribute, PATTERNS)
+        return BoundChange(channel, True, [Comparison(operator, [place], CELL_CODE)])
+
+    def _bound_change(self, predicates: list[Predicate]) -> BoundChange | None:
+        """The new bounds of one attribute, from all that it is compared with."""
+        if any(each.operator is Operator.NOT_EQUAL for each in predicates):
+            if len(predicates) > 1:
+                return None
+            self.insides_only = False
+        return _bound_change(predicates, self._kinds, self._channels)
 
 
 def _mentions(predicate: Predicate, slots: Sequence[int]) -> bool:
@@ -179,21 +353,29 @@ def _slots(operand: Expression) -> Iterator[int]:
 
 
 def _word_changes(
-    conjunction: tuple[Predicate, ...], kinds: Sequence[int], slots: Sequence[int]
+    predicates: Sequence[Predicate],
+    moving: frozenset[str],
+    kinds: Sequence[int],
+    slots: Sequence[int],
+    channels: Channels,
 ) -> tuple[list[WordChange], list[Predicate]]:
     """The words of the motion that slots are written to, and the predicates that do not move.
 
+    Judgements (entries/judgements.py) are left out: no cell has anything to do with them.
+
     Walks along the motion as ``write_motions`` writes it: a record for each moving predicate, in
-    the order of the conjunction.
+    the order in which the entry was made.
     """
-    moving = moving_attributes(conjunction)
     words: list[WordChange] = []
     static: list[Predicate] = []
     word = MOTION_WORDS
-    for predicate in conjunction:
+    for predicate in predicates:
         operand = predicate.operands[0] if predicate.operands else None
         moves = predicate.attribute in moving
-        if operand is None or not is_program(operand, kinds, moves=moves):
+        if operand is not None and is_common(operand):
+            continue
+        variables = channels.variable_kinds
+        if operand is None or not is_program(operand, kinds, variables, moves=moves):
             static.append(predicate)
             continue
         word += R_CONSTANTS
@@ -212,7 +394,7 @@ def _bound_change(
     comparisons: list[Comparison] = []
     kind = -1  # that of the channel, once it is known
     for predicate in predicates:
-        if predicate.operator not in COMPARISONS or predicate.operator is Operator.NOT_EQUAL:
+        if predicate.operator not in COMPARISONS:
             return None
         operand = predicate.operands[0]
         slots = list(_slots(operand))
@@ -228,7 +410,7 @@ def _bound_change(
         # only numbers can be computed with; what else there is must be a bare cell
         if kind != NUMBER and operand != Slot(slots[0]):
             return None
-        if kind == STRING and predicate.operator is not Operator.EQUAL:
+        if kind == STRING and predicate.operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
             return None
         comparisons.append(Comparison(COMPARISONS[predicate.operator], slots, code))
     channel = channels.channel(predicates[0].attribute, kind)

@@ -219,7 +219,7 @@ class EntryRecords:
         motion_first = offsets(words[:, E_MOTION_END] - words[:, E_MOTION])
         return Entries(
             subscription=words[:, E_SUBSCRIPTION].copy(),
-            flags=words[:, E_FLAGS].astype(np.uint8),
+            flags=words[:, E_FLAGS].copy(),
             first=first,
             channel=channel[in_order],
             low=bounds[which, B_LOW],

@@ -16,6 +16,7 @@ the index under its exclusive lock, except for `build`, which reads a copy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 
 import numpy as np
@@ -29,6 +30,8 @@ from tidegate.matching.rows.kernels.entry_lists import Entries, concatenate
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
 from tidegate.matching.rows.kernels.flags import MOVING
 from tidegate.matching.rows.kernels.plan_values import CellArrays, PlannedRows
+from tidegate.matching.rows.kernels.rewrite_plan import NOT_IN_PLACE
+from tidegate.matching.rows.store.columns import CURRENT
 from tidegate.matching.rows.store.table import SubscriptionTable
 from tidegate.matching.rows.time_window import EventTimes, TimeWindow, WindowLength
 from tidegate.matching.tree.entry_order import in_branch_order
@@ -90,6 +93,10 @@ class TreeIndex:
         self.remove(numbers)
         self.add(numbers)
 
+    def remake(self, numbers: I32) -> None:
+        """As ``reindex``, also for subscriptions without entries yet."""
+        self.reindex(numbers[self._table.columns.state[numbers] == CURRENT])
+
     def pin(self, numbers: I32, pin: int) -> None:
         """Evaluate the functions of subscriptions for another time; the index must be flushed."""
         entries = self.tree.records.of(numbers)
@@ -113,6 +120,12 @@ class TreeIndex:
         """As ``rewrite`` for many subscriptions; returns the outcome of each."""
         self._note_change(numbers)
         return self.tree.rewrite_many(numbers, planned, cells, self._enclosed_for, self._program())
+
+    def rewrite_each(
+        self, _number: int, _plans: Mapping[int, I32], _kinds: U8, _cells: I64, _row: int
+    ) -> int:
+        """Change several entries of a subscription, or bounds of other forms: it replaces them."""
+        return NOT_IN_PLACE
 
     def _note_change(self, numbers: I32) -> None:
         if self._changed is not None:

@@ -50,9 +50,11 @@ class TreeMatcher:
         self._table = SubscriptionTable()
         self._channels = Channels()
         self._index = TreeIndex(self._table, self._channels, tuning)
-        self._matching = EventMatching(self._lock, self._table, self._channels, self._index)
         self._rewriter = Rewriter(self._table, self._channels)
         self._reclaimer = Reclaimer(self._table, self._channels, self._rewriter, self._index)
+        self._matching = EventMatching(
+            self._lock, self._table, self._channels, self._index, self._reclaimer.take_up_kinds
+        )
         self._rebuilding = forkable_lock(Rank.REBUILDING)
 
     def __len__(self) -> int:
@@ -70,6 +72,9 @@ class TreeMatcher:
             with self._lock:
                 self._reclaimer.reclaim()  # what was staged and refused
             raise
+        if self._channels.orders.needs_tidying:
+            with self._lock:
+                self._reclaimer.tidy_orders()
         self._follow_drift()
 
     def remove(self, id: str) -> None:

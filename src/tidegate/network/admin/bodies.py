@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tidegate.errors import BadValueError, EventError, HttpRequestError, TidegateError
@@ -19,9 +20,43 @@ from tidegate.network.admin.cloudevents import (
 )
 
 T = TypeVar("T")
+_KINDS = {dict: "JSON object", str: "string", bool: "boolean"}
 
 JSON_LINES = ("application/x-ndjson", "application/jsonl")
 TAKEN = f"application/json, {', '.join(JSON_LINES)}, {STRUCTURED}, {BATCH}"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """The event that is to be traced, as whose, and whether it is published too."""
+
+    event: Event
+    identity: str
+    space: str | None
+    publish: bool
+
+
+def trace_request(body: bytes, identity: str) -> TraceRequest:
+    """The body of a request for a trace; ``identity`` is that of the admin port itself.
+
+    >>> trace_request(b'{"event": {"x": 1}, "identity": "feed"}', "http").identity
+    'feed'
+    """
+    asked = _decoded(body)
+    known = {"event": dict, "identity": str, "space": str, "publish": bool}
+    if not isinstance(asked, dict) or "event" not in asked:
+        raise HttpRequestError(400, "a trace is asked for with an object that has an `event`")
+    for name, value in asked.items():
+        kind = known.get(name)
+        if kind is None:
+            raise HttpRequestError(400, f"there is no {name!r:.100}; there are {', '.join(known)}")
+        if type(value) is not kind:
+            raise HttpRequestError(400, f"`{name}` is no {_KINDS[kind]}")
+    publish, who = asked.get("publish", False), asked.get("identity", identity)
+    if publish and who != identity:
+        raise HttpRequestError(400, f"an event that is published is one of {identity!r}")
+    [event] = _checked([asked["event"]], Event.of)
+    return TraceRequest(event, who, asked.get("space"), publish)
 
 
 def events_of(headers: Mapping[str, str], body: bytes, events_max: int) -> list[Event]:

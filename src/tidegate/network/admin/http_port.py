@@ -5,7 +5,7 @@
     GET  /metrics                     Prometheus or OpenMetrics text
     GET  /state                       state.py, as JSON
     POST /events                      events, as bodies.py takes them
-    POST /trace                       the way of an event through the network, see tracing.py
+    POST /trace                       the way of an event through the network: tracing.py
     POST /neighbours/NAME/forget      remove a neighbour that is gone for good
 
 Requests give the token as `Authorization: Bearer TOKEN`. What they ask for is small, so that the
@@ -23,13 +23,14 @@ from typing import Any
 from aiohttp import web
 
 from tidegate.errors import HttpRequestError, NetworkError, OverloadedError, TidegateError
-from tidegate.network.admin.bodies import events_of
+from tidegate.network.admin.bodies import events_of, trace_request
 from tidegate.network.admin.health import unready
 from tidegate.network.admin.local_client import LocalClient
 from tidegate.network.admin.metrics import BrokerMetrics
 from tidegate.network.admin.problems import PROBLEM_TYPE, problem_json
 from tidegate.network.admin.settings import AdminSettings
 from tidegate.network.admin.state import broker_state
+from tidegate.network.admin.tracing import trace
 from tidegate.network.server.broker_server import BrokerServer
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class AdminPort:
                 web.get("/metrics", self._metrics_page),
                 web.get("/state", self._state),
                 web.post("/events", self._publish),
+                web.post("/trace", self._trace),
                 web.post("/neighbours/{name}/forget", self._forget),
             ]
         )
@@ -167,6 +169,24 @@ class AdminPort:
                 list(refused.items())[:100],
             )
         return _json({"published": len(events), "confirmed": confirm}, 200 if confirm else 202)
+
+    async def _trace(self, request: web.Request) -> web.Response:
+        asked = trace_request(await request.read(), self._settings.identity)
+        reports = await trace(self._server, asked.event, asked.identity, asked.space)
+        confirm = asked.publish and self._server.store is not None
+        if asked.publish:
+            refused = await self._client.publish([asked.event], confirm=confirm, space=asked.space)
+            if refused:
+                raise HttpRequestError(422, f"the event was refused: {refused[0]}")
+        return _json(
+            {
+                "deliveries": sum(each["deliveries"] for each in reports.reports),
+                "brokers": reports.reports,
+                "unheard": reports.unheard(),
+                "published": asked.publish,
+                "confirmed": confirm,
+            }
+        )
 
     async def _forget(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

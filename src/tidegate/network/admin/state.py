@@ -152,6 +152,7 @@ def _summary(histogram: Histogram) -> dict[str, Any]:
     return {
         "count": histogram.count,
         "sum": round(histogram.sum, 6),
+        "buckets": dict(histogram.cumulative()),
         # JSON has no infinity: a number above the last bound is left out.
         **{name: each for name, each in quantiles if each not in (None, float("inf"))},
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidegate.language.evolve import Evolve
 from tidegate.language.filters import Filter
 from tidegate.language.patterns.pattern import Pattern, parse_pattern
 from tidegate.language.shapes import Shape
+from tidegate.language.values import to_time, to_us
 from tidegate.network.client.bulk_subscribing import Wanted, subscribe_many
 from tidegate.network.client.inbox import Inbox
 from tidegate.network.client.publishing import Publishing
@@ -153,6 +155,18 @@ class Client:
         return self._receiving.missed
 
     @property
+    def received(self) -> int:
+        """Of a durable client: the position of the last event that has come to this process."""
+        return self._receiving.received
+
+    @property
+    def queued(self) -> int:
+        """Of a durable client: the position of the last event that waited for it at the broker when
+        it connected; 0 if there was none."""
+        welcome = self._live.welcome
+        return 0 if welcome is None else welcome.queued
+
+    @property
     def sessions_lost(self) -> int:
         """How often the broker had forgotten this client, so that it may have missed events."""
         return self._registry.sessions_lost
@@ -180,6 +194,7 @@ class Client:
         inbox: Inbox | None = None,
         wait: bool = True,
         parameters: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
         **more: Any,
     ) -> Subscription:
         """Subscribe; returns when the subscription is in force in the whole network.
@@ -187,8 +202,13 @@ class Client:
         Values of parameters are given by name, those that are named like an argument in
         ``parameters``. A durable client finds a subscription again by its ``name``: it goes on
         where the process before has ended, with this filter and these values.
+
+        With ``since``, the matching events that the broker has kept from that time on come first,
+        if its store keeps events. They are not acknowledged: if the session ends before all have
+        come, the others are lost to this subscription.
         """
         session = self._live
+        replay_us = None if since is None else to_us(to_time(since, "since"))
         values = {**(parameters or {}), **more}
         if name is None:
             if self._settings.durable:
@@ -197,6 +217,10 @@ class Client:
                 )
             name = self._registry.free_name()
         held = self._registry.unclaimed(name)
+        if held is not None and since is not None:
+            raise SubscriptionError(
+                f"the broker has {name!r} already, and replays to a new one only"
+            )
         if held is not None:
             return await self._registry.claim(held, filter, values, evolve, space, inbox)
         state = self._registry.state
@@ -214,6 +238,7 @@ class Client:
                     subscription.named,
                     str(filter) if subscription.version == request.version else None,
                     wait=wait,
+                    replay_us=replay_us,
                 ),
                 AfterLoss.RESTORED,
                 lambda done: self._registry.bind(subscription, done.handles[0]),
@@ -355,15 +380,38 @@ class Client:
         if confirmation is not None:
             await confirmation
 
+    async def publish_numbered(self, events: Sequence[EncodedEvent], first: int) -> None:
+        """Publish events with numbers of the publisher's own choice; returns when they are safe.
+
+        Numbers rise from ``first`` on, and must be higher than those of other events before in the
+        same epoch; gaps do no harm. Events whose numbers the broker has already, from this process
+        or one before, are not published again.
+        """
+        if self._settings.epoch is None:
+            raise NetworkError("a publisher that numbers its events needs an epoch")
+        session = self._live
+        for each in events:
+            self._check_size(each)
+        known = max(0, self._publishing.last_number - first + 1)
+        confirmation = await self._publishing.add(
+            events[known:], confirm=True, after=first + known - 1
+        )
+        session.write_soon()
+        if confirmation is not None:
+            await confirmation
+
     def _encoded(self, event: Event, space: str | None) -> EncodedEvent:
         encoded = encode_event(event, space)
+        self._check_size(encoded)
+        return encoded
+
+    def _check_size(self, encoded: EncodedEvent) -> None:
         welcome = self._live.welcome
         if welcome is not None and len(encoded.body) > welcome.frame_bytes_max - 1_000:
             raise OverloadedError(
                 f"an event has {len(encoded.body)} bytes; the broker takes frames of "
                 f"{welcome.frame_bytes_max}"
             )
-        return encoded
 
     async def advertise(
         self, advertisement: str | Advertisement, *, space: str | None = None

@@ -19,10 +19,19 @@ if TYPE_CHECKING:
 class Delivery:
     """One event that has come, and what of it is still to be done."""
 
-    __slots__ = ("event", "inboxes", "position", "publisher", "size", "stamp", "unfinished")
+    __slots__ = (
+        "event", "inboxes", "is_confirmed", "position", "publisher", "size", "stamp", "unfinished",
+    )  # fmt: skip
 
     def __init__(
-        self, event: Event, stamp: Stamp, publisher: str, position: int, size: int
+        self,
+        event: Event,
+        stamp: Stamp,
+        publisher: str,
+        position: int,
+        size: int,
+        *,
+        is_confirmed: bool = False,
     ) -> None:
         self.event = event
         self.stamp = stamp
@@ -31,6 +40,7 @@ class Delivery:
         """0 for a client that is not durable."""
         self.size = size
         """The bytes of its body."""
+        self.is_confirmed = is_confirmed
         self.inboxes = 0
         """The inboxes in which it waits."""
         self.unfinished = 0
@@ -86,6 +96,17 @@ class ReceivedEvent:
         crash, that it has handled it already.
         """
         return self._delivery.position
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether it was published with a confirmation; only then does it come again after a crash
+        of a durable client that has not acknowledged it."""
+        return self._delivery.is_confirmed
+
+    @property
+    def size(self) -> int:
+        """The bytes of its values on the wire."""
+        return self._delivery.size
 
     def ack(self) -> None:
         """Acknowledge the event, so that it does not come again; only the first call counts."""

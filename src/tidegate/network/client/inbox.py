@@ -88,7 +88,8 @@ class Inbox(Mailbox[ReceivedEvent]):
         self._acks_on_next = acks_on_next
         self._taken = taken
         self._acknowledge = acknowledge
-        self._last: ReceivedEvent | None = None
+        self._handed_out: list[ReceivedEvent] = []
+        """What the next request acknowledges."""
 
     def add(self, delivery: Delivery, matches: list[tuple[Subscription, int]]) -> None:
         """Add an event that matches these subscriptions."""
@@ -130,13 +131,26 @@ class Inbox(Mailbox[ReceivedEvent]):
         other._wake()
 
     async def next(self, timeout: float | None = None) -> ReceivedEvent | None:
-        if self._acks_on_next and self._last is not None:
-            self._last.ack()
-            self._last = None
+        handed_out, self._handed_out = self._handed_out, []
+        for each in handed_out:
+            each.ack()
         event = await super().next(timeout)
-        if self._acks_on_next:
-            self._last = event
+        if self._acks_on_next and event is not None:
+            self._handed_out.append(event)
         return event
+
+    async def next_many(self, most: int, timeout: float | None = None) -> list[ReceivedEvent]:
+        """The events that are here, at most so many; waits for the first as ``next`` does.
+
+        The list is empty after the end.
+        """
+        event = await self.next(timeout)
+        events = [] if event is None else [event]
+        while events and len(events) < most and (event := self._take()) is not None:
+            events.append(event)
+            if self._acks_on_next:
+                self._handed_out.append(event)
+        return events
 
     def __aiter__(self) -> Inbox:
         return self

@@ -70,14 +70,18 @@ class Publishing:
         self._number = max(self._number, number)
 
     async def add(
-        self, events: Sequence[EncodedEvent], *, confirm: bool
+        self, events: Sequence[EncodedEvent], *, confirm: bool, after: int = 0
     ) -> asyncio.Future[None] | None:
-        """Take events; returns, with ``confirm``, what is done when all are safe."""
+        """Take events; returns, with ``confirm``, what is done when all are safe.
+
+        They are numbered from ``after`` on, if that is higher than the last number.
+        """
         while len(self._waiting) >= WAITING_MAX:
             blocked = asyncio.get_running_loop().create_future()
             self._blocked.append(blocked)
             await blocked
         # All at once: the numbers of one batch are one range.
+        self._number = max(self._number, after)
         first = self._number + 1
         for event in events:
             self._number += 1

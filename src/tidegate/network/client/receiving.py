@@ -16,6 +16,7 @@ from tidegate.network.client.settings import ClientSettings
 from tidegate.network.client.subscription import PatternSubscription, Subscription
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.flow import Ack, Credit
+from tidegate.network.wire.publications import IS_CONFIRMED
 
 if TYPE_CHECKING:
     from tidegate.network.client.registry import Registry
@@ -103,6 +104,7 @@ class Receiving:
         self._count(len(message), int(publications.events.starts[-1]))
         handles, versions = message.handles.tolist(), message.versions.tolist()
         sizes, at = publications.events.sizes.tolist(), 0
+        flags = publications.flags.tolist()
         rows = zip(message.positions.tolist(), message.match_counts.tolist(), sizes, strict=True)
         for index, (position, count, size) in enumerate(rows):
             matches = list(zip(handles[at : at + count], versions[at : at + count], strict=True))
@@ -111,7 +113,14 @@ class Receiving:
                 continue  # it came before, on a connection that broke
             event = publications.events.event(index)
             publisher = publications.publishers[publications.publisher_of[index]]
-            delivery = Delivery(event, publications.stamp(index), publisher, position, size)
+            delivery = Delivery(
+                event,
+                publications.stamp(index),
+                publisher,
+                position,
+                size,
+                is_confirmed=bool(flags[index] & IS_CONFIRMED),
+            )
             if position:
                 self._acks.came(delivery)
             self._put(delivery, matches, registry)

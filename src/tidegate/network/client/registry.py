@@ -306,7 +306,12 @@ class Registry:
 
 
 def subscribe_request(
-    number: int, named: m.NamedSubscription, text: str | None = None, *, wait: bool = True
+    number: int,
+    named: m.NamedSubscription,
+    text: str | None = None,
+    *,
+    wait: bool = True,
+    replay_us: int | None = None,
 ) -> wire.Subscribe:
     """The request for a version of a subscription, with the filter as it was written."""
     row = named.subscription
@@ -320,6 +325,7 @@ def subscribe_request(
         row.origin,
         wait,
         named.space,
+        replay_us,
     )
 
 

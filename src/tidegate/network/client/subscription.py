@@ -89,6 +89,10 @@ class Subscription:
         """The next event; None after the end, TimeoutError after ``timeout`` seconds."""
         return await self.inbox.next(timeout)
 
+    async def next_many(self, most: int, timeout: float | None = None) -> list[ReceivedEvent]:
+        """The events that are here, at most so many; waits for the first as ``next`` does."""
+        return await self.inbox.next_many(most, timeout)
+
     def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
         return self.inbox
 

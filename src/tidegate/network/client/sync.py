@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from tidegate.network.client.client import Client
 from tidegate.network.client.connect import connect
 from tidegate.network.client.events import ReceivedEvent
 from tidegate.network.client.subscription import PatternSubscription, Subscription
+from tidegate.network.wire.event_block import EncodedEvent
 
 T = TypeVar("T")
 
@@ -105,6 +107,16 @@ class SyncClient:
         return self._client.missed
 
     @property
+    def received(self) -> int:
+        """As `Client.received`."""
+        return self._client.received
+
+    @property
+    def queued(self) -> int:
+        """As `Client.queued`."""
+        return self._client.queued
+
+    @property
     def last_published(self) -> int:
         """As `Client.last_published`."""
         return self._client.last_published
@@ -125,6 +137,7 @@ class SyncClient:
         space: str | None = None,
         wait: bool = True,
         parameters: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
         **more: Any,
     ) -> SyncSubscription:
         """As `Client.subscribe`."""
@@ -135,6 +148,7 @@ class SyncClient:
             space=space,
             wait=wait,
             parameters={**(parameters or {}), **more},
+            since=since,
         )
         return SyncSubscription(self, self._run(made))
 
@@ -169,6 +183,10 @@ class SyncClient:
     ) -> None:
         """As `Client.publish_many`."""
         self._run(self._client.publish_many(list(events), confirm=confirm, space=space))
+
+    def publish_numbered(self, events: Sequence[EncodedEvent], first: int) -> None:
+        """As `Client.publish_numbered`."""
+        self._run(self._client.publish_numbered(events, first))
 
     def advertise(self, advertisement: str | Advertisement, *, space: str | None = None) -> None:
         """As `Client.advertise`."""
@@ -245,11 +263,20 @@ class SyncSubscription:
         """As `Subscription.next`."""
         return self._client.run(self._subscription.next(timeout))
 
+    def next_many(self, most: int, timeout: float | None = None) -> list[ReceivedEvent]:
+        """As `Subscription.next_many`."""
+        return self._client.run(self._subscription.next_many(most, timeout))
+
     def ack(self, event: ReceivedEvent) -> None:
         """Acknowledge an event, with ``ack="manual"``."""
+        self.ack_many([event])
+
+    def ack_many(self, events: Iterable[ReceivedEvent]) -> None:
+        """Acknowledge events, with ``ack="manual"``."""
 
         async def acknowledge() -> None:
-            event.ack()
+            for event in events:
+                event.ack()
 
         self._client.run(acknowledge())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.served_connection import ServedConnection
     from tidegate.network.server.turns import Turn
+
+_log = logging.getLogger(__name__)
 
 DURABLE_QUEUE_MAX = 10_000
 """Deliveries that wait in memory for a durable client; those beyond are read from the store."""
@@ -43,6 +46,7 @@ class Admission:
             connection.end(error, 1_000 if isinstance(error, OverloadedError) else None)
             return
         session, is_resumed = self._session(hello, turn)
+        server.lives.tell_missed(session, turn)
         self._attach(session, connection, hello, is_resumed=is_resumed)
         held = server.durable.held(session.client) if session.is_durable else []
         answers = [each for each in session.answers if each.number > hello.answered]
@@ -65,6 +69,13 @@ class Admission:
             server.output.touch(session)
 
         turn.after_commit.append(send)
+        _log.info(
+            "%s %s from %s", hello.identity, "is back" if is_resumed else "is connected",
+            connection.address,
+            extra={"event": "client_connected", "client": hello.identity,
+                   "address": connection.address, "is_resumed": is_resumed,
+                   "is_durable": hello.is_durable, "software": hello.software},
+        )  # fmt: skip
 
     def _session(self, hello: Hello, turn: Turn) -> tuple[ClientSession, bool]:
         """The session of a client that connects, and whether it is the one from before."""
@@ -112,6 +123,8 @@ class Admission:
         session.connection, connection.session = connection, session
         session.ends_at = None
         deliveries = session.deliveries
+        if not is_resumed:
+            self._server.replays.end_all(session)
         deliveries.events_max = DURABLE_QUEUE_MAX if session.is_durable else limits.queue_events_max
         deliveries.overrun_max = limits.publish_events_max
         deliveries.connected(hello)
@@ -124,6 +137,13 @@ class Admission:
         connection.heartbeat_s = limits.heartbeat_ms / 1_000
         connection.silence_max_s = 3 * hello.heartbeat_ms / 1_000
         self._server.flow.connected(connection)
+
+    def _queued(self, session: ClientSession) -> int:
+        """The position of the last event that waits for a client in the store."""
+        store = self._server.store
+        if store is None or session.queue is None:
+            return 0
+        return store.last_in_queue(session.queue)
 
     def _welcome(self, session: ClientSession, *, is_resumed: bool) -> Welcome:
         limits = self._server.settings.limits
@@ -140,4 +160,5 @@ class Admission:
             heartbeat_ms=limits.heartbeat_ms,
             time_us=self._server.now_us(),
             software=self._server.software,
+            queued=self._queued(session),
         )

@@ -29,9 +29,11 @@ from tidegate.errors import (
 from tidegate.language.spaces import Space
 from tidegate.matching.arrays import I64
 from tidegate.network.observing.counters import Counters
-from tidegate.network.server.access.authentication import Authentication
+from tidegate.network.server.access.authentication import Authentication, principal
 from tidegate.network.server.access.entrance import Entrance
 from tidegate.network.server.access.exposure import warn_of_exposure
+from tidegate.network.server.access.granted import grants_of
+from tidegate.network.server.access.rates import Rates
 from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
 from tidegate.network.server.blocking import Blocking
@@ -44,6 +46,7 @@ from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
 from tidegate.network.server.refusals import Refusals
+from tidegate.network.server.replays import Replays
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.served_connection import ServedConnection
@@ -89,6 +92,9 @@ class BrokerServer:
         """Whether the next turn acknowledges what neighbours have sent, come what may."""
         self.entrance = Entrance(settings.limits)
         self.authentication = Authentication(self)
+        self.rates = Rates(
+            settings.limits, time.monotonic, str if settings.auth is None else principal
+        )
         self.admission = Admission(self)
         self.durable = DurableClients(self)
         self.lives = ClientLives(self)
@@ -96,6 +102,7 @@ class BrokerServer:
         self.durable_links = DurableLinks(self)
         self.output = ClientOutput(self)
         self.blocking = Blocking(self)
+        self.replays = Replays(self)
         self.requests = RequestTurns(self)
         self.events = EventTurns(self)
         limits = settings.limits
@@ -119,6 +126,7 @@ class BrokerServer:
                 limits=settings.broker_limits,
                 spaces=self._spaces(),
                 summaries=settings.summaries,
+                grant_of=grants_of(settings.auth),
             )
             self.broker.variables.set(**settings.variables)
             routing = self.broker.strategy
@@ -152,7 +160,10 @@ class BrokerServer:
             *(self.loop.create_task(keep_connected(self, each)) for each in settings.peers),
         ]
         warn_of_exposure(settings)
-        _log.info("the broker %s listens at %s:%d", settings.name, settings.host, self.port)
+        _log.info(
+            "the broker %s listens at %s:%d", settings.name, settings.host, self.port,
+            extra={"event": "listening"},
+        )  # fmt: skip
 
     def _restore(self, store: Store) -> None:
         """Go on where the broker ended: with its neighbours first, then with its clients."""
@@ -228,17 +239,23 @@ class BrokerServer:
         _log.info("the broker %s drains", self.settings.name, extra={"event": "draining"})
         self._listener.close()
         self.authentication.close()
+        self.rates.release()
         for door in list(self.doors):
             door.abort()
         self.blocking.release_all()
         for connection in self.connections:
             connection.stop_reading()
+            if connection.arrived:  # a turn has left it for later, which must be now
+                self.turns.wake(connection)
         if not self._tasks[0].done():
             try:
                 async with asyncio.timeout_at(deadline):
                     await self.turns.idle()
             except TimeoutError:
-                _log.warning("not all that had come was handled within %g s", limit)
+                _log.warning(
+                    "not all that had come was handled within %g s", limit,
+                    extra={"event": "drain_cut_short"},
+                )  # fmt: skip
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -252,7 +269,7 @@ class BrokerServer:
         for connection in list(self.connections):
             connection.abort()
         self._close_store()
-        _log.info("the broker %s has stopped", self.settings.name)
+        _log.info("the broker %s has stopped", self.settings.name, extra={"event": "stopped"})
 
     def _close_store(self) -> None:
         if self.store is not None:
@@ -282,6 +299,7 @@ class BrokerServer:
             if any(each.unacknowledged for each in self.links.by_peer.values()):
                 self._must_acknowledge = True
                 self.turns.wake()
+            self.lives.look_at_queues()
             if self.store is not None:
                 self.store.purge(self.now_us())
 
@@ -321,7 +339,10 @@ class BrokerServer:
             self.lives.connection_lost(session)
 
     def peer_broke_protocol(self, connection: ServedConnection, error: ProtocolError) -> None:
-        _log.warning("%s broke the protocol: %s", connection.address, error)
+        _log.warning(
+            "%s broke the protocol: %s", connection.address, error,
+            extra={"event": "protocol_broken", "address": connection.address},
+        )  # fmt: skip
         self.connection_ended(connection)
         connection.write_out()
 
@@ -329,6 +350,10 @@ class BrokerServer:
         """End the connection of a client whose policy says so."""
         connection = session.connection
         if connection is not None:
+            _log.warning(
+                "%s is disconnected: it takes its deliveries too slowly", session.client.identity,
+                extra={"event": "slow_disconnected", "client": session.client.identity},
+            )  # fmt: skip
             connection.end(OverloadedError("deliveries were not taken in time"), RETRY_MS)
 
     def check_admission(self, hello: Hello) -> None:
@@ -347,7 +372,11 @@ class BrokerServer:
 
     def log_refusal(self, connection: ServedConnection, hello: Hello, error: TidegateError) -> None:
         self.counters.refused_connections += 1
-        _log.warning("%r at %s was refused: %s", hello.identity, connection.address, error)
+        _log.warning(
+            "%r at %s was refused: %s", hello.identity, connection.address, error,
+            extra={"event": "connection_refused", "client": hello.identity,
+                   "address": connection.address},
+        )  # fmt: skip
 
     # -- clients ------------------------------------------------------------------------------
 
@@ -361,6 +390,8 @@ class BrokerServer:
         """Why nothing can be stored now; None if it can."""
         if self.store is not None and self.store.is_full:
             return StoreFullError("the store of the broker is full")
+        if (peer := self.links.overloaded) is not None:
+            return OverloadedError(f"too many messages wait for the neighbour {peer!r}")
         return None
 
     def acknowledged(self, session: ClientSession, position: int, turn: Turn) -> None:
@@ -404,6 +435,7 @@ class BrokerServer:
     def run_due(self, turn: Turn) -> None:
         """Do what time has made due."""
         self.lives.end_expired(turn)
+        self.lives.shorten_queues(turn)
         due_us = self.broker.due_us
         if due_us is not None and due_us <= self.now_us():
             self.dispatch(self.broker.wake(self.now_us()), turn)

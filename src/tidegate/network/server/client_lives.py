@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from tidegate.network.server.delivery_queue import DeliveryQueue
@@ -11,6 +12,8 @@ from tidegate.routing import messages as m
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.turns import Turn
+
+_log = logging.getLogger(__name__)
 
 CLIENT_QUEUE = "client"
 """The kind of the queues of clients in the store."""
@@ -22,6 +25,7 @@ class ClientLives:
     def __init__(self, server: BrokerServer) -> None:
         self._server = server
         self._ending: list[ClientSession] = []
+        self._has_long_queues = False
 
     def make_durable(self, session: ClientSession, turn: Turn) -> None:
         """Keep a new client in the store."""
@@ -42,6 +46,10 @@ class ClientLives:
 
     def connection_lost(self, session: ClientSession) -> None:
         """Keep a session for a while; a durable one for good."""
+        _log.info(
+            "the connection of %s has ended", session.client.identity,
+            extra={"event": "client_disconnected", "client": session.client.identity},
+        )  # fmt: skip
         session.connection = None
         session.deliveries.disconnected()
         session.deliveries.is_patient = False  # nobody waits for a client that is away
@@ -56,6 +64,51 @@ class ClientLives:
                 self._ending.append(session)
         if self._ending:
             self._server.turns.wake()
+
+    def look_at_queues(self) -> None:
+        """Have queues on disk shortened in the next turn, if any is too long."""
+        store, limit = self._server.store, self._server.settings.limits.durable_queue_events_max
+        self._has_long_queues = store is not None and any(
+            session.queue is not None and store.length(session.queue) > limit
+            for session in self._server.sessions.values()
+        )
+        if self._has_long_queues:
+            self._server.turns.wake()
+
+    def shorten_queues(self, turn: Turn) -> None:
+        """Drop the oldest events of queues on disk that are too long, count them, and say so."""
+        store, limit = self._server.store, self._server.settings.limits.durable_queue_events_max
+        if store is None or not self._has_long_queues:
+            return
+        self._has_long_queues = False
+        for session in self._server.sessions.values():
+            if session.queue is None:
+                continue
+            dropped = store.shorten(turn.transaction, session.queue, limit)
+            if not dropped:
+                continue
+            self._server.counters.missed["disk"] += dropped
+            session.deliveries.missed_total += dropped
+            # What waits in memory may be gone from the disk: it is read again.
+            session.deliveries.clear()
+            session.is_behind = True
+            if session.connection is not None:
+                self.tell_missed(session, turn)
+                self._server.output.touch(session)
+            _log.warning(
+                "the queue of %s on disk is too long: %d events were dropped",
+                session.client.identity, dropped,
+                extra={"event": "queue_shortened", "client": session.client.identity,
+                       "missed": dropped},
+            )  # fmt: skip
+
+    def tell_missed(self, session: ClientSession, turn: Turn) -> None:
+        """Have a durable client told what was dropped of its queue on disk."""
+        store = self._server.store
+        if store is None or session.queue is None or not store.missed(session.queue):
+            return
+        session.deliveries.missed += store.missed(session.queue)
+        store.set_missed(turn.transaction, session.queue, 0)
 
     def end_expired(self, turn: Turn) -> None:
         """End sessions whose clients have not come back in time."""

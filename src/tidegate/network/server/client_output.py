@@ -15,7 +15,13 @@ import numpy as np
 
 from tidegate.matching.arrays import I64
 from tidegate.network.server.routed_turn import ClientDeliveries
-from tidegate.network.server.stored_events import client_detail, deliveries_of, store_events
+from tidegate.network.server.stored_events import (
+    client_detail,
+    deliveries_of,
+    publications_of,
+    store_events,
+)
+from tidegate.network.store.reading import QueuedEvent
 from tidegate.network.wire import requests as wire
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock
@@ -63,7 +69,9 @@ class ClientOutput:
         if session.deliveries.policy == "block" and not session.is_durable:
             publishers = np.unique(block.publisher_of[rows.events]).tolist()
             self._server.blocking.given(session, (block.publishers[each] for each in publishers))
-        self._put(session, rows.deliver(block, positions[rows.events]))
+        # An event that is kept for replay has a position, which others need not know.
+        at = positions[rows.events] if session.is_durable else np.zeros(len(rows.events), np.int64)
+        self._put(session, rows.deliver(block, at))
 
     def _put(self, session: ClientSession, deliver: Deliver) -> None:
         session.deliveries.add(deliver)
@@ -75,7 +83,12 @@ class ClientOutput:
         self, session: ClientSession, deliveries: Sequence[m.Deliver], turn: Turn
     ) -> None:
         """Add deliveries that the broker had kept, or that came with a client from elsewhere."""
-        named = self._server.broker.named
+        named, grants = self._server.broker.named, self._server.broker.grants
+        granted = [
+            each for each in deliveries if grants.may_get(session.client, each.publication.event)
+        ]
+        self._not_granted(session, len(deliveries) - len(granted))  # kept by a wider grant
+        deliveries = granted
         matches = [
             [
                 (named.handle(session.client, each.name) + 1, each.version)
@@ -162,6 +175,7 @@ class ClientOutput:
         for session in touched.values():
             connection = session.connection
             if connection is not None and connection.can_write:
+                self._server.replays.advance(session)
                 self._catch_up(session)
                 session.deliveries.send(lambda batch, s=session: self._send_batch(s, batch))  # type: ignore[misc]
                 if session.is_behind and session.deliveries.has_credit:
@@ -169,6 +183,8 @@ class ClientOutput:
                     self._server.turns.wake()
             if not session.is_durable:
                 self._shorten(session)
+            elif session.deliveries.missed:
+                self._tell_missed(session)
 
     def _send_batch(self, session: ClientSession, batch: Batch) -> None:
         if session.connection is not None:
@@ -196,12 +212,34 @@ class ClientOutput:
         if lost:
             session.deliveries.missed += lost
             self._server.counters.missed["damaged"] += lost
+        if self._server.broker.grants.of(session.client).subscribe is not None:
+            # They may have been stored under a wider grant, before a restart.
+            granted = self._granted(session.client, sound)
+            self._not_granted(session, len(sound) - len(granted))
+            sound = granted
         if sound:
             session.deliveries.add(deliveries_of(store, sound, handle_of))
         session.is_behind = len(read.events) + read.lost == limit
         if not sound and read.last:
             session.cursor = read.last
         self._tell_missed(session)
+
+    def _not_granted(self, session: ClientSession, count: int) -> None:
+        """Count events that a client may not get any more."""
+        if count:
+            session.deliveries.missed += count
+            self._server.counters.missed["grant"] += count
+
+    def _granted(self, client: m.Client, queued: list[QueuedEvent]) -> list[QueuedEvent]:
+        """Those of some stored events that a client may get by its present grant."""
+        store, grants = self._server.store, self._server.broker.grants
+        assert store is not None
+        if not queued:
+            return []
+        events = publications_of(store, [each.event for each in queued]).events
+        return [
+            each for index, each in enumerate(queued) if grants.may_get(client, events.event(index))
+        ]
 
     def _shorten(self, session: ClientSession) -> None:
         deliveries = session.deliveries

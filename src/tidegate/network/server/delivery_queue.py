@@ -37,6 +37,8 @@ class DeliveryQueue:
         """How many deliveries were dropped since the session began."""
         self.must_disconnect = False
         """Whether the policy ends the connection."""
+        self.is_held = False
+        """Whether what waits has to wait longer, because a replay comes first."""
         self._waiting: deque[Batch] = deque()
         self._events = 0
         self._credit_events = self._credit_bytes = 0
@@ -66,13 +68,18 @@ class DeliveryQueue:
 
     @property
     def has_credit(self) -> bool:
-        """Whether another event may be sent now."""
+        """Whether another event that waits may be sent now."""
+        return self.has_credit_at_all and not self.is_held
+
+    @property
+    def has_credit_at_all(self) -> bool:
+        """Whether another event may be sent now, also one of a replay."""
         return self._credit_events > 0 and self._credit_bytes > 0
 
     @property
     def credit_events(self) -> int:
         """How many events may be sent now, if their bytes allow it."""
-        return self._credit_events if self._credit_bytes > 0 else 0
+        return self._credit_events if self.has_credit else 0
 
     def add(self, batch: Batch) -> None:
         """Append deliveries; some are dropped if too many wait then."""
@@ -98,6 +105,15 @@ class DeliveryQueue:
             self._credit_bytes -= int(sizes.sum())
             self._events -= len(batch)
             send(batch)
+
+    def split_for_credit(self, batch: Deliver) -> tuple[Deliver | None, Deliver | None]:
+        """What may be sent now of deliveries that come before those that wait, and the rest."""
+        sizes = batch.publications.events.sizes
+        allowed = self._allowed(sizes) if self.has_credit_at_all else 0
+        self._credit_events -= allowed
+        self._credit_bytes -= int(sizes[:allowed].sum())
+        now = batch.part(0, allowed) if allowed else None
+        return now, batch.part(allowed, len(batch)) if allowed < len(batch) else None
 
     def _allowed(self, sizes: I64) -> int:
         """How many events of these sizes may be sent; the last one may overshoot the bytes."""

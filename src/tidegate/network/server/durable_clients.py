@@ -128,9 +128,20 @@ class DurableClients:
         wide = _parsed(kind, str(item))
         for key, narrow in list(saved.items()):
             is_comparable = type(wide) is type(narrow) and _text.decode(key)[0] == space
-            if is_comparable and wide.covers(narrow):  # type: ignore[arg-type]
+            if not is_comparable:
+                continue
+            if not isinstance(narrow, Advertisement):
+                # What the broker has cancelled is what the grant of the client has left of it.
+                narrow = self._granted(narrow, client)
+            if wide.covers(narrow):  # type: ignore[arg-type]
                 del saved[key]
                 transaction.remove_state(kind, client.identity, key)
+
+    def _granted(self, wanted: Filter | Pattern, client: m.Client) -> Filter | Pattern:
+        try:
+            return self._server.broker.grants.wanted(wanted, client)
+        except TidegateError:
+            return wanted  # it was refused at the start, by a grant that has changed
 
     def remove(self, client: m.Client, transaction: Transaction) -> None:
         """Remove all that is kept of a client."""

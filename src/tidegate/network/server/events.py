@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.errors import StoreFullError, TidegateError
+from tidegate.errors import LimitError, StoreFullError, TidegateError
 from tidegate.matching.arrays import I64, Bools
+from tidegate.network.observing.trace_context import ATTRIBUTE, log_sampled
 from tidegate.network.server.links import LINK_QUEUE, Link
 from tidegate.network.server.passing_on import (
     notifications,
@@ -145,16 +146,64 @@ class EventTurns:
             return 0
         if self._server.blocking.holds(session.client.identity):
             return 0
+        rates, identity = self._server.rates, session.client.identity
         while connection.arrived and isinstance(connection.arrived[0], Publish):
+            wait_s = rates.events_wait_s(identity)
+            if wait_s and rates.slows:
+                connection.paused_s = wait_s
+                break
             publish = connection.arrived.popleft()
             assert isinstance(publish, Publish)
             taken += len(publish)
             self._server.flow.took(connection, publish)
             fresh = self._without_duplicates(session, publish, duplicates, turn)
-            if fresh is not None:
-                batch.add_published(session, fresh)
+            if fresh is None:
+                continue
+            if wait_s:
+                self._refuse(session, fresh, rates.too_many_events(), duplicates, turn)
+                continue
+            rates.took_events(identity, len(fresh))
+            for part, error in self._by_size(fresh):
+                if error is None:
+                    batch.add_published(session, part)
+                else:
+                    self._refuse(session, part, error, duplicates, turn)
         self._server.counters.published += taken
         return taken
+
+    def _by_size(self, publish: Publish) -> list[tuple[Publish, LimitError | None]]:
+        """Runs of events that are small enough, and of those that are not, with the reason."""
+        most = self._server.settings.limits.event_bytes_max
+        is_large = publish.events.sizes > most
+        if not is_large.any():
+            return [(publish, None)]
+        changes = np.flatnonzero(np.diff(is_large)) + 1
+        bounds = [0, *changes.tolist(), len(publish)]
+        error = LimitError("an event is too large", "event_bytes_max", most)
+        return [
+            (publish.part(begin, end), error if is_large[begin] else None)
+            for begin, end in pairwise(bounds)
+        ]
+
+    def _refuse(
+        self,
+        session: ClientSession,
+        publish: Publish,
+        error: TidegateError,
+        duplicates: list[_Duplicate],
+        turn: Turn,
+    ) -> None:
+        """Refuse events before they are routed."""
+        problem, first = Problem.of(error), publish.first_number
+        self._server.counters.refused += len(publish)
+        if not publish.confirm:
+            turn.after_commit.append(partial(_tell, session, first, len(publish), problem))
+            return
+        refusals, identity = self._server.refusals, session.client.identity
+        for number in range(first, first + len(publish)):
+            refusals.add(identity, session.epoch, number, problem, turn.transaction)
+        # It says so after the others of this turn, and then that nothing else is missing.
+        duplicates.append(_Duplicate(session, first, len(publish), refusals))
 
     def _without_duplicates(
         self,
@@ -266,6 +315,8 @@ class _Step:
                 last = frame.publish.first_number + len(frame.publish) - 1
                 identity = frame.session.client.identity
                 transaction.set_position(PUBLISHER, identity, frame.epoch, last)
+                # For another session of the publisher, which may come before this is committed.
+                self._server.published[identity] = frame.epoch, last
         turn.if_full.append(lambda: self._take_back(transaction))
 
     def _enqueue_for_client(
@@ -316,6 +367,10 @@ class _Step:
 
     def send(self) -> None:
         """Deliver the events, pass them on, and confirm them; everything is on disk."""
+        if any(ATTRIBUTE in shape.names for shape in self._block.events.shapes):
+            clients = [(each.client.identity, each.events.tolist()) for each in self._deliveries]
+            neighbours = {peer: each.tolist() for peer, each in self._passed_events.items()}
+            log_sampled(self._block, clients, neighbours)
         for each in self._deliveries:
             session = self._server.sessions.get(each.client)
             if session is None:
@@ -340,11 +395,11 @@ class _Step:
             if self._refused[frame.begin]:
                 self._server.counters.refused += len(publish)
                 problem = StoreFullError("the store of the broker is full")
-                frame.session.published = min(frame.session.published, publish.first_number - 1)
+                before = min(frame.session.published, publish.first_number - 1)
+                frame.session.published = before
+                self._server.published[frame.session.client.identity] = frame.epoch, before
                 _refuse(frame.session, publish.first_number, len(publish), problem)
             else:
-                identity = frame.session.client.identity
-                self._server.published[identity] = (frame.epoch, last)
                 self._server.counters.confirmed += len(publish)
                 _send(frame.session, Confirmed(last))
 
@@ -373,6 +428,11 @@ def _refuse(session: ClientSession, first: int, count: int, error: TidegateError
     for number in range(first, first + count):
         _send(session, NotPublished(number, problem))
     _send(session, Confirmed(first + count - 1))
+
+
+def _tell(session: ClientSession, first: int, count: int, problem: Problem) -> None:
+    for number in range(first, first + count):
+        _send(session, NotPublished(number, problem))
 
 
 def _send(session: ClientSession, message: Confirmed | NotPublished) -> None:

@@ -31,6 +31,7 @@ from tidegate.errors import (
 )
 from tidegate.network.server.durable_links import STREAM, stream_position
 from tidegate.network.server.passing_on import selected, stored_notifications
+from tidegate.network.server.turns import Turn
 from tidegate.network.wire.flow import LinkAck
 from tidegate.network.wire.handshake import Hello, Welcome
 from tidegate.network.wire.links import Linked, LinkMessage, Notifications
@@ -42,7 +43,6 @@ from tidegate.routing.durability.restoring import sync_for
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
     from tidegate.network.server.served_connection import ServedConnection
-    from tidegate.network.server.turns import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -208,7 +208,12 @@ class Links:
         )
         connection.wire.welcome(welcome)
         self._send_again(link, again)
-        _log.info("linked with %s at %s", peer, connection.address, extra={"peer": peer})
+        _log.info(
+            "linked with %s at %s",
+            peer,
+            connection.address,
+            extra={"event": "link_up", "peer": peer},
+        )
 
     def welcomed(self, connection: ServedConnection, welcome: Welcome, turn: Turn) -> None:
         """Go on with a link whose connection this broker has made."""
@@ -247,7 +252,12 @@ class Links:
                 as_client=settings.is_hierarchical,
             )
             self._server.dispatch(sent, turn)
-        _log.info("linked with %s at %s", link.peer, connection.address, extra={"peer": link.peer})
+        _log.info(
+            "linked with %s at %s",
+            link.peer,
+            connection.address,
+            extra={"event": "link_up", "peer": link.peer},
+        )
 
     def _attach(self, link: Link, connection: ServedConnection, heartbeat_ms: int) -> None:
         link.connection, connection.link = connection, link
@@ -263,7 +273,10 @@ class Links:
     def _begin_anew(self, link: Link, error: Exception, turn: Turn) -> Link:
         """Give up what both ends know of each other; the stored events wait for the next link."""
         assert link.peer is not None
-        _log.warning("the link to %s begins anew: %s", link.peer, error)
+        _log.warning(
+            "the link to %s begins anew: %s", link.peer, error,
+            extra={"event": "link_anew", "peer": link.peer},
+        )  # fmt: skip
         self._server.dispatch(self._server.broker.link_lost(link.peer, self._server.now_us()), turn)
         link.begin_anew(self.new_link().session)
         return link
@@ -312,7 +325,10 @@ class Links:
         if link.connection is connection:
             link.connection = None
             link.session.closed()
-            _log.warning("the connection to %s is lost", link.peer, extra={"peer": link.peer})
+            _log.warning(
+                "the connection to %s is lost", link.peer,
+                extra={"event": "link_down", "peer": link.peer},
+            )  # fmt: skip
 
     # -- messages -----------------------------------------------------------------------------
 
@@ -386,7 +402,24 @@ class Links:
         link = self.by_peer.get(peer)
         if link is None:
             return  # removed meanwhile
-        self._server.counters.dropped += link.send(Kept(message, position))
+        try:
+            self._server.counters.dropped += link.send(Kept(message, position))
+        except SessionLostError as error:
+            self._give_up(link, error)
+
+    @property
+    def overloaded(self) -> m.Peer | None:
+        """A neighbour for which so much waits that nothing more should be promised to clients."""
+        return next((each for each, at in self.by_peer.items() if at.session.is_nearly_full), None)
+
+    def _give_up(self, link: Link, error: SessionLostError) -> None:
+        """Keep nothing more for a neighbour that has been away for too long."""
+        turn = Turn()
+        self._begin_anew(link, error, turn)
+        if link.connection is not None:
+            link.connection.end(error)
+        for action in turn.after_commit:
+            action()
 
     def _send_stored(self, link: Link) -> None:
         """Send the confirmed events that an earlier stream has left in the store."""

@@ -59,11 +59,18 @@ class RequestTurns:
         for connection in connections:
             chars = 0
             while connection.arrived and not has_events(connection.arrived[0]):
-                chars += _filter_chars(connection.arrived[0])
+                message = connection.arrived[0]
+                session, wait_s = connection.session, 0.0
+                if session is not None and isinstance(message, wire.Request):
+                    wait_s = self._server.rates.requests_wait_s(session.client.identity)
+                    if wait_s and self._server.rates.slows:
+                        connection.paused_s = wait_s
+                        break
+                chars += _filter_chars(message)
                 if chars > CHARS_MAX and asked:
                     is_left = True
                     break
-                message = connection.arrived.popleft()
+                connection.arrived.popleft()
                 match message:
                     case Hello():
                         # The handshake comes first, so nothing of this connection waits yet.
@@ -84,15 +91,24 @@ class RequestTurns:
                     case Ack(position) if connection.session is not None:
                         self._server.acknowledged(connection.session, position, turn)
                     case _ if connection.session is not None:
-                        asked.append(self._translated(connection, connection.session, message))
+                        asked.append(
+                            self._translated(
+                                connection, connection.session, message, is_late=bool(wait_s)
+                            )
+                        )
         if asked:
             self._ask(asked, turn)
         return is_left
 
     def _translated(
-        self, connection: ServedConnection, session: ClientSession, request: Any
+        self,
+        connection: ServedConnection,
+        session: ClientSession,
+        request: Any,
+        *,
+        is_late: bool,
     ) -> _Asked:
-        """A request as messages for the broker."""
+        """A request as messages for the broker; one that came too fast is refused."""
         each = _Asked(session, request)
         self._server.counters.requests[type(request).__name__] += 1
         try:
@@ -103,7 +119,11 @@ class RequestTurns:
                 )
             if session.is_durable and (problem := self._server.cannot_store()) is not None:
                 raise problem
+            if is_late:
+                raise self._server.rates.too_many_requests()
             each.messages = list(self._messages(connection, session, request))
+            count = max(1, len(each.messages))
+            self._server.rates.took_requests(session.client.identity, count)
         except TidegateError as error:
             each.error = error
         session.handled = max(session.handled, request.number)
@@ -115,6 +135,8 @@ class RequestTurns:
         match request:
             case wire.Subscribe():
                 message = request.to_message()
+                if request.replay_us is not None:
+                    self._check_replay(session, request)
                 if request.name is None and (pattern := _pattern(request.wanted)) is not None:
                     message = m.Subscribe(pattern, space=request.space)
                 yield message
@@ -132,6 +154,11 @@ class RequestTurns:
                 yield request.to_message()
             case _:
                 raise RoutingError(f"a client cannot send {type(request).__name__}")
+
+    def _check_replay(self, session: ClientSession, request: wire.Subscribe) -> None:
+        if request.name is None:
+            raise RoutingError("a replay is for a subscription with a name")
+        self._server.replays.check(session)
 
     def _name(self, session: ClientSession, handle: int) -> str:
         """The name of a subscription of this client."""
@@ -160,9 +187,16 @@ class RequestTurns:
             if each.session.is_durable and len(each.errors) < count:
                 server.durable.save(each.session, each.messages, turn.transaction)
             turn.after_commit.append(self._answering(each.session, answer))
+            if isinstance(answer, wire.Done) and isinstance(each.request, wire.Subscribe):
+                self._begin_replay(each.session, each.request)
             if isinstance(each.request, wire.Depart) and not each.errors:
                 server.lives.departed(each.session, turn)
         server.dispatch(handled.sent, turn)
+
+    def _begin_replay(self, session: ClientSession, request: wire.Subscribe) -> None:
+        """Begin a replay now, so that the events of this turn from here on are not in it."""
+        if request.replay_us is not None and request.name is not None:
+            self._server.replays.begin(session, request.name, request.replay_us)
 
     def _answering(
         self, session: ClientSession, answer: wire.Done | wire.Refused
@@ -187,7 +221,9 @@ class RequestTurns:
     def _handle(self, session: ClientSession, message: m.Subscribe) -> int:
         """The handle of a subscription that was just made."""
         if isinstance(message.wanted, Pattern):
-            return session.add_pattern(message.wanted)
+            # As the table holds it: this is how its matches come.
+            granted = self._server.broker.grants.wanted(message.wanted, session.client)
+            return session.add_pattern(granted)
         if message.name is None:
             return 0
         return self._server.broker.named.handle(session.client, message.name) + 1

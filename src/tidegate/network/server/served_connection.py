@@ -42,6 +42,8 @@ class ServedConnection(asyncio.Protocol):
         self.address = "unknown"
         self.certificate_names: frozenset[str] = frozenset()
         """The names in the peer's certificate, which is trusted; none without one."""
+        self.paused_s = 0.0
+        """How long the next turn has to wait with what has arrived, because it was too much."""
         self.is_local = False
         """Whether it comes from this process itself, which has asked who it is for."""
         self._early: list[bytes] = []

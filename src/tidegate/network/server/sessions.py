@@ -17,6 +17,7 @@ from tidegate.network.wire.requests import Done, Refused
 from tidegate.routing.messages import Client
 
 if TYPE_CHECKING:
+    from tidegate.network.server.replays import Replay
     from tidegate.network.server.served_connection import ServedConnection
 
 PATTERN_HANDLES = 1 << 31
@@ -43,6 +44,8 @@ class ClientSession:
     """When a session without a connection ends, on the clock of the event loop."""
     delivered: int = 0
     """Deliveries since the session began."""
+    replays: deque[Replay] = field(default_factory=deque)
+    """What is replayed to the client before anything else, one after the other."""
     quiet_until: float = 0.0
     """Until when the log says no more that this client is slow."""
     handled: int = 0

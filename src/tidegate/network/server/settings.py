@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from tidegate.errors import SettingsError
 from tidegate.language.spaces import Space
 from tidegate.network.server.access.settings import AuthSettings, TlsSettings
 from tidegate.network.server.configuration.addresses import listen_address
+from tidegate.network.server.configuration.listeners import AdminTable, WebSocketTable
 from tidegate.network.store.retention import Retention
 from tidegate.routing.broker import BrokerLimits
 from tidegate.routing.summaries.settings import SummarySettings
@@ -34,6 +35,13 @@ class ClientLimits:
     publish_events_max: Count = 65_536
     """Events of one client that came and were not handled yet; likewise bytes."""
     publish_bytes_max: Count = 1 << 24
+    event_bytes_max: Count = 1 << 24
+    """Of the body of one event."""
+    event_rate_max: Annotated[float, Within(1)] | None = None
+    """Events in a second that an identity may publish; likewise requests."""
+    request_rate_max: Annotated[float, Within(1)] | None = None
+    over_rate: Literal["slow", "refuse"] = "slow"
+    """What becomes of more: they wait, or are refused."""
     queue_events_max: Count = 100_000
     """Deliveries that wait in memory for one client."""
     durable_queue_events_max: Count = 10_000_000
@@ -107,6 +115,8 @@ class BrokerSettings:
     """Values of `@name` in the filters of this broker's clients."""
     tls: TlsSettings | None = None
     auth: AuthSettings | None = None
+    admin: AdminTable | None = None
+    websocket: WebSocketTable | None = None
     without_authentication: bool = False
     """Whether anyone may connect who reaches an address beyond this machine."""
 

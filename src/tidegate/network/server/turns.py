@@ -103,9 +103,11 @@ class Turns:
             self._jobs.popleft()(turn)
         connections, self._waiting = list(self._waiting), {}
         events, pause_s = 0, 0.0
-        while any(each.arrived for each in connections) and events < EVENTS_MAX:
-            is_left = server.requests.handle([*connections], turn)
-            publishing = [each for each in connections if _publishes(each)]
+        while any(_is_ready(each) for each in connections) and events < EVENTS_MAX:
+            is_left = server.requests.handle(
+                [each for each in connections if _is_ready(each)], turn
+            )
+            publishing = [each for each in connections if _is_ready(each) and _publishes(each)]
             taken = server.events.handle(publishing, turn)
             if publishing and not taken:
                 pause_s = 0.005  # their clients are still on their way here
@@ -118,7 +120,8 @@ class Turns:
         await self._commit(turn)
         for each in connections:
             if each.arrived:
-                server.loop.call_later(pause_s, self.wake, each)
+                server.loop.call_later(max(pause_s, each.paused_s), self.wake, each)
+                each.paused_s = 0.0
             else:
                 each.handled()
         server.output.deliver()
@@ -134,12 +137,14 @@ class Turns:
                 await asyncio.wrap_future(store.commit(turn.transaction))
                 self._server.counters.commits.observe(time.perf_counter() - begin)
             except StoreFullError as error:
-                _log.error("the store is full: %s", error)
+                _log.error("the store is full: %s", error, extra={"event": "store_full"})
                 for undo in turn.if_full:
                     undo()
                 await self._commit_when_there_is_room(turn)
             except StoreError:
-                _log.critical("the store has failed; the broker stops")
+                _log.critical(
+                    "the store has failed; the broker stops", extra={"event": "store_failed"}
+                )
                 raise
         for action in turn.after_commit:
             action()
@@ -164,3 +169,7 @@ def _resolve(done: asyncio.Future[T], result: T) -> None:
 
 def _publishes(connection: ServedConnection) -> bool:
     return bool(connection.arrived) and has_events(connection.arrived[0])
+
+
+def _is_ready(connection: ServedConnection) -> bool:
+    return bool(connection.arrived) and not connection.paused_s

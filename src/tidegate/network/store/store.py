@@ -142,6 +142,11 @@ class Store:
         self._last_position = max(self._last_position + 1, time.time_ns() // 1000)
         return self._last_position
 
+    @property
+    def last_position(self) -> int:
+        """The position of the last event that was stored."""
+        return self._last_position
+
     def shape(self, description: bytes) -> int:
         """The number of a shape; a new one is stored with the next transaction."""
         number = self._shape_numbers.get(description)
@@ -246,6 +251,11 @@ class Store:
         self._set_aside(read.damaged)
         return read
 
+    def last_in_queue(self, queue: int) -> int:
+        """The position of the last event of a queue; 0 if it is empty."""
+        query = "SELECT max(position) FROM queue_rows WHERE queue = ?"
+        return self._read(lambda: self._reader.execute(query, (queue,)).fetchone()[0] or 0)
+
     def read_events(
         self, after: int = 0, until: int = LAST_POSITION, limit: int = 1_000
     ) -> list[EventRow]:
@@ -290,7 +300,10 @@ class Store:
             return
         self.damaged += len(damaged)
         for row in damaged:
-            _log.error("a damaged row is set aside: %s: %s", row.table, row.reason)
+            _log.error(
+                "a damaged row is set aside: %s: %s", row.table, row.reason,
+                extra={"event": "store_damaged", "table": row.table},
+            )  # fmt: skip
         transaction = Transaction()
         transaction.rejected.extend(damaged)
         self.commit(transaction)

@@ -92,6 +92,8 @@ class Welcome(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     time_us: Number = 0
     """The clock of the acceptor."""
     software: _Text = ""
+    queued: Number = 0
+    """The position of the last event that waits for a durable client; 0 if none does."""
 
 
 class Goodbye(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

@@ -117,6 +117,13 @@ class PeerWriter:
                 return w.Drain(origin, number, tree)
             case m.Drained(number, broker, stops):
                 return w.Drained(number, broker, list(stops))
+            case m.Trace(origin, number, m.Notify(publication, tree, targets, examination)):
+                self.publications.append(publication)
+                ordered = None if targets is None else sorted(targets)
+                wire = wire_examination(examination)
+                return w.Trace(origin, number, tree, ordered, wire)
+            case m.Traced(origin, number, report):
+                return w.Traced(origin, number, report)
 
     def _wanted(self, wanted: WantedFilter) -> w.WireFilter:
         body, row = self._filter(underlying_filter(wanted))
@@ -264,6 +271,13 @@ class PeerReader:
                 return m.Drain(origin, number, tree)
             case w.Drained(number, broker, stops):
                 return m.Drained(number, broker, tuple(stops))
+            case w.Trace(origin, number, tree, targets, examination):
+                [publication] = _taken(publications, 1)
+                wanted = None if targets is None else frozenset(targets)
+                notify = m.Notify(publication, tree, wanted, examination_of(examination))
+                return m.Trace(origin, number, notify)
+            case w.Traced(origin, number, report):
+                return m.Traced(origin, number, report)
 
     def _wanted(self, wire: w.WireFilter) -> WantedFilter:
         filter = self._filter(wire)

@@ -253,10 +253,29 @@ class Sync(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=T
     advertisements: list[tuple[WireKey, str]] | None
 
 
+class Trace(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=24):
+    """An event is traced as if this were a `Notify`; the event follows."""
+
+    origin: Name
+    number: Number
+    tree: Name | None
+    targets: list[Name] | None
+    examination: WireExamination | None
+
+
+class Traced(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True, tag=25):
+    """The report of a broker on a traced event, as JSON."""
+
+    origin: Name
+    number: Number
+    report: Annotated[str, Meta(max_length=1 << 20)]
+
+
 Plain = (
     FilterDelta | AdvertisementDelta | Sync | Notify | Delegate | Undelegate | NotifyChain | Connect
     | Accept | Disconnect | Announce | Probe | Echo | Seek | SeekReply | Release | HandOver
     | SummaryUpdate | SummaryWithdrawal | SummaryReceived | Drain | Drained
+    | Trace | Traced
 )  # fmt: skip
 
 

@@ -43,6 +43,8 @@ class Subscribe(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fie
     origin_us: Int64 | None = None
     confirm: bool = False
     space: SpaceName | None = None
+    replay_us: Int64 | None = None
+    """From when on stored events are delivered first; nil for no replay."""
 
     def to_message(self) -> m.Subscribe:
         """The message for the broker; raises a TidegateError for an evolve mode that is none."""

@@ -113,7 +113,12 @@ class Admission:
             for row in rows:
                 self._postpone(row, frame)
         else:
-            if broker.spaces or frame.space is not None or broker.only_advertised:
+            if (
+                broker.spaces
+                or frame.space is not None
+                or broker.only_advertised
+                or broker.grants.limits_publishing(frame.client)
+            ):
                 for row in rows:
                     self._check_published(row, frame, name)
             times = self._times_us[begin : begin + length]

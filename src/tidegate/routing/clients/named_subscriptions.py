@@ -162,6 +162,7 @@ class NamedSubscriptions:
         asker, table = NamedAsker(client, named.subscription.id), self._broker.subscriptions
         before = next(iter(table.items_of(asker)), None)
         form = wanted_form(named.subscription, before)  # computes only what differs from before
+        form = self._broker.grants.wanted(form, client)
         form = self._broker.spaces.bound(form, named.space)
         check_wanted_filter(form, self._broker.limits.filters)  # as the neighbours will
         self._by_client.setdefault(client, {})[named.subscription.id] = named

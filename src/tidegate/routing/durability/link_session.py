@@ -108,6 +108,11 @@ class LinkSession(Generic[M]):
         return self._is_open
 
     @property
+    def is_nearly_full(self) -> bool:
+        """Whether an end that can refuse should let nothing begin that ends in a message here."""
+        return len(self._kept) >= self._kept_max * 0.9
+
+    @property
     def is_full(self) -> bool:
         """Whether no more messages can be kept."""
         return len(self._kept) >= self._kept_max

@@ -82,6 +82,10 @@ class MergedSummary:
     tables: SummaryTables
 
 
+ANSWERS_MAX = 100
+"""Acknowledgements that wait for the parent, of one child."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     """What follows when an own message is acknowledged: an answer to a child, or an action."""
@@ -217,8 +221,31 @@ class SummaryExchange:
         self.note_changes(1)
         self._is_urgent |= is_urgent
         sent = self.advance(now_us)
-        self._waiting.append(_Waiting(self._number_of_changes(), answer=(peer, number)))
+        self._add_answer(peer, number)
         return sent + self._answer()
+
+    @property
+    def answers_waiting(self) -> int:
+        """The number of acknowledgements that children wait for."""
+        return sum(each.answer is not None for each in self._waiting)
+
+    def _add_answer(self, peer: Peer, number: int) -> None:
+        """Answer a child when all that this broker knows by now is acknowledged.
+
+        An answer includes the earlier ones. So one that waits for the same takes the place of the
+        one before, and so does any when a child has very many: the child only waits longer.
+        """
+        waits_for = self._number_of_changes()
+        places = [
+            place
+            for place, each in enumerate(self._waiting)
+            if each.answer is not None and each.answer[0] == peer
+        ]
+        waiting = _Waiting(waits_for, answer=(peer, number))
+        if places and (self._waiting[places[-1]].number == waits_for or len(places) >= ANSWERS_MAX):
+            self._waiting[places[-1]] = waiting
+        else:
+            self._waiting.append(waiting)
 
     def on_received(self, message: SummaryReceived, peer: Peer) -> Outgoing:
         """Note that the parent has acknowledged."""

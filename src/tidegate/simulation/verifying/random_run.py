@@ -23,7 +23,7 @@ show. A seed determines the whole run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -107,14 +107,22 @@ class _PublishedEvent(NamedTuple):
 class RandomRun:
     """One random run; the same seed gives the same run."""
 
-    def __init__(self, topology: Topology, routing: str, seed: int, mix: Mix | None = None) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        routing: str,
+        seed: int,
+        mix: Mix | None = None,
+        make_world: Callable[..., World] = World,
+    ) -> None:
+        """``make_world`` is for brokers that are not simulated; it is called as `World` is."""
         self.mix = mix or Mix()
         weather = Weather(extra_delay_us_max=20_000, duplicated=0.05)
         merging = seed % 2 == 1 if self.mix.merging is None else self.mix.merging
         self.needs_advertisements = strategy(routing).needs_advertisements or (
             seed % 3 == 2 if self.mix.only_advertised is None else self.mix.only_advertised
         )
-        self.world = World(
+        self.world = make_world(
             topology, routing, seed,
             weather=weather, merging=merging, only_advertised=self.needs_advertisements,
             substrate=self.mix.substrate, is_durable=self.mix.durable,

@@ -1,4 +1,7 @@
-"""Spark's data source ``tidegate``: DataFrames and streams read from and written to an event log.
+"""Spark's data source ``tidegate``: DataFrames and streams of event logs, and streams of brokers.
+
+With the option ``broker`` it is a broker (see `tidegate.spark.brokers.options`), with ``path`` an
+event log, of which the rest tells.
 
 Reading: ``spark.read`` and ``spark.readStream`` with ``.format("tidegate")`` and the options
 
@@ -26,14 +29,13 @@ every machine of the cluster must reach the path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyspark
-from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -43,23 +45,23 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tidegate.errors import LogError
+from tidegate.errors import ConnectorError, LogError
 from tidegate.matching.batches import wall_clock
+from tidegate.spark.brokers.options import BrokerOptions
+from tidegate.spark.brokers.writer import BrokerWriter
+from tidegate.spark.commit_messages import CommitMessages, query_of_task
 from tidegate.spark.log.event_columns import batch_to_columns
 from tidegate.spark.log.event_log import EventLog, StagedFolder
 from tidegate.spark.log.projection import OFFSET, TIME, Projection, check_columns, infer_columns
-from tidegate.spark.log.segments import OFFSET_MAX
+from tidegate.spark.option_values import integer_option, is_integer, mismatch_to_null
 from tidegate.spark.storage.locations import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tidegate.spark.log.log_streams import LogStreamReader, LogStreamWriter
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter
 
 PARTITION_EVENTS_MAX = 50_000
 """The largest number of events that one task reads."""
-
-_QUERY_ID = "sql.streaming.queryId"
 
 
 def register(spark: SparkSession) -> None:
@@ -86,23 +88,13 @@ class SourceOptions:
         >>> SourceOptions.of({"path": "events", "startingOffset": "7"}).starting_offset
         7
         """
-        if "url" in options:
-            raise LogError(
-                "option 'url' is for brokers, which are not supported yet; "
-                "set 'path' to an event log"
-            )
-        if not options.get("path"):
-            raise LogError("option 'path' is missing; set it to the folder of an event log")
-        mismatch = options.get("onMismatch", "error").lower()
-        if mismatch not in ("error", "null"):
-            raise LogError(f"option 'onMismatch' is {mismatch!r:.120}; take 'error' or 'null'")
         return cls(
             path=str(local_path(options["path"], "an event log")),
             starting_offset=_starting_offset(options.get("startingOffset", "earliest")),
-            events_per_batch_max=_integer(options, "maxEventsPerBatch", least=1),
-            mismatch_to_null=mismatch == "null",
+            events_per_batch_max=integer_option(options, "maxEventsPerBatch", 1, LogError),
+            mismatch_to_null=mismatch_to_null(options, LogError),
             producer=options.get("producer"),
-            batch=_integer(options, "batch", least=0),
+            batch=integer_option(options, "batch", 0, LogError),
         )
 
 
@@ -110,29 +102,33 @@ def _starting_offset(text: str) -> int | None:
     names = {"earliest": 0, "latest": None}
     if text.lower() in names:
         return names[text.lower()]
-    if _is_integer(text):
+    if is_integer(text):
         return int(text)
     raise LogError(
         f"option 'startingOffset' is {text!r:.120}; take 'earliest', 'latest' or an offset"
     )
 
 
-def _integer(options: Mapping[str, str], name: str, least: int) -> int | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    if _is_integer(text) and int(text) >= least:
-        return int(text)
-    raise LogError(f"option {name!r} is {text!r:.120}; take an integer, from {least} on")
-
-
-def _is_integer(text: str) -> bool:
-    """Whether a text is an integer from 0 to ``OFFSET_MAX``; a long one is not converted at all."""
-    return text.isascii() and text.isdigit() and int(text[:20]) <= OFFSET_MAX and len(text) < 20
+def is_broker(options: Mapping[str, str]) -> bool:
+    """Whether options are for a broker; raises ConnectorError unless they are for it or a log."""
+    if "url" in options:
+        raise ConnectorError("there is no option 'url'; the URL of a broker goes in 'broker'")
+    has_broker, has_path = bool(options.get("broker")), bool(options.get("path"))
+    if has_broker and has_path:
+        raise ConnectorError(
+            "options 'broker' and 'path' are both set; 'broker' is the URL of a broker, 'path' the "
+            "folder of an event log: take one"
+        )
+    if not (has_broker or has_path):
+        raise ConnectorError(
+            "option 'path' is missing, and so is 'broker'; set 'path' to the folder of an event "
+            "log, or 'broker' to the URL of a broker"
+        )
+    return has_broker
 
 
 class TidegateDataSource(DataSource):
-    """An event log as a source and a sink of Spark."""
+    """An event log or a broker as a source and a sink of Spark."""
 
     @classmethod
     def name(cls) -> str:
@@ -140,30 +136,55 @@ class TidegateDataSource(DataSource):
         return "tidegate"
 
     def schema(self) -> StructType:
+        if is_broker(self.options):
+            raise ConnectorError(
+                "the events of a broker may have any attributes; say with .schema(...) which to "
+                "read, for example 'symbol string, price double, _time timestamp'"
+            )
         options = SourceOptions.of(self.options)
         return infer_columns(EventLog(options.path).schemas(options.starting_offset or 0))
 
     def reader(self, schema: StructType) -> LogReader:
+        if is_broker(self.options):
+            raise ConnectorError("a broker is read as a stream: spark.readStream")
         return LogReader(SourceOptions.of(self.options), schema)
 
-    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         with _newer_spark():
-            from tidegate.spark.log.log_streams import LogStreamReader
-        return LogStreamReader(SourceOptions.of(self.options), schema)
+            if is_broker(self.options):
+                from tidegate.spark.brokers.stream_reader import BrokerStreamReader
 
-    def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
-        if overwrite:
-            raise LogError("an event log is append-only; write with mode('append')")
+                return BrokerStreamReader(BrokerOptions.of(self.options), schema)
+            from tidegate.spark.log.log_streams import LogStreamReader
+
+            return LogStreamReader(SourceOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        to_broker = self._check_append(overwrite)
+        if to_broker:
+            return BrokerWriter(BrokerOptions.of(self.options), schema)
         return LogWriter(SourceOptions.of(self.options), schema)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
-    ) -> LogStreamWriter:
-        if overwrite:
-            raise LogError("an event log is append-only; write with outputMode('append')")
+    ) -> DataSourceStreamWriter:
+        to_broker = self._check_append(overwrite)
         with _newer_spark():
+            if to_broker:
+                from tidegate.spark.brokers.stream_writer import BrokerStreamWriter
+
+                return BrokerStreamWriter(BrokerOptions.of(self.options), schema)
             from tidegate.spark.log.log_streams import LogStreamWriter
-        return LogStreamWriter(SourceOptions.of(self.options), schema)
+
+            return LogStreamWriter(SourceOptions.of(self.options), schema)
+
+    def _check_append(self, overwrite: bool) -> bool:
+        """Whether to write to a broker; neither a broker nor a log can be overwritten."""
+        to_broker = is_broker(self.options)
+        if overwrite:
+            what = "what a broker has delivered" if to_broker else "an event log"
+            raise LogError(f"{what} is append-only; write with mode or outputMode 'append'")
+        return to_broker
 
 
 @contextmanager
@@ -173,7 +194,8 @@ def _newer_spark() -> Iterator[None]:
         yield
     except ImportError:
         raise LogError(
-            f"streams of event logs need Spark 4.2 or newer, and this is {pyspark.__version__}"
+            "streams of event logs and brokers need Spark 4.2 or newer, and this is "
+            f"{pyspark.__version__}"
         ) from None
 
 
@@ -231,10 +253,6 @@ class LogReader(DataSourceReader):
         return read_range(self._options, self._schema, partition)
 
 
-CommitMessages = Sequence[WriterCommitMessage | None]
-"""The messages of the tasks of a write; None for a task that failed."""
-
-
 @dataclass
 class StagedMessage(WriterCommitMessage):
     """The events that a task has staged, and the id of the query if it is a stream."""
@@ -265,10 +283,7 @@ class LogAppend:
                 times = named.column(TIME) if TIME in names else None
                 yield batch_to_columns(named.select(attributes), times, now)
 
-        # Spark sets the property for the tasks of a stream, but does not pass the id to the writer.
-        context = TaskContext.get()
-        query = None if context is None else context.getLocalProperty(_QUERY_ID)
-        return StagedMessage(self._log.stage(columns()), query)
+        return StagedMessage(self._log.stage(columns()), query_of_task())
 
     def publish(self, messages: CommitMessages, producer: str | None, batch: int | None) -> None:
         """Append the staged rows of all tasks, unless the log has this batch of the producer."""

@@ -19,8 +19,8 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from tidegate.errors import LogError
+from tidegate.spark.commit_messages import CommitMessages, query_of
 from tidegate.spark.log.datasource import (
-    CommitMessages,
     LogAppend,
     SourceOptions,
     StagedMessage,
@@ -103,12 +103,9 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         messages: CommitMessages,
         batchId: int,  # noqa: N803 - Spark's name
     ) -> None:
-        queries = {each.query for each in messages if isinstance(each, StagedMessage)}
-        if not queries:
-            return  # no task had rows to write
-        if len(queries) != 1 or None in queries:
-            raise LogError("Spark passes no query id, without which events could be written twice")
-        self._append.publish(messages, queries.pop(), batchId)
+        staged = [each for each in messages if isinstance(each, StagedMessage)]
+        if staged:  # else no task had rows to write
+            self._append.publish(messages, query_of(each.query for each in staged), batchId)
 
     def abort(
         self,

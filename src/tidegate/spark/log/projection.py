@@ -2,7 +2,7 @@
 
 A column of a DataFrame is the attribute of the same name; a struct holds the attributes whose names
 begin with its own name and a dot. Two names are special: ``_offset`` is the offset of the event in
-the log, ``_time`` its publication time.
+the log (of a broker: its position in the queue), ``_time`` its publication time.
 
 A column can hold a value if it is exact in the type of the column: an integer fits a column of
 doubles, unless it would have to be rounded. Any other value is a mismatch.
@@ -36,8 +36,12 @@ from pyspark.sql.types import (
 )
 
 from tidegate.errors import EventError, LogError
+from tidegate.matching.arrays import I64
 from tidegate.spark.log.event_columns import TIME_TYPE, VALUE_TYPES, LogColumn, values_of
 from tidegate.spark.log.part_files import BATCH_EVENTS_MAX
+
+Offsets = int | I64
+"""The offset of the first event of a batch, or those of all where they have gaps."""
 
 ArrowType = Any
 """A data type of Arrow; the stubs cannot create a column of a type known only at run time."""
@@ -147,7 +151,7 @@ class Projection:
         self._arrow = to_arrow_schema(schema, timezone="UTC")
         self._mismatch_to_null = mismatch_to_null
 
-    def apply(self, batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    def apply(self, batches: Iterable[tuple[Offsets, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
         """Batches for Spark; small ones are joined, because each batch has a fixed cost."""
         waiting: list[pa.RecordBatch] = []
         rows = 0
@@ -160,9 +164,11 @@ class Projection:
         if waiting:
             yield _joined(waiting)
 
-    def project(self, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Convert one batch, whose first event has the offset ``first``."""
-        source = _ColumnSource(first, batch, self._mismatch_to_null)
+    def project(self, offsets: Offsets, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Convert one batch, whose events have these offsets."""
+        if isinstance(offsets, int):
+            offsets = np.arange(offsets, offsets + batch.num_rows)
+        source = _ColumnSource(offsets, batch, self._mismatch_to_null)
         arrays = [
             source.column(field, arrow.type, "")
             for field, arrow in zip(self._schema.fields, self._arrow, strict=True)
@@ -178,8 +184,8 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 class _ColumnSource:
     """The columns of one batch, by the name of their attribute."""
 
-    def __init__(self, first: int, batch: pa.RecordBatch, mismatch_to_null: bool) -> None:
-        self._first = first
+    def __init__(self, offsets: I64, batch: pa.RecordBatch, mismatch_to_null: bool) -> None:
+        self._offsets = offsets
         self._rows = batch.num_rows
         self._mismatch_to_null = mismatch_to_null
         self._times = batch.column(0)
@@ -193,13 +199,13 @@ class _ColumnSource:
         if isinstance(field.dataType, StructType):
             column = self._struct(field.dataType, kind, name + ".")
         elif name == OFFSET:
-            return pa.array(np.arange(self._first, self._first + self._rows))
+            return pa.array(self._offsets)
         elif name == TIME:
             return self._times
         else:
             column = self._attribute(name, field.dataType, kind)
         if not field.nullable and column.null_count:
-            offset = self._first + column.is_null().to_pylist().index(True)
+            offset = self._offsets[column.is_null().to_pylist().index(True)]
             raise EventError(
                 f"column {name!r} must not be null, but the event at offset {offset} has no such "
                 "attribute"
@@ -238,7 +244,7 @@ class _ColumnSource:
         value = values_of(column.slice(index, 1))[0]
         return EventError(
             f"column {name!r} is of {wanted.simpleString()}, but the event at offset "
-            f"{self._first + index} has the {VALUE_TYPES[column.type]} {shortened(value)}; give "
+            f"{self._offsets[index]} has the {VALUE_TYPES[column.type]} {shortened(value)}; give "
             "the column another type, or set onMismatch=null to read such values as null"
         )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from tidegate.spark.storage.local_folder import LocalFolder
 from tidegate.spark.storage.locations import local_path
 
 if TYPE_CHECKING:
-    from deltalake import Schema
+    from deltalake import DeltaTable, Schema
     from deltalake.transaction import AddAction
 
 
@@ -38,9 +39,19 @@ class DeltaSink:
     next attempt overwrites them. Batch ids are compared per query, or per ``application`` if that
     is given; a query with a new checkpoint is another query, and appends its batches again. The
     path is a folder of a local or mounted disk.
+
+    With ``compact_every`` small files are merged after each so many batches, in a transaction that
+    readers do not notice, and files that no version of the last ``keep`` needs are deleted.
     """
 
-    def __init__(self, path: str, application: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        application: str | None = None,
+        *,
+        compact_every: int | None = None,
+        keep: timedelta = timedelta(days=7),
+    ) -> None:
         try:
             import deltalake  # noqa: F401
         except ImportError:
@@ -50,6 +61,11 @@ class DeltaSink:
             ) from None
         self._root = local_path(path, "a Delta table")
         self._application = application
+        if compact_every is not None and compact_every < 1:
+            raise ConnectorError(f"compact_every is {compact_every}; take a number of batches")
+        if keep < timedelta(0):
+            raise ConnectorError(f"keep is {keep}; it must not be negative")
+        self._compact_every, self._keep = compact_every, keep
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
         self.write_in_workers([computed(deliveries)], batch_id)
@@ -71,6 +87,9 @@ class DeltaSink:
         last = table.transaction_version(application)
         if last is not None and last >= batch_id:
             return 0
+        # Before and not after a batch: if it fails, the batch is run again, and so is this.
+        if self._compact_every is not None and batch_id and batch_id % self._compact_every == 0:
+            self._compact(table)
         folder = self._root / application / str(batch_id)
         own = LocalFolder(folder.parent)
         with as_connector_error(own):
@@ -87,6 +106,12 @@ class DeltaSink:
             commit_properties=CommitProperties(app_transactions=[transaction]),
         )
         return matches
+
+    def _compact(self, table: DeltaTable) -> None:
+        """Merge small files, and delete those that only older versions of the table need."""
+        table.optimize.compact()
+        hours = self._keep // timedelta(hours=1)
+        table.vacuum(hours, dry_run=False, enforce_retention_duration=False)
 
     def _check_columns(self, existing: Schema, schema: Schema) -> None:
         """Refuse deliveries whose columns differ from the table's.

@@ -25,13 +25,20 @@ class ParquetSink:
     Readers see a column `batch`. A batch without deliveries has no folder. The place belongs to one
     query: another one would count its batches from 0 again and overwrite them, so it is refused.
 
+    With ``keep_batches`` only the folders of that many batches are kept, the last ones; older ones
+    are removed when a batch is written.
+
     In an object store, which has no renames, who reads a batch while it is written may see a part
     of its files, and while it is written again may see some deliveries twice.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, keep_batches: int | None = None) -> None:
         scheme_of(str(path))  # raises if there is no such storage
+        # One at least: the last batch may have to be written again.
+        if keep_batches is not None and keep_batches < 1:
+            raise ConnectorError(f"keep_batches is {keep_batches}; keep at least 1")
         self._path = path
+        self._keep_batches = keep_batches
 
     def write(self, deliveries: DataFrame, batch_id: int) -> None:
         self.write_in_workers([computed(deliveries)], batch_id)
@@ -46,7 +53,10 @@ class ParquetSink:
         folder = folder_at(self._path, credentials_of(rows.sparkSession))
         with as_connector_error(folder):
             self._claim(folder, query_id(rows))
-            return write_batch(pending, folder, f"batch={batch_id}")
+            matches = write_batch(pending, folder, f"batch={batch_id}")
+            if self._keep_batches is not None:
+                _remove_before(folder, batch_id - self._keep_batches + 1)
+            return matches
 
     def _claim(self, folder: Folder, query: str | None) -> None:
         """Note that the folder belongs to the query; raises if it belongs to another one."""
@@ -61,3 +71,11 @@ class ParquetSink:
                 f"{folder.location} has the batches of another query (its id is {owner}, that of "
                 f"this one {query}); a query with a new checkpoint needs a new folder"
             )
+
+
+def _remove_before(folder: Folder, first: int) -> None:
+    """Remove the folders of batches before one; other names are left alone."""
+    for name in folder.names():
+        number = name.removeprefix("batch=")
+        if number != name and number.isdigit() and int(number) < first:
+            folder.remove(name)

@@ -25,6 +25,8 @@ from tidegate.spark.storage.folder import Folder
 from tidegate.spark.worker_tasks import Task
 
 FILES_SCHEMA = "name string, matches long"
+_PART = "part-"
+"""The beginning of the names of our files."""
 STAGING = "_staging"
 """The folder of files that are not complete; Spark's readers skip names with an underscore."""
 ROW_GROUP_MATCHES = 2_000_000
@@ -56,7 +58,7 @@ class WriteParquetTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # A retried task writes a second file, because the name is random; `write_batch` knows by
         # the rows of the successful attempts which files count.
-        name = f"part-{uuid.uuid4().hex}.parquet"
+        name = f"{_PART}{uuid.uuid4().hex}.parquet"
         matches = 0
         file: _ParquetFile | None = None
         try:
@@ -139,7 +141,8 @@ def write_batch(pending: Sequence[PendingDeliveries], root: Folder, target: str)
             f"not see {len(written - present)}; it must be a folder that all machines share"
         )
     for other in present - written:  # left by a task that failed and was retried
-        staging.remove(other)
+        if other.startswith(_PART):  # what belongs to others is left alone
+            staging.remove(other)
     if root.has_rename:
         # The old folder is removed only now: if a task fails, that of an earlier attempt stays.
         root.remove(target)

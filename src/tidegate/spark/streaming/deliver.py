@@ -39,6 +39,7 @@ from tidegate.spark.sinks.rejected import REJECTED_SCHEMA, rejected_event
 from tidegate.spark.sinks.sink import Sink
 from tidegate.spark.sources.event_schemas import BAD, RECORD, SOURCE
 from tidegate.spark.storage.locations import credentials_of, folder_at
+from tidegate.spark.streaming.initial_changes import initial_changes
 from tidegate.spark.streaming.micro_batch import (
     SPARK_FOLDER,
     BatchOutput,
@@ -79,6 +80,7 @@ def deliver(
     name: str | None = None,
     space: Space | None = None,
     ahead: timedelta | None = None,
+    initial: DataFrame | pa.Table | None = None,
 ) -> StreamingQuery:
     """Start to match a stream of events with subscriptions; returns the running query.
 
@@ -96,6 +98,9 @@ def deliver(
 
     With ``ahead`` an event of a stream with changes whose time is by more than that ahead of the
     clock is rejected; otherwise a single one dated 2099 makes all others late.
+
+    ``initial`` is a table of subscriptions that a stream of changes begins with. It counts in the
+    first micro-batch of a checkpoint; later the changes have gone on from there.
 
     With a ``space`` a subscription of a table that does not fit it is an error, and a change whose
     filter does not fit is rejected. Events, and updates without a filter, are not checked.
@@ -121,8 +126,11 @@ def deliver(
         state = StreamState(
             folder.folder("tidegate"), lateness, copied=not runs_here(events.sparkSession)
         )
-        runner: _Runner = ChangesRunner(state, output, report, space, ahead)
+        begun = [] if initial is None else initial_changes(initial, event_time, space)
+        runner: _Runner = ChangesRunner(state, output, report, space, ahead, begun)
     else:
+        if initial is not None:
+            raise EventError("`initial` goes with a stream of changes; this is a table already")
         check_columns(column_names(subscriptions), event_time)
         table = collect_table(subscriptions)
         timeless = event_time is None

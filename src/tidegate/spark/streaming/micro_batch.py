@@ -22,7 +22,7 @@ has the same input and replaces its earlier output, so the result is the same as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -213,6 +213,8 @@ class ChangesRunner:
     """The space that filters must fit when they come in."""
     ahead: timedelta | None = None
     """By how much the time of an event may be ahead of the clock."""
+    initial: Sequence[Change] = ()
+    """Changes that come before all others, in the first batch."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         with self.output.as_query():
@@ -227,16 +229,19 @@ class ChangesRunner:
         classifier = self._classifier(self.state.border)
         spool = Spool.write(rows, self.state.spools, batch, classifier, self._limit())
         rejected = RejectedRows(spark)
-        applied = self.state.apply(batch, self._read_changes(spool, rejected))
+        initial = self.initial if batch == 0 else ()
+        changes = [*initial, *self._read_changes(spool, rejected)]
+        applied = self.state.apply(batch, changes)
         # Before the events are matched, so that workers which start only now need not apply all
         # deltas.
         if self.state.needs_snapshot:
             self.state.index(batch).save_in_worker(spark)
             self.state.use_snapshot(batch)
         matches, corrected = self._deliver(spark, spool, classifier, batch, applied)
-        rejected.add_changes([rejected_change(each, "came too late") for each in applied.late])
+        reason = "came too late: a newer change of the subscription holds"
+        rejected.add_changes([rejected_change(each, reason) for each in applied.outdated])
         rejected.add_changes([rejected_change(e.change, e.reason) for e in applied.refused])
-        bad_changes = rejected.change_count - len(applied.late)
+        bad_changes = rejected.change_count - len(applied.outdated)
         self.output.write_rejected(rejected, spool, classifier, rows, batch)
         self.state.end(batch, spool.latest_us())
         if self.report is not None:
@@ -246,9 +251,9 @@ class ChangesRunner:
                     batch,
                     perf_counter() - begun,
                     events=sum(map(spool.count, (RowKind.EVENT, RowKind.LATE, RowKind.TIMELESS))),
-                    changes=spool.count(RowKind.CHANGE),
+                    changes=spool.count(RowKind.CHANGE) + len(initial),
                     matches=matches,
-                    late=spool.count(RowKind.LATE) + len(applied.late),
+                    late=spool.count(RowKind.LATE) + applied.late,
                     bad=spool.count(RowKind.BAD) + spool.count(RowKind.TIMELESS) + bad_changes,
                     corrected=corrected,
                     subscriptions=self.state.subscriptions,

@@ -28,14 +28,17 @@ def change_as_json(change: Change) -> Json:
     return [
         to_us(change.time), change.op.value, change.id, change.filter,
         _params_as_json(change.params), change.subscriber, _evolve_as_json(change.evolve),
+        change.seq, None if change.held_from is None else to_us(change.held_from),
     ]  # fmt: skip
 
 
 def change_of_json(fields: Json) -> Change:
     """The change of a JSON form."""
-    time_us, op, id, filter, params, subscriber, evolve = fields
+    time_us, op, id, filter, params, subscriber, evolve, seq, held_us = fields
     time, values = _time_of_json(time_us), _params_of_json(params)
-    return Change(time, Op(op), id, filter, values, subscriber, _evolve_of_json(evolve))
+    held_from = None if held_us is None else _time_of_json(held_us)
+    mode = _evolve_of_json(evolve)
+    return Change(time, Op(op), id, filter, values, subscriber, mode, seq, held_from)
 
 
 def version_as_json(version: Version) -> Json:
@@ -91,22 +94,24 @@ def succession_of_json(fields: Json) -> Succession:
 
 def timeline_as_json(timeline: TimelineRecord) -> Json:
     """The JSON form of a timeline."""
-    id, base, params, changes = timeline
+    id, base, params, changed, changes = timeline
     return [
         id,
         None if base is None else version_as_json(base),
         _params_as_json(params),
+        None if changed is None else to_us(changed),
         [change_as_json(each) for each in changes],
     ]
 
 
 def timeline_of_json(fields: Json) -> TimelineRecord:
     """The timeline of a JSON form."""
-    id, base, params, changes = fields
+    id, base, params, changed_us, changes = fields
     return (
         id,
         None if base is None else version_of_json(base),
         _params_of_json(params) or {},
+        None if changed_us is None else _time_of_json(changed_us),
         [change_of_json(each) for each in changes],
     )
 

@@ -14,7 +14,7 @@ from tidegate.errors import StateError
 from tidegate.spark.storage.folder import Folder, as_state_error
 from tidegate.spark.streaming.state_files import read_json, write_json
 
-FORMAT = 2
+FORMAT = 3
 """The version of the files of a state; another one is refused."""
 IDENTITY_FILE = "id.json"
 

@@ -57,8 +57,11 @@ class AppliedChanges:
     """The effect of the changes of a batch."""
 
     differences: list[VersionDifference]
-    late: list[Change]
-    """Changes of a time before the border of lateness, which were not applied."""
+    late: int
+    """The number of changes of a time before the border of lateness."""
+    outdated: list[Change]
+    """Those of them that were not applied: a newer change of their subscription holds already. All
+    others hold from the border on."""
     refused: list[Refusal]
     """Changes of earlier batches that can no longer be applied, because their time is final."""
 
@@ -133,13 +136,12 @@ class StreamState:
         # `begin` must not continue from that, but read the files.
         self._batch = None
         border = self.border
-        late = [each for each in changes if border is not None and each.time < border]
-        on_time = [each for each in changes if border is None or each.time >= border]
-        folded = self._slices.fold(batch, border, on_time)
+        late = sum(border is not None and each.time < border for each in changes)
+        folded = self._slices.fold(batch, border, changes)
         delta = VersionDelta.of(folded.differences, folded.ended)
         write_delta(self._folder, batch, delta)
         self._delta_length += delta.version_count
-        return AppliedChanges(folded.differences, late, folded.refused)
+        return AppliedChanges(folded.differences, late, folded.outdated, folded.refused)
 
     @property
     def needs_snapshot(self) -> bool:

@@ -55,6 +55,8 @@ class FoldedChanges:
     """Versions that are forgotten, because an event of their time would be late."""
     refused: list[Refusal] = field(default_factory=list)
     """Changes that can no longer be applied, because their time is final."""
+    outdated: list[Change] = field(default_factory=list)
+    """Changes that came too late, when a newer one of their subscription was final."""
 
 
 class TimelineSlices:
@@ -78,7 +80,7 @@ class TimelineSlices:
         return sum(each.current for each in self._slices)
 
     def fold(self, batch: int, border: datetime | None, changes: Sequence[Change]) -> FoldedChanges:
-        """Fold the changes of a batch, none of which is of a time before the border."""
+        """Fold the changes of a batch; those of times before the border hold from it on."""
         document = {
             "border": None if border is None else to_us(border),
             "changes": [change_as_json(each) for each in changes],
@@ -111,7 +113,13 @@ class TimelineSlices:
                 ended, refused = timelines.make_final(border)
                 folded.ended += ended
                 folded.refused += refused
-            folded.differences += timelines.take(own)
+            taken = own
+            if border is not None:
+                late = [each for each in own if each.time < border]
+                outdated = {id(each) for each in late if timelines.is_outdated(each)}
+                folded.outdated += [each for each in late if id(each) in outdated]
+                taken = [each for each in own if id(each) not in outdated]
+            folded.differences += timelines.take(taken)
         return folded
 
     def _write_oldest(self, batch: int, border: datetime | None) -> None:

@@ -21,8 +21,9 @@ from tidegate.matching.columnar.kernels.part import PackedPart, pack
 from tidegate.matching.columnar.kernels.rewrite import enclose_entries
 from tidegate.matching.columnar.matcher import ColumnarMatcher
 from tidegate.matching.naive import NaiveMatcher
+from tidegate.matching.rows.entries.blocks import entries_of
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
-from tidegate.matching.rows.entries.constraints import Compiler, entries_of
+from tidegate.matching.rows.entries.constraints import Compiler
 from tidegate.matching.rows.kernels.flags import EXACT_MAX, MOVING, UNSURE, VERIFY
 from tidegate.matching.rows.kernels.motion import EVERY
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS

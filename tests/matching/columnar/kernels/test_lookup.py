@@ -24,7 +24,7 @@ def part_of(keys: list[tuple[int, int]]) -> Part:
     return lay_out(
         Entries(
             subscription=np.arange(len(keys), dtype=np.int32),
-            flags=np.zeros(len(keys), np.uint8),
+            flags=np.zeros(len(keys), np.int32),
             first=offsets(np.ones(len(keys), np.int64)),
             channel=np.array([channel for channel, _ in keys], np.int32),
             low=values,

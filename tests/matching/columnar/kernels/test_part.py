@@ -31,7 +31,7 @@ def entries(count: int) -> Entries:
     numbers = np.arange(count, dtype=np.float64)
     return Entries(
         subscription=np.arange(100, 100 + count, dtype=np.int32),
-        flags=(np.arange(count) % 4).astype(np.uint8),
+        flags=(np.arange(count) % 4).astype(np.int32),
         first=offsets(np.full(count, 2)),
         channel=np.tile(np.array([0, 1], np.int32), count),
         low=np.stack([numbers % 3, numbers], 1).ravel(),
@@ -87,7 +87,7 @@ def test_what_is_known_of_entries() -> None:
 def test_the_last_entry_only_says_where_the_others_end() -> None:
     one = np.ones(1, np.int32)
     ends = np.array([0, 3], np.int32)
-    assert entry_words(one * 7, one.astype(np.uint8), ends, ends).tolist() == [
+    assert entry_words(one * 7, one.astype(np.int32), ends, ends).tolist() == [
         7, 1, 0, 0, 0, 0, 3, 3,
     ]  # fmt: skip
 

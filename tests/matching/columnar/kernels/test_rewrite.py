@@ -27,7 +27,7 @@ from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
 from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS, CellArrays, PlannedRows
 from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
-from tidegate.matching.rows.update_plans import plan_rewrite
+from tidegate.matching.rows.update_plans import plan_update
 from tidegate.matching.subscription import Moment, Subscription
 
 COUNT = DEFAULT_SIZES.bitmap_entries_min + 40
@@ -38,7 +38,7 @@ def packed(*, flags: int = 0) -> PackedPart:
     """Entries of the filters `x < 0`, `x < 1` and so on."""
     entries = Entries(
         subscription=np.arange(COUNT, dtype=np.int32),
-        flags=np.full(COUNT, flags, np.uint8),
+        flags=np.full(COUNT, flags, np.int32),
         first=offsets(np.ones(COUNT, np.int64)),
         channel=np.zeros(COUNT, np.int32),
         low=np.full(COUNT, -np.inf),
@@ -54,7 +54,7 @@ def rewritten(part: PackedPart, entry: int, kind: int, value: float, text: str =
     channels = Channels()
     channels.channel("x", NUMBER)
     shape, row = parse(text).shape_and_row
-    plan = plan_rewrite(shape, [FLOAT] * len(row), [0], channels)
+    plan = plan_update(shape, [FLOAT] * len(row), [0], channels).alone
     cell = np.array([value]).view(np.int64) if kind == FLOAT else np.array([int(value)])
     kinds, cells = np.full(len(row), kind, np.uint8), np.repeat(cell, len(row))
     done = rewrite_entry(
@@ -103,7 +103,7 @@ def test_many_bounds_are_written_each_by_its_plan() -> None:
     before = highs(part)
     channels = Channels()
     channels.channel("x", NUMBER)
-    plans = [plan_rewrite(parse(text).shape_and_row[0], [FLOAT], [0], channels)
+    plans = [plan_update(parse(text).shape_and_row[0], [FLOAT], [0], channels).alone
              for text in ("x < :a", "x <= :a")]  # fmt: skip
     first = np.array([0, len(plans[0]), len(plans[0]), len(plans[0]) + len(plans[1])])
     places = [unpack(part).subscription.tolist().index(number) for number in (3, 4, 5, 6)]

@@ -30,7 +30,7 @@ def packed() -> PackedPart:
     low = np.stack([numbers, -numbers, numbers % 7], 1)
     entries = Entries(
         subscription=np.arange(COUNT, dtype=np.int32),
-        flags=np.zeros(COUNT, np.uint8),
+        flags=np.zeros(COUNT, np.int32),
         first=offsets(np.full(COUNT, CHANNELS)),
         channel=np.tile(np.arange(CHANNELS, dtype=np.int32), COUNT),
         low=low.ravel(),

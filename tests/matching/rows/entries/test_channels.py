@@ -117,6 +117,7 @@ def needs(*attributes: str, variables: str = "", programs: tuple[int, ...] = ())
         frozenset(attributes),
         frozenset(variables.split()),
         frozenset([programs] if programs else ()),
+        frozenset(),
     )
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tidegate.language.syntax import Operator
 from tidegate.matching.rows.entries.bounds import bounds, pattern_bounds, widened
 from tidegate.matching.rows.entries.channels import NUMBER, PATTERNS, PRESENT, Channels
-from tidegate.matching.rows.entries.constraints import Block
 from tidegate.matching.rows.kernels.cell_kinds import STRING
 from tidegate.matching.rows.kernels.constraints import satisfied
 from tidegate.matching.rows.kernels.flags import SET
@@ -59,27 +58,6 @@ def test_widened_bounds_lose_nothing(which: Operator, value: int, step: int) -> 
     low, high = widened(which, np.array([float(value)]))
     if COMPARE[which](x, value):
         assert satisfied(float(x), low[0], high[0])
-
-
-def test_two_bounds_on_a_channel_become_one() -> None:
-    nothing = np.zeros(3, np.bool_)
-    block = Block(3, never=nothing, verify=nothing)
-    block.constrain(0, np.array([0.0, 0.0, 5.0]), np.array([9.0, 9.0, 9.0]))
-    block.constrain(1, np.zeros(3), np.zeros(3))
-    block.constrain(0, np.array([2.0, -1.0, 0.0]), np.array([5.0, 12.0, 3.0]))
-    assert block.channels == [0, 1]
-    assert block.never.tolist() == [False, False, True]
-    assert (block.low[0][:2].tolist(), block.high[0][:2].tolist()) == ([2.0, 0.0], [5.0, 9.0])
-    assert block.low[0][2] <= block.high[0][2]  # not the outside of its bounds
-
-
-def test_the_outside_of_bounds_stays_beside_others() -> None:
-    nothing = np.zeros(1, np.bool_)
-    block = Block(1, never=nothing, verify=nothing)
-    block.constrain(0, np.array([0.0]), np.array([9.0]))
-    block.constrain(0, np.array([5.0]), np.array([4.0]))
-    assert block.channels == [0, 0]
-    assert not block.never.any()
 
 
 def test_channels_are_numbered_as_they_come() -> None:

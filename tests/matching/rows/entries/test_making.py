@@ -11,14 +11,22 @@ from tidegate.language.evolve import Cached, Periodic
 from tidegate.language.filters import Filter, parse
 from tidegate.language.parsing.parser import parse_filter
 from tidegate.language.semantics import holds
-from tidegate.language.values import Value
+from tidegate.language.values import Kind, Value
 from tidegate.matching.arrays import I32, NO_TIME
 from tidegate.matching.rows.encoding import Encoded, encode_event, encode_variables
 from tidegate.matching.rows.entries.channels import Channels
 from tidegate.matching.rows.entries.making import EntryMaker
+from tidegate.matching.rows.judging import judge_event
 from tidegate.matching.rows.kernels.constraints import in_set, satisfied
 from tidegate.matching.rows.kernels.entry_lists import Entries
-from tidegate.matching.rows.kernels.flags import DEAD, MOVING, SET, SHARED, VERIFY
+from tidegate.matching.rows.kernels.flags import (
+    DEAD,
+    MOVING,
+    ORDINAL_SHIFT,
+    SET,
+    SHARED,
+    VERIFY,
+)
 from tidegate.matching.rows.kernels.functions import check_functions
 from tidegate.matching.rows.kernels.motion import EVERY, M_PIN, M_SINCE
 from tidegate.matching.rows.kernels.programs import STACK_MAX
@@ -33,6 +41,7 @@ class Made:
 
     def __init__(self, *subscriptions: Subscription) -> None:
         self.table, self.channels = SubscriptionTable(), Channels()
+        self.channels.variable_kinds["mode"] = frozenset([Kind.NUMBER, Kind.TIME])
         self.maker = EntryMaker(self.table, self.channels)
         self.numbers = self.table.stage(subscriptions)
         self.table.publish(self.numbers)
@@ -50,6 +59,7 @@ class Made:
     def found(self, event: dict[str, Value], moment: Moment) -> dict[int, bool]:
         """The subscriptions that some entry finds, and whether all such need verification."""
         encoded = encode_event(event, self.channels, self.table.pool)
+        judge_event(encoded.matrix, event, moment, self.channels)
         found: dict[int, bool] = {}
         for entries in self.lists:
             for index, number in enumerate(entries.subscription.tolist()):
@@ -132,7 +142,9 @@ def test_plain_filters_of_all_shapes_are_one_list() -> None:
 
 def test_a_subscription_of_several_disjuncts_has_shared_entries() -> None:
     made = Made(subscription("a", "x < 1 or y < 1"), subscription("b", "x in (1, 2, 3)"))
-    assert made.flags() == [(0, SHARED)] * 2 + [(1, SHARED)] * 3
+    shared = [(number, SHARED | ordinal << ORDINAL_SHIFT) for number, ordinal in
+              ((0, 1), (0, 2), (1, 1), (1, 2), (1, 3))]  # fmt: skip
+    assert made.flags() == shared
 
 
 def test_a_filter_that_matches_nothing_has_no_living_entry() -> None:

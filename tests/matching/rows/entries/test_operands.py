@@ -75,19 +75,19 @@ def test_what_an_attribute_is_compared_with_makes_it_move() -> None:
     ],
 )
 def test_which_operands_become_programs(text: str, moves: bool, expected: bool) -> None:
-    assert is_program(operand(text), [FLOAT], moves=moves) is expected
+    assert is_program(operand(text), [FLOAT], {}, moves=moves) is expected
 
 
 def test_a_program_computes_with_numbers_only() -> None:
     moving = operand("3 + t")
-    assert is_program(moving, [INTEGER], moves=True)
-    assert not is_program(moving, [STRING], moves=True)
-    assert not is_program(moving, [TIME], moves=True)
+    assert is_program(moving, [INTEGER], {}, moves=True)
+    assert not is_program(moving, [STRING], {}, moves=True)
+    assert not is_program(moving, [TIME], {}, moves=True)
 
 
 def test_what_needs_too_deep_a_stack_has_no_program() -> None:
-    assert is_program(nested(STACK_MAX), [FLOAT], moves=True)
-    assert not is_program(nested(STACK_MAX + 1), [FLOAT], moves=True)
+    assert is_program(nested(STACK_MAX), [FLOAT], {}, moves=True)
+    assert not is_program(nested(STACK_MAX + 1), [FLOAT], {}, moves=True)
     assert code_of(nested(STACK_MAX)) is not None
     assert code_of(nested(STACK_MAX + 1)) is None
 

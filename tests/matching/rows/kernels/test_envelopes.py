@@ -29,8 +29,8 @@ from tidegate.language.syntax import Node, Operator, Predicate, all_of
 from tidegate.language.syntax import predicates as predicates_of
 from tidegate.language.values import Value
 from tidegate.matching.arrays import NO_TIME
+from tidegate.matching.rows.entries.blocks import entries_of
 from tidegate.matching.rows.entries.channels import NUMBER, Channels
-from tidegate.matching.rows.entries.constraints import entries_of
 from tidegate.matching.rows.kernels.envelopes import (
     WindowArrays,
     elapsed,

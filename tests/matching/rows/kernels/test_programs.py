@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from support.strategies import VARIABLES, numbers
 from support.time_functions import block_of, function, functions
 from tidegate.language.expressions import (
+    Arithmetic,
+    Constant,
     Elapsed,
     Environment,
     Expression,
@@ -24,6 +26,7 @@ from tidegate.language.syntax import Operator, Predicate, all_of
 from tidegate.language.values import Value
 from tidegate.matching.rows.encoding import encode_variables
 from tidegate.matching.rows.entries.channels import Channels
+from tidegate.matching.rows.entries.judgements import is_common
 from tidegate.matching.rows.kernels.motion import (
     LINEAR,
     SHIFTED,
@@ -47,6 +50,8 @@ variables = st.fixed_dictionaries({}, optional=dict.fromkeys(VARIABLES, numbers)
 
 def compiled(expression: Expression, channels: Channels) -> MovingConstraint:
     """What `x < expression` is compiled to, on an attribute that moves."""
+    if is_common(expression):  # it would be judged for each event, without a program
+        expression = Arithmetic("+", Constant(0.0), expression)
     moves = Predicate("x", Operator.GREATER, (Elapsed(),))
     node = all_of([Predicate("x", Operator.LESS, (expression,)), moves])
     return next(each for each in block_of(node, channels).moving if each.comparison == C_LESS)

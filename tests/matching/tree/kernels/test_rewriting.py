@@ -15,7 +15,7 @@ from tidegate.language.filters import parse
 from tidegate.language.values import Value
 from tidegate.matching.rows.kernels.plan_values import SCRATCH_FLOATS
 from tidegate.matching.rows.kernels.rewrite_plan import DONE, NOT_IN_PLACE, OTHER_KINDS
-from tidegate.matching.rows.update_plans import plan_rewrite
+from tidegate.matching.rows.update_plans import plan_update
 from tidegate.matching.subscription import Moment, Subscription
 from tidegate.matching.tree.kernels.layout import NODE_WORDS, TreeArrays
 from tidegate.matching.tree.kernels.rewriting import rewrite_entry
@@ -93,7 +93,7 @@ def test_outcomes(text: str, value: Value, expected: int) -> None:
     shape, row = table.columns.shape.item(number), table.columns.row.item(number)
     kinds = table.rows.kinds[row : row + table.width(shape)].tolist()
     slots = table.slots(np.array([number], np.int32), [{"a": value}])[0]
-    plan = plan_rewrite(table.shapes[shape], kinds, slots, matcher._channels)
+    plan = plan_update(table.shapes[shape], kinds, slots, matcher._channels).alone
     table.update(number, {"a": value})
     outcome = rewrite_entry(
         *arrays_of(matcher),

@@ -168,6 +168,7 @@ def test_the_example_has_every_key_with_its_default(tmp_path: Path) -> None:
             assert re.search(rf"^(# )?{key} = |\[{name}\.{key}\]", text, re.MULTILINE), key
     text = text[: text.index("# [tls]")]  # what follows names files and secrets
     uncommented = re.sub(r"(?m)^# (?=\[|\w+ = )", "", text)
-    example = re.compile(r"(?m)^(peers|spaces|variables|degree_max|bytes_max = 1_0).*\n")
+    examples = "peers|spaces|variables|degree_max|event_rate|request_rate|bytes_max = 1_0"
+    example = re.compile(rf"(?m)^({examples}).*\n")
     found = read(tmp_path, example.sub("", uncommented))
     assert found == BrokerSettings("a", data=tmp_path / "data", summaries=SummarySettings())

@@ -293,7 +293,7 @@ def take_out(part: Part, begin: int = 0, end: int | None = None) -> Entries:
     motion_first, source = permuted_rows(kept, part.motion_first)
     return Entries(
         subscription=part.subscription[kept],
-        flags=part.flags[kept].astype(np.uint8),
+        flags=part.flags[kept],
         first=first,
         channel=channel,
         low=low,

@@ -39,9 +39,12 @@ for each entry of the cluster:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from tidegate.matching.arrays import F32, F64, I32, I64, U8, U64, Int
 from tidegate.matching.rows.kernels.jit import inlined
@@ -204,7 +207,7 @@ class Part(PartFields[I32, I64, F32, F64, U64, U8]):
         return self.bound.reshape(-1, BOUND_WORDS)[:, word]
 
 
-def entry_words(subscription: I32, flags: U8, first: I32, motion_first: I32) -> I32:
+def entry_words(subscription: I32, flags: I32, first: I32, motion_first: I32) -> I32:
     """The field ``entry`` of a part."""
     # offsets have an element more than there are entries, which makes the one more entry at the end
     words = np.zeros((len(first), ENTRY_WORDS), np.int32)
@@ -268,16 +271,26 @@ _ARRAY_OF_TYPE: dict[object, tuple[str, type[np.generic]]] = {
 _ARRAY_OF_FIELD = tuple(_ARRAY_OF_TYPE[each][0] for each in get_type_hints(PartFields).values())
 
 
-def pack(part: Part) -> PackedPart:
-    """Join the fields of one type to one array."""
+def pack(part: Part, room: Mapping[str, int] = MappingProxyType({})) -> PackedPart:
+    """Join the fields of one type to one array.
+
+    ``room`` says how many elements some fields may grow by: that many zeros follow them.
+    """
     at = np.zeros(2 * FIELDS, np.int64)
     arrays: dict[str, Any] = {}
     for name, dtype in _ARRAY_OF_TYPE.values():
         fields = [index for index, array in enumerate(_ARRAY_OF_FIELD) if array == name]
-        ends = np.cumsum([0, *(len(part[index]) for index in fields)])
-        at[[BEGIN[index] for index in fields]] = ends[:-1]
-        at[[END[index] for index in fields]] = ends[1:]
-        arrays[name] = np.concatenate([part[index] for index in fields]).astype(dtype)
+        spare = [room.get(Part._fields[index], 0) for index in fields]
+        lengths = np.array([len(part[index]) for index in fields])
+        begins = np.cumsum([0, *(lengths + spare)])[:-1]
+        at[[BEGIN[index] for index in fields]] = begins
+        at[[END[index] for index in fields]] = begins + lengths
+        pieces: list[npt.NDArray[Any]] = []
+        for index, more in zip(fields, spare, strict=True):
+            pieces.append(part[index])
+            if more:
+                pieces.append(np.zeros(more, dtype))
+        arrays[name] = np.concatenate(pieces).astype(dtype)
     return PackedPart(at, **arrays)
 
 

@@ -34,7 +34,14 @@ from tidegate.matching.columnar.kernels.write_bounds import (
     write_bounds,
 )
 from tidegate.matching.rows.kernels.envelopes import WindowArrays, envelope, margin_of
-from tidegate.matching.rows.kernels.flags import DEAD, GONE, MOVING, SHARED, VERIFY
+from tidegate.matching.rows.kernels.flags import (
+    ANEW,
+    DEAD,
+    GONE,
+    MOVING,
+    ORDINAL_SHIFT,
+    SHARED,
+)
 from tidegate.matching.rows.kernels.jit import lean, lean_inlined
 from tidegate.matching.rows.kernels.motion import (
     M_PIN,
@@ -117,8 +124,8 @@ def _rewrite(
     """See ``rewrite_entry``."""
     if not fits(plan, cells, row):
         return OTHER_KINDS
-    if part.i32[entry_word(part, entry, E_FLAGS)] & DEAD:
-        return NOT_IN_PLACE  # its bounds may be anything
+    if part.i32[entry_word(part, entry, E_FLAGS)] & (DEAD | ANEW):
+        return NOT_IN_PLACE  # its bounds may be anything, or are on other channels as well
     cluster = cluster_of(part, entry)
     changes, place = first_change(plan)
     for _ in range(changes):
@@ -157,16 +164,40 @@ def copy_rewritten(
 ) -> Int:
     """Write the constraints of an entry, its key among them, with the new bounds of a plan.
 
-    For an entry whose key changes, which belongs to another cluster then: a copy is many times
-    quicker than making the entry anew from its row. They are written to ``channel``, ``low`` and
-    ``high``, by ascending channel. Returns how many there are, 0 if the entry cannot be copied.
+    For an entry whose key changes, which belongs to another cluster then, and for the others of
+    its subscription, which are to be in the same part: they have no plan, one of no length. A copy
+    is many times quicker than making the entry anew from its row. Constraints are written to
+    ``channel``, ``low`` and ``high``, by ascending channel. Returns how many there are, -1 if the
+    entry cannot be copied.
     """
     part = PackedPart(at, i32, i64, f32, f64, u64, u8)
     rows = CellArrays(kinds, cells)
-    if not fits(plan, rows, row):
-        return 0
-    if i32[entry_word(part, entry, E_FLAGS)] & (DEAD | VERIFY | SHARED | MOVING | GONE):
-        return 0  # these flags, or the motion, may have to change with the cells
+    if len(plan) and not fits(plan, rows, row):
+        return -1
+    if i32[entry_word(part, entry, E_FLAGS)] & (DEAD | MOVING | GONE | ANEW):
+        return -1  # these flags, or the motion, may have to change with the cells
+    count = _copy_constraints(part, entry, channel, low, high)
+    if count < 0 or not len(plan):
+        return count
+    changes, change = first_change(plan)
+    for _ in range(changes):
+        which, new_low, new_high, is_exact, change = new_bounds(
+            plan, change, rows, row, variables, scratch
+        )
+        found = np.searchsorted(channel[:count], which)
+        if found == count or channel[found] != which:
+            return -1
+        twice = found + 1 < count and channel[found + 1] == which
+        if not is_exact or new_low != new_low or twice:
+            return -1
+        low[found], high[found] = new_low + 0.0, new_high + 0.0  # -0.0 is not hashed as 0.0
+    return count
+
+
+@lean_inlined
+def _copy_constraints(part: PackedPart, entry: Int, channel: I32, low: F64, high: F64) -> Int:
+    """Write the constraints of an entry, by ascending channel; -1 if they have no room there."""
+    at, i32, f64 = part.at, part.i32, part.f64
     cluster = cluster_of(part, entry)
     group = i32[at[BEGIN.cluster_group] + cluster]
     key_first = np.int64(i32[at[BEGIN.group_first] + group])
@@ -174,7 +205,7 @@ def copy_rewritten(
     first = np.int64(i32[entry_word(part, entry, E_FIRST)])
     rest = i32[entry_word(part, entry + 1, E_FIRST)] - first
     if keys + rest > len(channel):
-        return 0
+        return np.int64(-1)
     bits = f64.view(np.int64)
     key_value = at[BEGIN.key_value] + i32[at[BEGIN.cluster_key] + cluster]
     for index in range(keys + rest):
@@ -193,18 +224,6 @@ def copy_rewritten(
             )  # fmt: skip
             place -= 1
         channel[place], low[place], high[place] = new, new_low, new_high
-    changes, change = first_change(plan)
-    for _ in range(changes):
-        which, new_low, new_high, is_exact, change = new_bounds(
-            plan, change, rows, row, variables, scratch
-        )
-        found = np.searchsorted(channel[: keys + rest], which)
-        if found == keys + rest or channel[found] != which:
-            return 0
-        twice = found + 1 < keys + rest and channel[found + 1] == which
-        if not is_exact or new_low != new_low or twice:
-            return 0
-        low[found], high[found] = new_low + 0.0, new_high + 0.0  # -0.0 is not hashed as 0.0
     return keys + rest
 
 
@@ -325,9 +344,10 @@ def _copy_entry(
         new.i32[entry_word(new, entry, E_FLAGS)] |= GONE
         return DONE
     cluster = cluster_of(new, entry)
-    # Entries that share a subscription are never rewritten, only pinned, all of them alike; which
-    # of them is a copy of which is not known.
-    if not flags & SHARED:
+    # Of entries that share a subscription and have no ordinals it is not known which of them is a
+    # copy of which. They are never rewritten, only pinned, all of them alike.
+    is_known = not flags & SHARED or flags >> ORDINAL_SHIFT != 0
+    if is_known:
         words = old.f64.view(np.int64)
         begin = old.i32[entry_word(old, source, E_FIRST)]
         for index in range(begin, old.i32[entry_word(old, source + 1, E_FIRST)]):
@@ -342,7 +362,7 @@ def _copy_entry(
             elif not _agrees_with_key(new, cluster, channel, low, high):
                 return NOT_IN_PLACE
     if flags & MOVING and new.i32[entry_word(new, entry, E_FLAGS)] & MOVING:
-        _copy_motion(old, new, source, entry, bool(flags & SHARED))
+        _copy_motion(old, new, source, entry, not is_known)
         if len(window.times):
             _enclose(new, entry, cluster, window, stack)
     return DONE

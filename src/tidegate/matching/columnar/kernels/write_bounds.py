@@ -83,7 +83,10 @@ def write_bounds(
     probe = at[BEGIN.probe] + 2 * (PROBES * np.int64(entry) + which)
     # NaN: the constraint had no short form when it was laid out, and goes on without one
     if which < PROBES and not np.isnan(f32[probe]):
-        f32[probe], f32[probe + 1] = as_probe(low, high)
+        if low > high:
+            f32[probe], f32[probe + 1] = np.nan, np.nan  # the outside of bounds has none
+        else:
+            f32[probe], f32[probe + 1] = as_probe(low, high)
     # the bits, from the old bounds and the new ones; small clusters have no bitmap channels
     begin = i32[at[BEGIN.map_first] + cluster]
     for index in range(begin, i32[at[BEGIN.map_first] + cluster + 1]):

@@ -8,12 +8,15 @@ next value of the channel.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tidegate.language.syntax import Operator
 from tidegate.matching.arrays import F64, I64, Bools
-from tidegate.matching.rows.entries.channels import POSITIVE, Channels
-from tidegate.matching.rows.kernels.cell_kinds import FLOAT
+from tidegate.matching.rows.entries.channels import CHANNEL_KIND, POSITIVE, Channels
+from tidegate.matching.rows.entries.orders import ORDERED
+from tidegate.matching.rows.kernels.cell_kinds import FLOAT, STRING
 from tidegate.matching.rows.store.cells import Cells, StringPool
 
 
@@ -70,11 +73,45 @@ def pattern_bounds(
     return low, high, bad
 
 
+class OrderBounds(NamedTuple):
+    """Constraints of comparisons on an ordered channel (see orders.py).
+
+    ``crowded`` are those without a label, which let all pass: their entries have to be verified.
+    """
+
+    channel: int
+    low: F64
+    high: F64
+    crowded: Bools
+
+
+def order_bounds(
+    attribute: str, operator: Operator, kind: int, cells: I64, channels: Channels, pool: StringPool
+) -> OrderBounds:
+    """The bounds of comparisons with strings or long numbers, given as cells of a kind."""
+    distinct, which = np.unique(cells, return_inverse=True)
+    values: list[str | int | float]
+    if kind == STRING:
+        values = [pool.text(cell) for cell in distinct.tolist()]
+    elif kind == FLOAT:
+        values = distinct.view(np.float64).tolist()
+    else:
+        values = distinct.tolist()
+    labels = channels.orders.label(attribute, CHANNEL_KIND[kind], values)
+    numbers = np.array([np.nan if each is None else each for each in labels])[which]
+    crowded = np.isnan(numbers)
+    low, high, _ = bounds(operator, np.where(crowded, 0.0, numbers), whole=True)
+    channel = channels.channel(attribute, ORDERED + CHANNEL_KIND[kind])
+    low, high = np.where(crowded, -np.inf, low), np.where(crowded, np.inf, high)
+    return OrderBounds(channel, low, high, crowded)
+
+
 def widened(operator: Operator, values: F64) -> tuple[F64, F64]:
     """Bounds that hold whenever the comparison does, for values of 2**53 or more.
 
     There a float stands for several integers, and two that differ may be the same float. So every
-    bound includes the value and a neighbour, and `!=` lets all pass; the entry has to be verified.
+    bound includes the value and a neighbour, and `!=` lets all pass. What decides is the order
+    label of the value (``order_bounds``); if it has none, the entry has to be verified.
     """
     infinite = np.full(len(values), np.inf)
     with np.errstate(over="ignore"):

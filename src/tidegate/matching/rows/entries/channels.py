@@ -28,8 +28,16 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tidegate.language.algebra.like import GlobError
+from tidegate.language.expressions import Expression, format_expression
 from tidegate.language.syntax import COMPLEMENT, Operator
+from tidegate.language.values import Kind
 from tidegate.matching.arrays import I32
+from tidegate.matching.rows.entries.judgements import (
+    JUDGEMENTS_MAX,
+    Judgement,
+    parse_operand,
+)
+from tidegate.matching.rows.entries.orders import Orders
 from tidegate.matching.rows.entries.program_codes import Code, ProgramCodes
 from tidegate.matching.rows.entries.satisfied_cache import SatisfiedCache
 from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, INTEGER, STRING, TIME
@@ -44,7 +52,8 @@ PRESENT = 0
 NUMBER = 6
 PATTERNS = 7
 """Kinds of channels: BOOLEAN, STRING and TIME as those of cells, and these three, which are other
-numbers than those. Integers and floats share the channels of NUMBER."""
+numbers than those. Integers and floats share the channels of NUMBER. The channels of order labels
+(see orders.py) have ORDERED added to one of these kinds."""
 
 _LIFETIME = ("", TIME)
 """The channel of event time, in which entries of past versions have their lifetimes. No attribute
@@ -68,11 +77,15 @@ of its pattern and asks that it is not in the set."""
 
 @dataclass(frozen=True, slots=True)
 class ShapeNeeds:
-    """What entries of a shape may refer to by number: attributes, variables and programs."""
+    """What entries of a shape may refer to by number: attributes, variables, programs, judgements.
+
+    Judgements are given by attribute and operand, whatever their form.
+    """
 
     attributes: frozenset[str]
     variables: frozenset[str]
     programs: frozenset[Code]
+    judged: frozenset[tuple[str, Expression]]
 
 
 class _Holders(Generic[T]):
@@ -107,6 +120,12 @@ class Channels:
         self.of_attribute: dict[str, list[tuple[int, int]]] = {}
         self.variables: dict[str, int] = {}
         self.patterns: dict[str, StringPatterns] = {}
+        self.orders = Orders()
+        self.judgements: dict[Judgement, int] = {}
+        self.variable_kinds: dict[str, frozenset[Kind]] = {}
+        """The kinds, NUMBER and TIME, of variables that are not always numbers."""
+        self.noticed_kinds: dict[str, Kind] = {}
+        """Kinds of variables that were not expected; a match notes them, a change takes them up."""
         self.columns = 0
         """How many columns a matrix of events has."""
         self._free_columns = FreeNumbers(), FreeNumbers()  # of values, of sets
@@ -117,6 +136,7 @@ class Channels:
         self._attribute_holders = _Holders[str]()
         self._variable_holders = _Holders[str]()
         self._program_holders = _Holders[Code]()
+        self._judged_holders = _Holders[tuple[str, Expression]]()
         self._satisfied = SatisfiedCache(satisfied_bytes_max)
         self._patterns_with: dict[str, list[tuple[str, Operator]]] = {}
         """By text: the attributes and operators of the patterns with it."""
@@ -165,6 +185,24 @@ class Channels:
         """How many columns the values of variables have."""
         return self._variables_end
 
+    def judgement(self, judgement: Judgement) -> int | None:
+        """The number of the channel of a judgement; None if there are too many already."""
+        number = self.judgements.get(judgement)
+        if number is None and len(self.judgements) < JUDGEMENTS_MAX:
+            free = self._free_columns[0].take()
+            number = self.judgements[judgement] = self.columns if free is None else free
+            self.columns = max(self.columns, number + 1)
+        return number
+
+    def take_up_kinds(self) -> list[int]:
+        """Expect the kinds of variables that were noticed; returns the shapes that name these."""
+        noticed, self.noticed_kinds = self.noticed_kinds, {}
+        for name, kind in noticed.items():
+            # the kind it has now; one that had another before may go on changing
+            before = self.variable_kinds.get(name)
+            self.variable_kinds[name] = frozenset([kind] if before is None else [kind, *before])
+        return [n for n, needs in self._held.items() if not needs.variables.isdisjoint(noticed)]
+
     def add_program(self, code: Code) -> int:
         """Where a program begins in the code of all programs; it is added if it is new."""
         return self._programs.add(code)
@@ -194,7 +232,9 @@ class Channels:
         return number
 
     def forget_texts(self, texts: Iterable[str]) -> None:
-        """Drop the patterns with these texts, which no subscription has any more."""
+        """Drop patterns and order labels of these texts, which no subscription has any more."""
+        texts = list(texts)
+        self.orders.forget_texts(texts)
         for text in texts:
             for attribute, operator in self._patterns_with.pop(text, ()):
                 self.patterns[attribute].remove(operator, text)
@@ -228,6 +268,7 @@ class Channels:
         self._attribute_holders.add(needs.attributes)
         self._variable_holders.add(needs.variables)
         self._program_holders.add(needs.programs)
+        self._judged_holders.add(needs.judged)
 
     def release(self, shapes: Iterable[int]) -> None:
         """Drop what was needed by these shapes, as far as they are held, and by no others."""
@@ -241,6 +282,7 @@ class Channels:
                 self._drop_variable(name)
             for code in self._program_holders.remove(needs.programs):
                 self._programs.drop(code)
+            self._drop_judgements(set(self._judged_holders.remove(needs.judged)))
 
     def drop_unheld(self) -> None:
         """Drop what no held shape needs: a snapshot may have more than the shapes in it need."""
@@ -253,8 +295,17 @@ class Channels:
         for code in list(self._programs.starts()):
             if code not in self._program_holders:
                 self._programs.drop(code)
+        judged = {(each.attribute, each.operand) for each in self.judgements}
+        self._drop_judgements({each for each in judged if each not in self._judged_holders})
+
+    def _drop_judgements(self, judged: set[tuple[str, Expression]]) -> None:
+        if not judged:
+            return
+        for each in [each for each in self.judgements if (each.attribute, each.operand) in judged]:
+            self._free_columns[0].add(self.judgements.pop(each))
 
     def _drop_variable(self, name: str) -> None:
+        self.variable_kinds.pop(name, None)
         number = self.variables.pop(name, None)
         if number is not None:
             self._free_variables.add(number)
@@ -263,6 +314,11 @@ class Channels:
         for kind, number in self.of_attribute.pop(attribute, ()):
             del self.numbers[attribute, kind]
             self._free_columns[kind == PATTERNS].add(number)
+        self.orders.drop_attribute(attribute)
+        judged = {
+            (attribute, each.operand) for each in self.judgements if each.attribute == attribute
+        }
+        self._drop_judgements(judged)
         patterns = self.patterns.pop(attribute, None)
         for pattern in () if patterns is None else patterns.patterns():
             if pattern is not None:
@@ -292,7 +348,8 @@ class Channels:
     @property
     def is_sparse(self) -> bool:
         """Whether most columns of events are those of no channel."""
-        return self.columns > 2 * len(self.numbers) + SPARE_COLUMNS
+        used = len(self.numbers) + len(self.judgements)
+        return self.columns > 2 * used + SPARE_COLUMNS
 
     def trim(self, columns: int) -> None:
         """Remove columns at the end that no channel has; an index needs this many to stay."""
@@ -319,6 +376,13 @@ class Channels:
             into.texts(f"patterns{number}.operators", operators)
             into.texts(f"patterns{number}.texts", [each and each[1] for each in known])
         into.note("patterns", list(self.patterns))
+        self.orders.save(into)
+        into.note("judgements", [
+            [each.attribute, each.form, format_expression(each.operand), number]
+            for each, number in self.judgements.items()
+        ])  # fmt: skip
+        kinds = {name: [kind.value for kind in each] for name, each in self.variable_kinds.items()}
+        into.note("variables.kinds", kinds)
 
     @classmethod
     def load(cls, source: SectionReader) -> Channels:
@@ -341,6 +405,12 @@ class Channels:
             operators = source.texts(f"patterns{number}.operators").to_pylist()
             texts = source.texts(f"patterns{number}.texts").to_pylist()
             channels._load_patterns(attribute, operators, texts)
+        channels.orders = Orders.load(source)
+        for attribute, form, text, number in source.note("judgements"):
+            operand = parse_operand(text)
+            channels.judgements[Judgement(attribute, form, operand)] = number
+        for name, kinds in source.note("variables.kinds").items():
+            channels.variable_kinds[name] = frozenset(map(Kind, kinds))
         channels.flush()
         return channels
 

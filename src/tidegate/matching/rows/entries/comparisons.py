@@ -15,8 +15,14 @@ import numpy as np
 from tidegate.language.expressions import Slot
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator
-from tidegate.matching.arrays import F64, I32, I64, U8, Bools
-from tidegate.matching.rows.entries.bounds import as_floats, bounds, pattern_bounds, widened
+from tidegate.matching.arrays import F64, I32, I64, Bools
+from tidegate.matching.rows.entries.bounds import (
+    as_floats,
+    bounds,
+    order_bounds,
+    pattern_bounds,
+    widened,
+)
 from tidegate.matching.rows.entries.channels import (
     CHANNEL_KIND,
     NUMBER,
@@ -26,7 +32,7 @@ from tidegate.matching.rows.entries.channels import (
 )
 from tidegate.matching.rows.kernels.cell_kinds import STRING, UNDEFINED
 from tidegate.matching.rows.kernels.entry_lists import Entries, offsets
-from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX, SET, VERIFY
+from tidegate.matching.rows.kernels.flags import ANEW, DEAD, EXACT_MAX, SET, VERIFY
 from tidegate.matching.rows.store.cells import Cells, Kinds, StringPool
 from tidegate.matching.rows.store.table import SubscriptionTable
 
@@ -77,7 +83,7 @@ class _Constraints:
 
     def __init__(self, count: int, pool: StringPool) -> None:
         self._pool = pool
-        self._flags: U8 = np.zeros(count, np.uint8)
+        self._flags: I32 = np.zeros(count, np.int32)
         self._entry: list[I64] = []
         self._channel: list[I32] = []
         self._low: list[F64] = []
@@ -120,21 +126,44 @@ class _Constraints:
                 self.add(members, channel, low, high)
             elif kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
                 # the numbers of strings do not have the order of the strings
-                self._flags[members] |= VERIFY
-                self.anything(members, channels.channel(attribute, STRING))
+                self._order(members, attribute, operator, kind, cells[chosen], channels)
             else:
                 channel_kind = CHANNEL_KIND[kind]
                 channel = channels.channel(attribute, channel_kind)
                 values = as_floats(kind, cells[chosen])
-                self._bound(members, channel, operator, values, whole=channel_kind != NUMBER)
+                large = np.isfinite(values) & (np.abs(values) >= EXACT_MAX)
+                self._bound(members, channel, operator, values, large, whole=channel_kind != NUMBER)
+                if large.any():
+                    self._flags[members[large]] |= ANEW
+                    some = cells[chosen][large]
+                    self._order(members[large], attribute, operator, kind, some, channels)
+
+    def _order(
+        self,
+        entry: I64,
+        attribute: str,
+        operator: Operator,
+        kind: int,
+        cells: Cells,
+        channels: Channels,
+    ) -> None:
+        """Add constraints on order labels."""
+        found = order_bounds(attribute, operator, kind, cells, channels, self._pool)
+        self._flags[entry[found.crowded]] |= VERIFY
+        self.add(entry, found.channel, found.low, found.high)
 
     def _bound(
-        self, entry: I64, channel: int, operator: Operator, values: F64, *, whole: bool
+        self,
+        entry: I64,
+        channel: int,
+        operator: Operator,
+        values: F64,
+        large: Bools,
+        *,
+        whole: bool,
     ) -> None:
         low, high, never = bounds(operator, values, whole=whole)
-        large = np.isfinite(values) & (np.abs(values) >= EXACT_MAX)
         if large.any():
-            self._flags[entry[large]] |= VERIFY
             wide_low, wide_high = widened(operator, values)
             low, high = np.where(large, wide_low, low), np.where(large, wide_high, high)
         self._flags[entry[never]] |= DEAD

@@ -1,29 +1,27 @@
 """From shapes and rows to constraints on channels, for many rows of one shape at once.
 
 Each predicate becomes a constraint `low <= x <= high` on a channel (see channels.py), or the
-outside of one (bounds.py), or one whose bound is a program (operands.py). A predicate that bounds
-of floats cannot express exactly (the order of strings, integers of more than 53 bits, timestamps
-that are computed) becomes a wider constraint that surely holds whenever the predicate does, and
-the entry is flagged to be verified by the meaning of the language. So an entry may be found too
-often, but never too rarely.
+outside of one (bounds.py), or one whose bound is a program (operands.py), or one on what is judged
+once for an event (judgements.py). What bounds of floats cannot express exactly, the order of
+strings and numbers of more than 53 bits, has order labels (orders.py). The few predicates that are
+left, as timestamps that change with `t`, become a wider constraint that surely holds whenever the
+predicate does, and the entry is flagged to be verified by the meaning of the language. So an entry
+may be found too often, but never too rarely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import product
 
 import numpy as np
 
 from tidegate.language.expressions import (
     Constant,
-    Elapsed,
     Environment,
     Expression,
-    Now,
     Slot,
-    Variable,
     as_float,
     evaluate,
     leaves,
@@ -31,14 +29,41 @@ from tidegate.language.expressions import (
 )
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import STRING_OPERATORS, Operator, Predicate
-from tidegate.matching.arrays import F64, I32, I64, U8, Bools
-from tidegate.matching.rows.entries.bounds import as_floats, bounds, pattern_bounds, widened
+from tidegate.language.values import Kind, to_us
+from tidegate.matching.arrays import F64, I64, Bools
+from tidegate.matching.rows.entries.blocks import Block
+from tidegate.matching.rows.entries.bounds import (
+    as_floats,
+    bounds,
+    order_bounds,
+    pattern_bounds,
+    widened,
+)
 from tidegate.matching.rows.entries.channels import (
     CHANNEL_KIND,
     NUMBER,
     PATTERNS,
     PRESENT,
     Channels,
+)
+from tidegate.matching.rows.entries.expansion import (
+    Room,
+    expanded,
+    spread_order,
+    values_of,
+)
+from tidegate.matching.rows.entries.judgements import (
+    AHEAD,
+    BACK,
+    COMPARED,
+    DELAY,
+    SHIFT_MAX_US,
+    Judgement,
+    Shifts,
+    is_common,
+    kinds_of,
+    names_now,
+    shifts_of,
 )
 from tidegate.matching.rows.entries.operands import (
     COMPARISONS,
@@ -47,22 +72,10 @@ from tidegate.matching.rows.entries.operands import (
     program_slots,
     write_program,
 )
-from tidegate.matching.rows.kernels.cell_kinds import BOOLEAN, FLOAT, STRING, TIME, UNDEFINED
-from tidegate.matching.rows.kernels.entry_lists import Entries
-from tidegate.matching.rows.kernels.flags import DEAD, EXACT_MAX, MOVING, SET, SHARED, VERIFY
-from tidegate.matching.rows.kernels.motion import MovingConstraint, write_motions
+from tidegate.matching.rows.kernels.cell_kinds import FLOAT, STRING, TIME, UNDEFINED
+from tidegate.matching.rows.kernels.flags import EXACT_MAX
+from tidegate.matching.rows.kernels.motion import MovingConstraint
 from tidegate.matching.rows.store.cells import Cells, StringPool, decode
-
-EXPANDED_MAX = 1024
-"""A conjunction with `in` lists becomes an entry for each choice of their values, if the filter has
-at most this many in all: equalities can be hashed. A list that is not expanded only asks for the
-attribute, and is verified, which takes some microseconds a value."""
-
-EXPANDED_RATIO = 4
-"""Where lists are long: as many entries as this for each value in them."""
-
-CONSTRAINTS_MAX = 32_768
-"""Nor is a list expanded where that would make entries with more constraints in all."""
 
 COMPARISONS_MAX = 1024
 """Comparisons of a filter that become constraints, as many for each disjunct; the others are
@@ -72,134 +85,6 @@ _AT_ONCE = 32
 """Values of a `not in` list that are compiled in the time of a comparison."""
 
 
-@dataclass(slots=True)
-class Block:
-    """Entries of many rows, with the same channels but different bounds; a column for each channel.
-
-    ``never`` are the rows that match nothing, ``verify`` those that need to be verified.
-    """
-
-    length: int
-    channels: list[int] = field(default_factory=list)
-    low: list[F64] = field(default_factory=list)
-    high: list[F64] = field(default_factory=list)
-    moving: list[MovingConstraint] = field(default_factory=list)
-    moving_attributes: frozenset[str] = frozenset()
-    never: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
-    verify: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
-    shared: bool = False
-    owner: I64 | None = None
-    """The row that each entry is for, where a row has several; None if each has one."""
-
-    def copy(self) -> Block:
-        """Another block with the same constraints, to which others can be added."""
-        return replace(
-            self,
-            channels=self.channels[:],
-            low=self.low[:],
-            high=self.high[:],
-            moving=self.moving[:],
-        )
-
-    def repeated(self, times: int) -> Block:
-        """A block with so many entries for each row, with the same constraints."""
-        owner = np.repeat(np.arange(self.length), times)
-        return replace(
-            self,
-            length=len(owner),
-            channels=self.channels[:],
-            low=[each[owner] for each in self.low],
-            high=[each[owner] for each in self.high],
-            moving=[
-                replace(each, constants=[column[owner] for column in each.constants])
-                for each in self.moving
-            ],
-            never=self.never[owner],
-            verify=self.verify[owner],
-            owner=owner,
-        )
-
-    def constrain(self, channel: int, low: F64, high: F64) -> None:
-        """Add a constraint; two insides of bounds on one channel are intersected."""
-        inside = not channel & SET and bool(np.all(low <= high))
-        for index, other in enumerate(self.channels if inside else ()):
-            if other == channel and bool(np.all(self.low[index] <= self.high[index])):
-                self.low[index] = np.maximum(self.low[index], low)
-                self.high[index] = np.minimum(self.high[index], high)
-                empty = self.low[index] > self.high[index]
-                self.never = self.never | empty
-                # an empty intersection would be taken for the outside of its bounds
-                self.high[index] = np.where(empty, self.low[index], self.high[index])
-                return
-        self.channels.append(channel)
-        self.low.append(low)
-        self.high.append(high)
-
-
-@dataclass(slots=True)
-class _Room:
-    """What of a filter may still be expanded, and compiled."""
-
-    disjuncts_left: int
-    entries: int
-    constraints: int = CONSTRAINTS_MAX
-
-    @classmethod
-    def of(cls, shape: Shape) -> _Room:
-        """The room of a whole filter."""
-        values = sum(_list_length(each) for conjunction in shape.disjuncts for each in conjunction)
-        return cls(len(shape.disjuncts), max(EXPANDED_MAX, EXPANDED_RATIO * values))
-
-
-def _values_of(predicate: Predicate) -> int:
-    """How many constraints a predicate becomes."""
-    return len(predicate.operands) if predicate.operator is Operator.NOT_IN else 1
-
-
-def _expanded(
-    conjunction: tuple[Predicate, ...], kinds: tuple[int, ...], room: _Room
-) -> tuple[list[list[Predicate]], list[Predicate]]:
-    """The `in` lists of a conjunction as equalities, one list for each, and its other predicates.
-
-    A list stays as it is if there is no room for entries with each choice of values. The longest
-    comes first.
-    """
-    lists: list[list[Predicate]] = []
-    others: list[Predicate] = []
-    width = sum(map(_values_of, conjunction))
-    room.disjuncts_left -= 1
-    entries_max = min(room.entries - room.disjuncts_left, room.constraints // max(1, width))
-    count = 1
-    for predicate in sorted(conjunction, key=lambda each: -_list_length(each)):
-        values = _equalities(predicate, kinds)
-        if values is None or count * len(values) > entries_max:
-            others.append(predicate)
-        else:
-            lists.append(values)
-            count *= max(1, len(values))
-    room.entries -= count
-    room.constraints -= count * width
-    return lists, others
-
-
-def _list_length(predicate: Predicate) -> int:
-    return len(predicate.operands) if predicate.operator is Operator.IN else 0
-
-
-def _equalities(predicate: Predicate, kinds: tuple[int, ...]) -> list[Predicate] | None:
-    """An `in` list as an equality for each value; None for other predicates."""
-    if predicate.operator is not Operator.IN:
-        return None
-    slots = [operand for operand in predicate.operands if isinstance(operand, Slot)]
-    if len(slots) < len(predicate.operands):
-        return None
-    return [
-        Predicate(predicate.attribute, Operator.EQUAL, (slot,))
-        for slot in slots
-        if kinds[slot.index] != UNDEFINED
-    ]
-
-
 class Compiler:
     """Compiles rows of one shape and with the same kinds of cells to blocks of entries."""
 
@@ -207,21 +92,29 @@ class Compiler:
         self._channels = channels
         self._pool = pool
 
-    def blocks(self, shape: Shape, kinds: tuple[int, ...], cells: Cells) -> list[Block]:
-        """A block of entries for each disjunct, and for each choice from its `in` lists."""
+    def blocks(
+        self, shape: Shape, kinds: tuple[int, ...], cells: Cells, *, lazy: bool = True
+    ) -> list[Block]:
+        """A block of entries for each disjunct, and for each choice from its `in` lists.
+
+        ``lazy`` says that `now()` is the time of the event.
+        """
         blocks: list[Block] = []
-        room = _Room.of(shape)
+        room = Room.of(shape)
         for conjunction in shape.disjuncts:
-            lists, others = _expanded(conjunction, kinds, room)
+            lists, others = expanded(conjunction, kinds, room)
             comparisons_max = COMPARISONS_MAX // len(shape.disjuncts)
-            common = self._block(conjunction, others, kinds, cells, comparisons_max)
+            common = self._block(conjunction, others, kinds, cells, comparisons_max, lazy=lazy)
             for choice in product(*lists[1:]):
                 block = common.copy()
                 for predicate in choice:
                     self._constrain(block, predicate, kinds, cells)
                 blocks += self._spread(block, lists[0], kinds, cells) if lists else [block]
+        ordinal = 1
         for block in blocks:
             block.shared = len(blocks) > 1 or block.owner is not None
+            block.ordinal = ordinal
+            ordinal += block.times
         return blocks
 
     def _spread(
@@ -232,19 +125,14 @@ class Compiler:
         All values of one kind at once: lists are long.
         """
         spread: list[Block] = []
-        of_kind: dict[int, list[int]] = {}
-        for predicate in values:
-            (slot,) = predicate.operands
-            assert isinstance(slot, Slot)
-            if predicate.attribute in block.moving_attributes:  # then values become programs
+        for slots, group in spread_order(values, kinds, block.moving_attributes):
+            if not slots:
                 spread.append(block.copy())
-                self._constrain(spread[-1], predicate, kinds, cells)
-            else:
-                of_kind.setdefault(kinds[slot.index], []).append(slot.index)
-        for kind, slots in of_kind.items():
+                self._constrain(spread[-1], group[0], kinds, cells)
+                continue
             spread.append(block.repeated(len(slots)))
-            column = cells[:, slots].ravel()
-            self._compare_cell(spread[-1], values[0].attribute, Operator.EQUAL, kind, column)
+            column, attribute = cells[:, slots].ravel(), group[0].attribute
+            self._compare_cell(spread[-1], attribute, Operator.EQUAL, kinds[slots[0]], column)
         return spread
 
     def _block(
@@ -254,6 +142,8 @@ class Compiler:
         kinds: tuple[int, ...],
         cells: Cells,
         comparisons_max: int,
+        *,
+        lazy: bool,
     ) -> Block:
         """A block with some of the predicates of a conjunction as constraints.
 
@@ -261,12 +151,12 @@ class Compiler:
         """
         length = len(cells)
         nothing = np.zeros(length, np.bool_)
-        block = Block(length, never=nothing, verify=nothing)
-        block.moving_attributes = moving_attributes(conjunction)
+        block = Block(length, never=nothing, verify=nothing, anew=nothing)
+        block.moving_attributes, block.lazy = moving_attributes(conjunction), lazy
         if len(predicates) > comparisons_max:
             predicates = sorted(predicates, key=lambda each: each.operator is not Operator.EQUAL)
         for predicate in predicates:
-            comparisons_max -= 1 + _values_of(predicate) // _AT_ONCE
+            comparisons_max -= 1 + values_of(predicate) // _AT_ONCE
             if comparisons_max >= 0:
                 self._constrain(block, predicate, kinds, cells)
             else:
@@ -328,7 +218,8 @@ class Compiler:
         cells: Cells,
     ) -> None:
         moves = attribute in block.moving_attributes
-        if operator not in STRING_OPERATORS and is_program(operand, kinds, moves=moves):
+        variables = self._channels.variable_kinds
+        if operator not in STRING_OPERATORS and is_program(operand, kinds, variables, moves=moves):
             self._move(block, attribute, operator, operand, kinds, cells)
             return
         if isinstance(operand, Slot):
@@ -336,28 +227,110 @@ class Compiler:
                 block, attribute, operator, kinds[operand.index], cells[:, operand.index]
             )
             return
-        found = list(leaves(operand))
-        slots = [kinds[leaf.index] for leaf in found if isinstance(leaf, Slot)]
-        if any(kind in (UNDEFINED, BOOLEAN, STRING) for kind in slots):
+        found = kinds_of(operand, kinds, self._channels.variable_kinds)
+        if is_common(operand):
+            decided = self._judge(block, attribute, operator, operand)
+        elif not found or operator in STRING_OPERATORS:
             block.never = np.ones(block.length, np.bool_)
             self._anything(block, attribute, PRESENT)
-        elif (
-            operator in STRING_OPERATORS
-            or TIME in slots
-            or any(isinstance(leaf, (Elapsed, Variable, Now)) for leaf in found)
-        ):
-            # its kind is known only when it is evaluated, or its program needs too deep a stack
+            return
+        elif all(isinstance(leaf, Slot) for leaf in leaves(operand)):
+            (kind,) = found
+            self._compare_computed(block, attribute, operator, operand, kind, kinds, cells)
+            return
+        else:
+            shifts = shifts_of(operand)
+            decided = shifts is not None and self._delay(
+                block, attribute, operator, shifts, kinds, cells
+            )
+        if not decided:
+            # its kind is known only when it is evaluated, or its program needs too deep a stack,
+            # or it computes with timestamps and `t`
             self._anything(block, attribute, PRESENT)
             block.verify = np.ones(block.length, np.bool_)
+
+    def _judge(self, block: Block, attribute: str, operator: Operator, operand: Expression) -> bool:
+        """Add a constraint on a judgement; False if it cannot be one."""
+        if names_now(operand) and not block.lazy:
+            return False
+        form = operator.value if operator in STRING_OPERATORS else COMPARED
+        channel = self._channels.judgement(Judgement(attribute, form, operand))
+        if channel is None:
+            return False
+        if form == COMPARED:
+            low, high, _ = bounds(operator, np.zeros(block.length), whole=True)
         else:
+            low = high = np.ones(block.length)
+        block.constrain(channel, low, high)
+        return True
+
+    def _delay(
+        self,
+        block: Block,
+        attribute: str,
+        operator: Operator,
+        shifts: Shifts,
+        kinds: tuple[int, ...],
+        cells: Cells,
+    ) -> bool:
+        """Add constraints on how far a timestamp is from another; False if it cannot be done."""
+        variables = self._channels.variable_kinds
+        if (names_now(shifts.base) and not block.lazy) or (
+            kinds_of(shifts.base, kinds, variables) != {Kind.TIME}
+            or any(kinds_of(each, kinds, variables) != {Kind.NUMBER} for _, each in shifts.steps)
+        ):
+            return False
+        judged = [Judgement(attribute, form, shifts.base) for form in (DELAY, AHEAD, BACK)]
+        channels = [self._channels.judgement(each) for each in judged]
+        delay, ahead, back = channels
+        if delay is None or ahead is None or back is None:
+            return False
+        # the sums after each step: all of them have to be timestamps
+        sums = np.zeros((len(shifts.steps) + 1, block.length))
+        for index, (sign, operand) in enumerate(shifts.steps):
             values = self._evaluated(operand, kinds, cells)
-            undefined = np.isnan(values)
-            block.never = block.never | undefined
-            values = np.where(undefined, 0.0, values)  # any number: the row never matches
-            self._bound(block, attribute, NUMBER, operator, values, np.abs(values) >= EXACT_MAX)
+            with np.errstate(over="ignore", invalid="ignore"):
+                shift = np.rint((-values if sign == "-" else values) * 1e6)
+                sums[index + 1] = sums[index] + shift
+        undefined = ~np.isfinite(sums).all(axis=0)
+        block.never = block.never | undefined
+        sums[:, undefined] = 0.0
+        far = (np.abs(sums) >= SHIFT_MAX_US).any(axis=0)
+        sums[:, far] = 0.0
+        low, high, _ = bounds(operator, sums[-1], whole=True)
+        infinite = np.full(block.length, np.inf)
+        block.constrain(delay, np.where(far, -infinite, low), np.where(far, infinite, high))
+        block.constrain(ahead, sums.max(axis=0), infinite)
+        block.constrain(back, -sums.min(axis=0), infinite)
+        block.verify = block.verify | far
+        return True
+
+    def _compare_computed(
+        self,
+        block: Block,
+        attribute: str,
+        operator: Operator,
+        operand: Expression,
+        kind: Kind,
+        kinds: tuple[int, ...],
+        cells: Cells,
+    ) -> None:
+        """Add the constraint of a comparison with an expression of constants."""
+        values = self._evaluated(operand, kinds, cells)
+        undefined = np.isnan(values)
+        block.never = block.never | undefined
+        values = np.where(undefined, 0.0, values)  # any number: the row never matches
+        # A long number that is in no cell can have no order label.
+        large = np.abs(values) >= EXACT_MAX
+        channel_kind = NUMBER if kind is Kind.NUMBER else TIME
+        self._bound(block, attribute, channel_kind, operator, values, large)
+        block.verify = block.verify | large
 
     def _evaluated(self, operand: Expression, kinds: tuple[int, ...], cells: Cells) -> F64:
-        """The values of an expression of constants, row by row; NaN where it is undefined."""
+        """The values of an expression of constants, row by row; NaN where it is undefined.
+
+        Those of timestamps are microseconds.
+        """
         result = np.empty(len(cells))
         for index, row in enumerate(cells):
             values = [decode(kind, cell, self._pool) for kind, cell in zip(kinds, row, strict=True)]
@@ -367,7 +340,8 @@ class Compiler:
                     return Constant(values[leaf.index])  # type: ignore[arg-type]
                 return leaf
 
-            number = as_float(evaluate(rebuild(operand, known), Environment()))
+            value = evaluate(rebuild(operand, known), Environment())
+            number = float(to_us(value)) if isinstance(value, datetime) else as_float(value)
             result[index] = np.nan if number is None else number
         return result
 
@@ -388,12 +362,33 @@ class Compiler:
             return
         if kind == STRING and operator not in (Operator.EQUAL, Operator.NOT_EQUAL):
             # the numbers of strings do not have the order of the strings
-            self._anything(block, attribute, STRING)
-            block.verify = np.ones(block.length, np.bool_)
+            self._order(block, attribute, operator, kind, cells, np.ones(block.length, np.bool_))
             return
         values = as_floats(kind, cells)
         large = np.isfinite(values) & (np.abs(values) >= EXACT_MAX)
         self._bound(block, attribute, CHANNEL_KIND[kind], operator, values, large)
+        if large.any():
+            block.anew = block.anew | large
+            self._order(block, attribute, operator, kind, cells, large)
+
+    def _order(
+        self,
+        block: Block,
+        attribute: str,
+        operator: Operator,
+        kind: int,
+        cells: I64,
+        chosen: Bools,
+    ) -> None:
+        """Add constraints on order labels, for chosen rows; the others let all values pass."""
+        infinite = np.full(block.length, np.inf)
+        low, high = -infinite, infinite
+        found = order_bounds(attribute, operator, kind, cells[chosen], self._channels, self._pool)
+        low[chosen], high[chosen] = found.low, found.high
+        block.constrain(found.channel, low, high)
+        crowded = np.zeros(block.length, np.bool_)
+        crowded[chosen] = found.crowded
+        block.verify = block.verify | crowded
 
     def _bound(
         self,
@@ -404,11 +399,10 @@ class Compiler:
         values: F64,
         large: Bools,
     ) -> None:
-        """Add the constraint of a comparison; ``large`` values are widened and verified."""
+        """Add the constraint of a comparison, a wider one for ``large`` values."""
         channel = self._channels.channel(attribute, kind)
         low, high, never = bounds(operator, values, whole=kind != NUMBER)
         if large.any():
-            block.verify = block.verify | large
             wide_low, wide_high = widened(operator, values)
             low, high = np.where(large, wide_low, low), np.where(large, wide_high, high)
         block.never = block.never | never
@@ -435,42 +429,9 @@ class Compiler:
         block.moving.append(MovingConstraint(channel, COMPARISONS[operator], program, columns))
 
 
-def entries_of(block: Block, subscriptions: I32, origin: I64, pin: I64) -> Entries:
-    """The entries of a block, with constraints in ascending order of their channels.
-
-    The other arrays are by row: ``origin`` is from when on `t` counts, ``pin`` for which time it is
-    evaluated (see programs.py).
-    """
-    if block.owner is not None:
-        subscriptions, origin = subscriptions[block.owner], origin[block.owner]
-        pin = pin[block.owner]
-    order = sorted(range(len(block.channels)), key=lambda index: block.channels[index])
-    width = len(order)
-    flags: U8 = np.zeros(block.length, np.uint8)
-    flags |= np.where(block.never, DEAD, 0).astype(np.uint8)
-    flags |= np.where(block.verify, VERIFY, 0).astype(np.uint8)
-    flags |= np.uint8((SHARED if block.shared else 0) | (MOVING if block.moving else 0))
-    motion = write_motions(block.moving, origin, pin)
-    return Entries(
-        subscription=subscriptions.astype(np.int32),
-        flags=flags,
-        first=(np.arange(block.length + 1) * width).astype(np.int32),
-        channel=np.tile(np.array([block.channels[i] for i in order], np.int32), block.length),
-        low=_interleaved([block.low[i] for i in order]),
-        high=_interleaved([block.high[i] for i in order]),
-        motion_first=(np.arange(block.length + 1) * motion.shape[1]).astype(np.int32),
-        motion=motion.ravel(),
-    )
-
-
 def _as_numbers(slot: int | None, kinds: Sequence[int], cells: Cells) -> F64:
     """The column of a program's constant; 1 for the slope that `a + t` does not write."""
     if slot is None:
         return np.ones(len(cells))
     column = cells[:, slot]
     return column.view(np.float64) if kinds[slot] == FLOAT else column.astype(np.float64)
-
-
-def _interleaved(columns: list[F64]) -> F64:
-    """Columns as one array, row by row."""
-    return np.column_stack(columns).ravel() if columns else np.zeros(0)

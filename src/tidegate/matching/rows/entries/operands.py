@@ -8,7 +8,7 @@ rows/update_plans.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidegate.language.expressions import (
     Arithmetic,
@@ -16,14 +16,15 @@ from tidegate.language.expressions import (
     Elapsed,
     Expression,
     Negated,
-    Now,
     Slot,
     Variable,
     leaves,
 )
 from tidegate.language.shapes import Shape
 from tidegate.language.syntax import Operator, Predicate
+from tidegate.language.values import Kind
 from tidegate.matching.rows.entries.channels import Channels, ShapeNeeds
+from tidegate.matching.rows.entries.judgements import bases_of, is_common, kinds_of
 from tidegate.matching.rows.entries.program_codes import Code
 from tidegate.matching.rows.kernels import programs as k
 from tidegate.matching.rows.kernels.cell_kinds import FLOAT, INTEGER
@@ -42,6 +43,10 @@ _OPERATIONS = {
     "min": k.P_MIN, "max": k.P_MAX, "abs": k.P_ABS, "floor": k.P_FLOOR, "ceil": k.P_CEIL,
     "sqrt": k.P_SQRT, "exp": k.P_EXP, "ln": k.P_LN, "sin": k.P_SIN, "cos": k.P_COS,
 }  # fmt: skip
+
+
+CELL_CODE = [k.P_CONSTANT, k.P_END]
+"""The program of a bare cell."""
 
 
 def write_program(operand: Expression, channels: Channels) -> int:
@@ -70,7 +75,12 @@ def needs_of(shape: Shape, channels: Channels) -> ShapeNeeds:
         moving = moving_attributes(conjunction)
         for predicate in conjunction:
             for operand in predicate.operands:
-                variables |= {leaf.name for leaf in leaves(operand) if isinstance(leaf, Variable)}
+                if is_common(operand):
+                    continue  # judged for each event, see judgements.py
+                for leaf in leaves(operand):
+                    if isinstance(leaf, Variable):
+                        variables.add(leaf.name)
+                        channels.variable(leaf.name)
                 code: list[int] = []
                 if (
                     predicate.attribute in moving
@@ -79,7 +89,9 @@ def needs_of(shape: Shape, channels: Channels) -> ShapeNeeds:
                 ):
                     programs.add((*code, k.P_END))
     attributes = {each.attribute for conjunction in shape.disjuncts for each in conjunction}
-    return ShapeNeeds(frozenset(attributes), frozenset(variables), frozenset(programs))
+    return ShapeNeeds(
+        frozenset(attributes), frozenset(variables), frozenset(programs), bases_of(shape)
+    )
 
 
 def code_of(operand: Expression) -> list[int] | None:
@@ -136,21 +148,33 @@ def moving_attributes(conjunction: tuple[Predicate, ...]) -> frozenset[str]:
     )
 
 
-def is_program(operand: Expression, kinds: Sequence[int], *, moves: bool) -> bool:
+def is_program(
+    operand: Expression,
+    kinds: Sequence[int],
+    variables: Mapping[str, frozenset[Kind]],
+    *,
+    moves: bool,
+) -> bool:
     """Whether an operand is compiled to a program.
 
     ``moves`` says whether its attribute is one of the ``moving_attributes``. Programs compute with
-    floats, so the operand must be a number for sure: a bare variable may be of any kind, and
-    `now()` is a timestamp.
+    floats, so the operand must be computed from nothing but numbers; ``variables`` are the kinds of
+    those variables that are none, or not always.
     """
-    found = list(leaves(operand))
     return (
         (moves or _changes(operand))
-        and not isinstance(operand, Variable)
-        and not any(isinstance(leaf, Now) for leaf in found)
-        and all(kinds[leaf.index] in (INTEGER, FLOAT) for leaf in found if isinstance(leaf, Slot))
+        and not is_common(operand)
+        and all(
+            kinds[leaf.index] in (INTEGER, FLOAT)
+            if isinstance(leaf, Slot)
+            else kinds_of(leaf, (), variables) == _NUMBER
+            for leaf in leaves(operand)
+        )
         and _stack_needed(operand) <= k.STACK_MAX
     )
+
+
+_NUMBER = frozenset([Kind.NUMBER])
 
 
 def program_slots(operand: Expression) -> list[int | None]:
@@ -189,8 +213,8 @@ def _linear_slots(operand: Expression) -> list[int | None] | None:
 
 
 def _changes(operand: Expression) -> bool:
-    """Whether an operand is a function of time or of variables; a bare variable is not."""
-    return not isinstance(operand, Variable) and any(
+    """Whether an operand is a function of time or of variables, and not of those alone."""
+    return not is_common(operand) and any(
         isinstance(leaf, (Elapsed, Variable)) for leaf in leaves(operand)
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.matching.arrays import F64, I32, I64, U8
+from tidegate.matching.arrays import F64, I32, I64
 from tidegate.matching.rows.kernels.jit import kernel
 
 
@@ -21,7 +21,8 @@ class Entries:
     """Entries, with their constraints by ascending channel, and their motion."""
 
     subscription: I32
-    flags: U8
+    flags: I32
+    """Flags, and above them the ordinal (flags.py)."""
     first: I32
     """Where the constraints of each entry begin."""
     channel: I32
@@ -38,7 +39,27 @@ class Entries:
 def no_entries() -> Entries:
     """An empty list."""
     i32, f64, first = np.zeros(0, np.int32), np.zeros(0), np.zeros(1, np.int32)
-    return Entries(i32, np.zeros(0, np.uint8), first, i32, f64, f64, first, f64)
+    return Entries(i32, i32, first, i32, f64, f64, first, f64)
+
+
+def still_entries(entries: int, constraints: int) -> Entries:
+    """Room for so many entries with so many constraints in all, none of which move."""
+    first = np.zeros(entries + 1, np.int32)
+    return Entries(
+        np.zeros(entries, np.int32), np.zeros(entries, np.int32), first,
+        np.zeros(constraints, np.int32), np.zeros(constraints), np.zeros(constraints),
+        np.zeros(entries + 1, np.int32), np.zeros(0),
+    )  # fmt: skip
+
+
+def beginning(entries: Entries, count: int) -> Entries:
+    """The first entries of a list in which nothing moves, as views."""
+    end = entries.first.item(count)
+    return Entries(
+        entries.subscription[:count], entries.flags[:count], entries.first[: count + 1],
+        entries.channel[:end], entries.low[:end], entries.high[:end],
+        entries.motion_first[: count + 1], entries.motion,
+    )  # fmt: skip
 
 
 def concatenate(lists: list[Entries]) -> Entries:

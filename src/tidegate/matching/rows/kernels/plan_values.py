@@ -27,6 +27,7 @@ from tidegate.matching.rows.kernels.programs import (
     C_GREATER_EQUAL,
     C_LESS,
     C_LESS_EQUAL,
+    C_NOT_EQUAL,
     STACK_MAX,
     run_program,
 )
@@ -108,6 +109,7 @@ def new_bounds(
     comparisons = plan[place + BC_COMPARISONS]
     place += BOUND_CHANGE_WORDS
     low, high, is_exact = -np.inf, np.inf, True
+    comparison = np.int32(C_EQUAL)
     for _ in range(comparisons):
         comparison, count = plan[place + CO_OPERATOR], plan[place + CO_CELLS]
         place += COMPARISON_WORDS
@@ -119,7 +121,9 @@ def new_bounds(
         place += 1 + plan[place]
         is_exact &= abs(value) < EXACT_MAX
         low, high = _narrowed(low, high, comparison, value, whole)
-    if low > high:
+    if comparisons == 1 and comparison == C_NOT_EQUAL:
+        low, high = _outside(value, whole)
+    elif low > high:
         low, high = np.nan, np.nan
     return channel, low, high, is_exact, place
 
@@ -145,6 +149,15 @@ def _as_number(cells: CellArrays, cell: Int) -> float:
     if cells.kinds[cell] == FLOAT:
         return float(cells.bits.view(np.float64)[cell])
     return float(cells.bits[cell])
+
+
+@inlined
+def _outside(value: float, whole: Int) -> tuple[float, float]:
+    """The bounds of `x != value`, as in bounds.py; the value is finite, because others are not
+    exact."""
+    if whole:
+        return value + 1.0, value - 1.0
+    return np.nextafter(value, np.inf), np.nextafter(value, -np.inf)
 
 
 @inlined

@@ -13,13 +13,15 @@ declaration of its layout; the two ends use the constants and `encode_plan`.
                 words                       number of words of the motion that get new values
                 WORD CHANGE × words
 
-    bound change, one for each channel; the new bounds satisfy all of its comparisons
+    bound change, one for each channel; the new bounds satisfy all of its comparisons; `!=` is
+                                alone, and its bounds are the outside of others
                 BC_CHANNEL                  the channel
                 BC_WHOLE                    1 if its values are integers: `x < 5` is then `x <= 4`
                 BC_COMPARISONS              number of comparisons
                 COMPARISON × comparisons
 
-    comparison of the channel with a value computed from cells
+    comparison of the channel with a value computed from cells; those behind the row's, up to the
+    width, are numbers of patterns, which whoever carries out the plan puts there
                 CO_OPERATOR                 C_LESS and so on (programs.py)
                 CO_CELLS                    number of cells that are constants of the program
                 slot × cells                which cells of the row

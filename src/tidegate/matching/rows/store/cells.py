@@ -24,6 +24,7 @@ from tidegate.matching.rows.kernels.cell_kinds import (
     TIME,
     UNDEFINED,
 )
+from tidegate.matching.rows.kernels.flags import EXACT_MAX
 from tidegate.matching.rows.store.snapshot_file import SectionReader, SectionWriter
 from tidegate.matching.rows.store.uses import FORGOTTEN, UseCounts
 
@@ -216,6 +217,16 @@ class RowHeap:
         kinds[:] = UNDEFINED
         self._free.setdefault(width, []).append(start)
         self.free_cells += width
+
+    def long_numbers(self) -> set[int | float]:
+        """The numbers in all cells whose absolute value is 2**53 or more; times in microseconds."""
+        kinds, cells = self.kinds[: self._length], self.cells[: self._length]
+        whole = cells[(kinds == INTEGER) | (kinds == TIME)]
+        floats = cells[kinds == FLOAT].view(np.float64)
+        return {
+            *whole[(whole >= EXACT_MAX) | (whole <= -EXACT_MAX)].tolist(),
+            *floats[np.abs(floats) >= EXACT_MAX].tolist(),
+        }
 
     def is_sparse(self) -> bool:
         """Whether most of the cells are those of removed rows."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.language.evolve import Lazy, evolve_to_int
 from tidegate.matching.arrays import I32, I64, NO_TIME, U8, Bools
 from tidegate.matching.rows.kernels.motion import EVERY
 from tidegate.matching.rows.store.ids import Numbers
@@ -126,6 +127,12 @@ class SubscriptionColumns:
         evolve, pinned_at_us = self.evolve[numbers], self.pinned_at_us[numbers]
         is_pinned = (evolve < 0) & (pinned_at_us != NO_TIME)
         return np.where(is_pinned, pinned_at_us, EVERY + np.maximum(evolve, 0))
+
+    def is_lazy(self, numbers: Numbers) -> Bools:
+        """Which subscriptions are evaluated as of the time of the event, whatever happens."""
+        evolve = self.evolve[numbers]
+        lazy: Bools = (evolve == 0) | (evolve == evolve_to_int(Lazy()))
+        return lazy
 
     def set_pinned(self, numbers: Numbers, time_us: int | None) -> None:
         """Note the time as of which subscriptions are evaluated; None if they are not pinned."""

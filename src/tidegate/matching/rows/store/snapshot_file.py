@@ -15,7 +15,8 @@ nothing and reads only the pages that are used, processes that map the same file
 process that writes to an array, as an update in place does, gets pages of its own and leaves the
 file as it is. A mapped file may be replaced or unlinked, but not be cut short or overwritten: the
 operating system kills a process that reads a page behind the end of its file, and nothing in it can
-prevent that. `SectionWriter` never does so.
+prevent that. `SectionWriter` never does so. Where others may, the file is read instead: then what
+happens to it later does not matter, and one that is cut short meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ import pyarrow as pa
 
 from tidegate.errors import SnapshotError
 
-FORMAT = b"tidegate snapshot 6".ljust(24)
+FORMAT = b"tidegate snapshot 7".ljust(24)
 """Changes whenever a section, or what is in one, does: a file of another format is refused."""
 FAMILY = b"tidegate snapshot "
 """What the formats of all versions begin with."""
@@ -118,14 +119,20 @@ def _as_list(values: Any) -> Any:
 
 
 class SectionReader:
-    """The sections of a file, mapped into memory; raises SnapshotError if it is no snapshot."""
+    """The sections of a file, mapped into memory or read; raises SnapshotError if it is no
+    snapshot."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, mapped: bool = True) -> None:
         self._path = path
+        self._map: mmap.mmap | bytearray
         try:
             with open(path, "rb") as file:
-                # private: pages are shared with other processes until they are written to
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+                if mapped:
+                    # private: pages are shared with other processes until they are written to
+                    self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+                else:
+                    self._map = bytearray(os.fstat(file.fileno()).st_size)
+                    del self._map[file.readinto(self._map) :]
             self._buffer = pa.py_buffer(self._map).slice(0, self._checked_length())
             reader = pa.ipc.open_file(self._buffer)
             self._batch = reader.get_batch(0)

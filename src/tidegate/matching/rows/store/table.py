@@ -280,6 +280,11 @@ class SubscriptionTable:
         found = used[np.isin(columns.shape[used], shapes)]
         return found if np.all(columns.state[found] == CURRENT) else None
 
+    def all_with(self, shapes: Sequence[int]) -> Numbers:
+        """The subscriptions with some shapes, past versions and staged ones among them."""
+        used = self.columns.used()
+        return used[np.isin(self.columns.shape[used], shapes)]
+
     def _compact_rows(self) -> None:
         columns = self.columns
         numbers = columns.used()

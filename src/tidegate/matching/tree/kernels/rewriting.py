@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tidegate.matching.arrays import F64, I32, I64, U8, U64, Int
 from tidegate.matching.rows.kernels.envelopes import WindowArrays
-from tidegate.matching.rows.kernels.flags import DEAD
+from tidegate.matching.rows.kernels.flags import ANEW, DEAD
 from tidegate.matching.rows.kernels.jit import lean
 from tidegate.matching.rows.kernels.plan_values import (
     CellArrays,
@@ -98,8 +98,8 @@ def _rewrite(
     """See ``rewrite_entry``."""
     if not fits(plan, cells, row):
         return OTHER_KINDS
-    if tree.entry[entry_at(entry, E_FLAGS)] & DEAD:
-        return NOT_IN_PLACE  # its bounds may be anything
+    if tree.entry[entry_at(entry, E_FLAGS)] & (DEAD | ANEW):
+        return NOT_IN_PLACE  # its bounds may be anything, or are on other channels as well
     changes, place = first_change(plan)
     for _ in range(changes):
         channel, low, high, is_exact, place = new_bounds(

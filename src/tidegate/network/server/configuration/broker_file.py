@@ -17,6 +17,7 @@ from tidegate.language.spaces import Space
 from tidegate.matching.space_file import read_space
 from tidegate.network.server.access.settings import AuthSettings, TlsSettings
 from tidegate.network.server.configuration.addresses import check_reach, listen_address
+from tidegate.network.server.configuration.listeners import AdminTable, WebSocketTable
 from tidegate.network.server.settings import BrokerSettings, ClientLimits, PeerAddress
 from tidegate.network.store.retention import Retention
 from tidegate.routing.broker import BrokerLimits
@@ -30,6 +31,8 @@ TABLES: Mapping[str, type[Any]] = {
     "summaries": SummarySettings,
     "tls": TlsSettings,
     "auth": AuthSettings,
+    "admin": AdminTable,
+    "websocket": WebSocketTable,
 }
 """Tables that are fields of `BrokerSettings`, which the file need not have."""
 

@@ -1,4 +1,4 @@
-"""`tidegate demo`: static, parametric and evolving filters, in one process and on Spark."""
+"""The first part of the demo: a minute of quotes, matched in this process."""
 
 from __future__ import annotations
 
@@ -24,34 +24,7 @@ class DemoSubscriber:
     received: int = 0
 
 
-@click.command()
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Seed of the market."
-)
-@click.option(
-    "--events",
-    type=click.IntRange(min=100),
-    default=60_000,
-    show_default=True,
-    help="Quotes per minute in the pipeline.",
-)
-@click.option("--no-spark", is_flag=True, help="Show only the half in this process.")
-def demo(seed: int, events: int, no_spark: bool) -> None:
-    """Show static, parametric and evolving filters on generated quotes.
-
-    First a minute of quotes in this process, then three minutes of a larger market in a pipeline on
-    Spark, with a change that comes late.
-    """
-    _show_minute(seed)
-    if not no_spark:
-        # Spark is imported only here: it takes seconds, and the first half does without.
-        from tidegate.cli.demo_pipeline import show_pipeline
-        from tidegate.cli.pipeline import Reporter
-
-        show_pipeline(events, seed, Reporter(with_lag=False).batch)
-
-
-def _show_minute(seed: int) -> None:
+def show_minute(seed: int) -> None:
     """Match one quote a second, and print the quotes that some subscriber receives."""
     subscribers = [
         DemoSubscriber("static", parse("symbol in ('IBM', 'SUN') and volume > 9000")),

@@ -6,7 +6,7 @@ from tidegate.cli import cli
 
 
 def demo(*arguments: str) -> str:
-    result = CliRunner().invoke(cli, ["demo", "--no-spark", *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["demo", "--no-network", *arguments], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 

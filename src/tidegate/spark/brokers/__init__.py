@@ -1,0 +1,1 @@
+"""Brokers as a source and a sink of Spark."""
