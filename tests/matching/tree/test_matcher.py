@@ -164,6 +164,28 @@ def test_readers_and_writers_go_on_while_the_order_is_chosen_anew(
     check_tree(matcher._index.tree)
 
 
+def test_columns_of_events_stay_while_a_tree_is_built_that_may_look_at_them() -> None:
+    """Searches read beyond the end of the columns, at levels of the new tree."""
+    matcher = TreeMatcher(PLAIN)
+    matcher.add(Subscription(str(i), parse(f"x{i} = 1 and y = {i}")) for i in range(300))
+    index = matcher._index
+    with matcher._rebuilding:
+        order = list(index.tree.storage.order)
+        tree = index.build(index.copy(), order)
+        for i in range(300):
+            matcher.remove(str(i))
+        matcher.add([Subscription("new", parse("y = 1"))])
+        matcher.match(Event.of({"y": 1}), Moment())  # begins another tree, with one level
+        matcher.add([Subscription("other", parse("z = 1"))])
+        matcher.remove("other")  # gives columns back
+        with matcher._lock:
+            index.replace(tree)
+    assert index.columns == max(order) + 1
+    assert index.columns <= matcher._channels.columns
+    assert matcher.match(Event.of({"y": 1}), Moment()) == ["new"]
+    check_tree(index.tree)
+
+
 def test_readers_and_writers_at_once() -> None:
     matcher = TreeMatcher(TreeTuning(leaf_paths_max=2))
     matcher.add([Subscription("always", parse("x >= 0"))])

@@ -65,6 +65,8 @@ class TreeIndex:
         self._pending: list[Entries] = []
         self._changed: set[int] | None = None
         """Numbers of subscriptions that were changed since `copy`; None if there is no copy."""
+        self._copied_columns = 0
+        """How many columns events had at the last `copy`; 0 if there is no copy."""
         self._checked = 0
         self._has_motion = False
         self.tree = SearchTree(tuning=tuning)
@@ -141,9 +143,10 @@ class TreeIndex:
     def columns(self) -> int:
         """How many columns of events the tree may look at, besides those of its entries.
 
-        A node may test a channel that no entry has any more; it is that of a level.
+        A node may test a channel that no entry has any more; it is that of a level. So may a node
+        of a tree that is built from a copy, which has the channels of that time.
         """
-        return max(self.tree.storage.order, default=-1) + 1
+        return max(max(self.tree.storage.order, default=-1) + 1, self._copied_columns)
 
     @property
     def is_flushed(self) -> bool:
@@ -265,6 +268,7 @@ class TreeIndex:
     def copy(self) -> Entries:
         """A copy of all entries to build another tree from; changes are noted from now on."""
         self._changed = set()
+        self._copied_columns = self._channels.columns
         return self.tree.records.take_out()
 
     def build(self, entries: Entries, order: list[int]) -> SearchTree:
@@ -286,6 +290,7 @@ class TreeIndex:
         self.tree = tree
         if self._window is not None:
             tree.enclose(tree.records.moving(), self._enclosed_for, self._program())
+        self._copied_columns = 0
         live = changed[self._table.columns.is_current()[changed]]
         for entries in self._maker.entries(live):
             self._place(tree, entries)
