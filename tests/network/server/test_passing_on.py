@@ -8,13 +8,13 @@ import numpy as np
 
 from tidegate.language.events import Event
 from tidegate.language.values import from_us
+from tidegate.network.server.deliveries.stored_events import store_events
 from tidegate.network.server.passing_on import (
     notified_frame,
     route_detail,
     selected,
     stored_notifications,
 )
-from tidegate.network.server.stored_events import store_events
 from tidegate.network.store.store import Store
 from tidegate.network.store.transaction import Transaction
 from tidegate.network.wire.links import Notifications, Route

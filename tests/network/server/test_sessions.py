@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.language.patterns.pattern import parse_pattern
-from tidegate.network.server.delivery_queue import DeliveryQueue
+from tidegate.network.server.deliveries.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import PATTERN_HANDLES, ClientSession
 from tidegate.network.wire.requests import Done
 from tidegate.routing.messages import Client

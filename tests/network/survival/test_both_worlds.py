@@ -64,7 +64,7 @@ def test_a_script_has_the_same_outcome_in_both_worlds(topology: str, routing: st
 
 def test_a_broker_that_forgets_a_delivery_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the checks would be worth nothing."""
-    from tidegate.network.server.client_output import ClientOutput
+    from tidegate.network.server.deliveries.client_output import ClientOutput
 
     count = 0
 

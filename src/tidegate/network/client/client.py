@@ -33,14 +33,11 @@ from tidegate.network.client.receiving import Receiving
 from tidegate.network.client.registry import Move, Registry, subscribe_request, update_request
 from tidegate.network.client.requesting import AfterLoss, Requests
 from tidegate.network.client.session import Session
+from tidegate.network.client.session_listener import SessionListener
 from tidegate.network.client.settings import ClientSettings
 from tidegate.network.client.subscription import PatternSubscription, Subscription
 from tidegate.network.wire import requests as wire
-from tidegate.network.wire.connection import Message
-from tidegate.network.wire.deliveries import Deliver, DeliverSequence
 from tidegate.network.wire.event_block import EncodedEvent, encode_event
-from tidegate.network.wire.flow import Confirmed, Credit, NotPublished
-from tidegate.network.wire.handshake import Hello, Welcome
 from tidegate.subscribers.attachment import OnError, log_failure
 from tidegate.subscribers.subscriber import Subscriber
 
@@ -85,7 +82,7 @@ class Client:
     async def _start(self) -> None:
         if self._session is not None:
             raise NetworkError("this client was connected before; make another one")
-        session = self._session = Session(self._settings, self)
+        session = self._session = Session(self._settings, SessionListener(self))
         self._requests = Requests(session.send)
         self._publishing = Publishing(session.send)
         self._receiving = Receiving(self._settings, session)
@@ -571,66 +568,20 @@ class Client:
         """Whether the broker keeps what this client has when it is away."""
         return self._settings.durable
 
-    def hello(self, session: int) -> Hello:
-        """The first message of each connection."""
-        settings = self._settings
-        events, size = self._receiving.first_credit()
-        return Hello(
-            settings.identity,
-            session,
-            token=settings.token,
-            is_durable=settings.durable,
-            epoch=session if settings.epoch is None else settings.epoch,
-            answered=self._requests.answered,
-            received=self._receiving.received,
-            slow_policy=settings.slow,
-            slow_key=settings.slow_key,
-            queue_max=settings.queue_max,
-            credit_events=events,
-            credit_bytes=size,
-            heartbeat_ms=round(settings.heartbeat_s * 1_000),
-            software="tidegate for Python",
-        )
+    @property
+    def settings(self) -> ClientSettings:
+        """How the client was connected."""
+        return self._settings
 
-    def welcomed(self, welcome: Welcome) -> None:
-        """Go on with the session, or begin a new one."""
-        self._requests.window = max(1, welcome.requests_max)
-        if self._settings.epoch is not None:
-            self._publishing.begin_after(welcome.published)
-        self._publishing.connected(Credit(welcome.credit_events, welcome.credit_bytes))
-        self._registry.welcomed(welcome)
+    @property
+    def publishing(self) -> Publishing:
+        """The publications."""
+        return self._publishing
 
-    def message_came(self, message: Message) -> None:
-        """Take a message of the broker."""
-        match message:
-            case Deliver():
-                self._receiving.deliver(message, self._registry)
-            case wire.Done() | wire.Refused():
-                self._requests.answer(message)
-            case wire.InForce(handle, version):
-                subscription = self._registry.by_handle.get(handle)
-                if isinstance(subscription, Subscription):
-                    subscription.came_into_force(version)
-            case Confirmed():
-                self._publishing.confirmed(message)
-            case NotPublished(number, problem):
-                if not self._publishing.refused(message):
-                    _log.warning("publication %d was refused: %s", number, problem.reason)
-            case Credit():
-                self._publishing.grant(message)
-            case DeliverSequence():
-                self._receiving.deliver_sequence(message, self._registry)
-            case wire.Missed(count):
-                self._receiving.missed += count
-                _log.warning("the broker dropped %d deliveries for %s", count, self.identity)
-            case wire.Held():
-                self._registry.take_held(message)
-
-    def before_write(self) -> None:
-        """Send what waits for the end of the turn."""
-        if self._live.can_write and not self._is_moving:
-            self._publishing.flush()
-        self._receiving.flush()
+    @property
+    def may_publish(self) -> bool:
+        """Whether publications may be sent now: not while the client moves to another broker."""
+        return self._live.can_write and not self._is_moving
 
     def ended(self, error: TidegateError) -> None:
         """Let all who wait fail."""

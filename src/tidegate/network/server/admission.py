@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING
 
 from tidegate.errors import AccessError, LinkProtocolError, OverloadedError
-from tidegate.network.server.delivery_queue import DeliveryQueue
+from tidegate.network.server.deliveries.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import ClientSession
 from tidegate.network.wire.handshake import Hello, Welcome
 from tidegate.network.wire.requests import Missed

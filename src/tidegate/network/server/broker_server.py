@@ -36,9 +36,10 @@ from tidegate.network.server.access.granted import grants_of
 from tidegate.network.server.access.rates import Rates
 from tidegate.network.server.access.tls_door import TlsDoor, new_door
 from tidegate.network.server.admission import Admission
-from tidegate.network.server.blocking import Blocking
 from tidegate.network.server.client_lives import ClientLives
-from tidegate.network.server.client_output import ClientOutput
+from tidegate.network.server.deliveries.blocking import Blocking
+from tidegate.network.server.deliveries.client_output import ClientOutput
+from tidegate.network.server.deliveries.replays import Replays
 from tidegate.network.server.durable_clients import DurableClients
 from tidegate.network.server.durable_links import SEEN, DurableLinks
 from tidegate.network.server.events import PUBLISHER, EventTurns
@@ -46,7 +47,6 @@ from tidegate.network.server.link_connector import keep_connected
 from tidegate.network.server.links import Links
 from tidegate.network.server.publish_credit import PublishCredit
 from tidegate.network.server.refusals import Refusals
-from tidegate.network.server.replays import Replays
 from tidegate.network.server.requests import RequestTurns
 from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.server.served_connection import ServedConnection

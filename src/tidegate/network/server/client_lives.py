@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.errors import AccessError
-from tidegate.network.server.delivery_queue import DeliveryQueue
+from tidegate.network.server.deliveries.delivery_queue import DeliveryQueue
 from tidegate.network.server.sessions import ClientSession
 from tidegate.routing import messages as m
 

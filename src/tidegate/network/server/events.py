@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.errors import LimitError, StoreFullError, TidegateError
 from tidegate.matching.arrays import I64, Bools
 from tidegate.network.observing.trace_context import ATTRIBUTE, log_sampled
+from tidegate.network.server.deliveries.stored_events import client_detail, store_events
 from tidegate.network.server.links import LINK_QUEUE, Link
 from tidegate.network.server.passing_on import (
     notifications,
@@ -28,7 +29,6 @@ from tidegate.network.server.routed_turn import (
     joined_events,
     publications,
 )
-from tidegate.network.server.stored_events import client_detail, store_events
 from tidegate.network.store.transaction import Transaction
 from tidegate.network.wire.deliveries import Publish
 from tidegate.network.wire.event_batches import batch_of

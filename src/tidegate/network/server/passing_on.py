@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.msgpack import Decoder, Encoder
 
 from tidegate.matching.arrays import I64
-from tidegate.network.server.stored_events import publications_of
+from tidegate.network.server.deliveries.stored_events import publications_of
 from tidegate.network.store.reading import QueuedEvent
 from tidegate.network.store.store import Store
 from tidegate.network.wire.links import Notifications, Route

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.language.patterns.pattern import Pattern
-from tidegate.network.server.delivery_queue import DeliveryQueue
+from tidegate.network.server.deliveries.delivery_queue import DeliveryQueue
 from tidegate.network.wire.requests import Done, Refused
 from tidegate.routing.messages import Client
 
 if TYPE_CHECKING:
-    from tidegate.network.server.replays import Replay
+    from tidegate.network.server.deliveries.replays import Replay
     from tidegate.network.server.served_connection import ServedConnection
 
 PATTERN_HANDLES = 1 << 31

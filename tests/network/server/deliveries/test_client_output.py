@@ -20,7 +20,7 @@ LOOPBACK = BrokerSettings("a", port=0)
 def test_slow_durable_client_gets_everything_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.network.server.client_output.READ_MAX", 7)
+    monkeypatch.setattr("tidegate.network.server.deliveries.client_output.READ_MAX", 7)
     monkeypatch.setattr("tidegate.network.server.admission.DURABLE_QUEUE_MAX", 20)
 
     async def main() -> None:

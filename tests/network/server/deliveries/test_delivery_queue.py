@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.language.events import Event
-from tidegate.network.server.delivery_queue import DeliveryQueue
+from tidegate.network.server.deliveries.delivery_queue import DeliveryQueue
 from tidegate.network.wire.deliveries import Deliver
 from tidegate.network.wire.handshake import Hello
 from tidegate.network.wire.publications import PublicationBlock

@@ -8,7 +8,11 @@ import numpy as np
 
 from tidegate.language.events import Event
 from tidegate.language.values import from_us
-from tidegate.network.server.stored_events import client_detail, deliveries_of, store_events
+from tidegate.network.server.deliveries.stored_events import (
+    client_detail,
+    deliveries_of,
+    store_events,
+)
 from tidegate.network.store.store import Store
 from tidegate.network.store.transaction import Transaction
 from tidegate.network.wire.publications import IS_CONFIRMED, PublicationBlock

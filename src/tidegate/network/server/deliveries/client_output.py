@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidegate.matching.arrays import I64
-from tidegate.network.server.routed_turn import ClientDeliveries
-from tidegate.network.server.stored_events import (
+from tidegate.network.server.deliveries.stored_events import (
     client_detail,
     deliveries_of,
     publications_of,
     store_events,
 )
+from tidegate.network.server.routed_turn import ClientDeliveries
 from tidegate.network.store.reading import QueuedEvent
 from tidegate.network.wire import requests as wire
 from tidegate.network.wire.deliveries import Deliver, DeliverSequence
@@ -31,7 +31,7 @@ from tidegate.routing.batching.routed import Deliveries
 
 if TYPE_CHECKING:
     from tidegate.network.server.broker_server import BrokerServer
-    from tidegate.network.server.delivery_queue import Batch
+    from tidegate.network.server.deliveries.delivery_queue import Batch
     from tidegate.network.server.served_connection import ServedConnection
     from tidegate.network.server.sessions import ClientSession
     from tidegate.network.server.turns import Turn

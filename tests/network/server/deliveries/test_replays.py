@@ -13,7 +13,7 @@ import tidegate
 from support.wire_client import PLENTY, WireClient, bodies, running
 from tidegate.errors import AccessError, SubscriptionError
 from tidegate.network.server.broker_server import BrokerServer
-from tidegate.network.server.replays import CHUNK_EVENTS
+from tidegate.network.server.deliveries.replays import CHUNK_EVENTS
 from tidegate.network.server.settings import BrokerSettings
 from tidegate.network.store.retention import Retention
 from tidegate.network.wire import requests as wire

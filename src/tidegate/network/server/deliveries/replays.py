@@ -24,7 +24,7 @@ from tidegate.errors import AccessError
 from tidegate.language.semantics import holds
 from tidegate.matching.poset.wanted_filter import event_us
 from tidegate.matching.subscription import Moment
-from tidegate.network.server.stored_events import publications_of
+from tidegate.network.server.deliveries.stored_events import publications_of
 from tidegate.network.wire.deliveries import Deliver
 from tidegate.routing.messages import NamedSubscription, Publication
 from tidegate.routing.spaces import DEFAULT

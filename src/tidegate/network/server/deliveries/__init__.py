@@ -1,0 +1,1 @@
+"""What clients get: queues in memory and on disk, replays, and clients that are too slow."""
