@@ -25,7 +25,7 @@ from tidegate.cli.network.listeners import (
     with_options,
 )
 from tidegate.cli.network.logs import set_up_logs
-from tidegate.errors import SettingsError, TidegateError
+from tidegate.errors import SettingsError, StoreError, TidegateError
 from tidegate.routing.strategies import STRATEGIES
 from tidegate.routing.substrates import SUBSTRATES
 
@@ -235,6 +235,9 @@ def extend_spaces(server: BrokerServer, read_again: Callable[[], BrokerSettings]
     """Declare what the files of the spaces have now beyond what they had; or log what is wrong."""
     try:
         server.extend_spaces(read_again().spaces)
+    except StoreError as error:
+        _log.error("the spaces hold now, but could not be stored: %s", error)
+        return
     except TidegateError as error:
         _log.error("the spaces stay as they were: %s", error)
         return
