@@ -29,11 +29,7 @@ from support.spark_streams import (
 from tidegate import Engine, TidegateError
 from tidegate.spark import match
 
-# random filters compare numbers with strings too
-pytestmark = [
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore::tidegate.errors.MisfitWarning"),
-]
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
