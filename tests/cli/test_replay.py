@@ -185,7 +185,8 @@ BAD: list[tuple[Row, str]] = [
     ),
     (
         change(1, "subscribe", "b", filter="true", until=at(2)),
-        "there is no field 'until'; a change has time, op, id, filter, params, subscriber, evolve, seq",
+        "there is no field 'until'; a change has time, op, id, filter, params, subscriber, evolve, "
+        "seq",
     ),
     (
         change(1, "unsubscribe", "b"),

@@ -64,7 +64,7 @@ def run_killed(plan: Plan) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         start_new_session=True,  # its own process group, to be killed as a whole
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-3000:]

@@ -193,6 +193,8 @@ def _texts(message: object) -> str:
             return f"{_texts(pattern)} {publications}"
         case m.Refused(request, reason):
             return f"{_texts(request)} {reason}"
+        case m.Trace(origin, number, notify):
+            return f"{origin} {number} {_texts(notify)}"
         case m.Notify(targets=frozenset() as targets):  # two equal sets may differ in their order
             return f"{replace(message, targets=None)!r} {sorted(targets)}"
     return repr(message)

@@ -60,14 +60,15 @@ def test_strangers_are_few() -> None:
 
     async def main() -> None:
         async with running(BrokerSettings("a", port=0, limits=limits)) as server:
-            for name in ("ann", "bob"):  # who has said who it is counts no more
-                await WireClient.connect(server.port, name)
+            # Who has said who it is counts no more; a client that nobody holds is closed.
+            known = [await WireClient.connect(server.port, name) for name in ("ann", "bob")]
             _, writer = await asyncio.open_connection("127.0.0.1", server.port)
             async with asyncio.timeout(60):
                 while len(server.entrance) < 3:
                     await asyncio.sleep(0.01)
             refused = await WireClient.connect(server.port, "eve", wait=False)
             assert (await refused.next(Goodbye)).problem.text == "handshakes_max"
+            assert len(known) == 2
             writer.close()
 
     asyncio.run(main())
