@@ -46,7 +46,7 @@ def demo(context: click.Context, seed: int, events: int, no_spark: bool, no_netw
     from tidegate.cli.demo.network_run import show as show_network
 
     with (
-        _ended_by_sigterm(),
+        _ended_by_signals(),
         tempfile.TemporaryDirectory(prefix="tidegate-demo-") as folder,
         run_network(Market(events, seed), Path(folder)) as run,
     ):
@@ -62,14 +62,24 @@ def demo(context: click.Context, seed: int, events: int, no_spark: bool, no_netw
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does, so that it ends its processes."""
+def _ended_by_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the command wherever it is, so that it ends its processes.
+
+    With Python's own handler of Ctrl-C, asyncio would cancel its main task instead, and go on if
+    something catches that.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    signals = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signals.append(signal.SIGINT)
+    before = {each: signal.signal(each, end) for each in signals}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
