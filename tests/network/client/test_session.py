@@ -94,3 +94,19 @@ def test_a_broker_may_ask_to_come_back_later() -> None:
         draining.close()
 
     asyncio.run(main())
+
+
+def test_who_closes_can_be_cancelled() -> None:
+    """Ctrl-C at this moment was swallowed, and the program went on."""
+
+    async def main() -> None:
+        async with running(A) as server:
+            client = await connect(f"tidegate://127.0.0.1:{server.port}", identity="ann")
+            closing = asyncio.create_task(client.close())
+            await asyncio.sleep(0)  # it waits for the task of the session now
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+            await client.close()
+
+    asyncio.run(main())

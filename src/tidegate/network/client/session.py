@@ -11,7 +11,6 @@ import asyncio
 import logging
 import random
 import time
-from contextlib import suppress
 from typing import Any, Protocol
 
 from tidegate.errors import ConnectionLostError, NetworkError, TidegateError
@@ -110,8 +109,10 @@ class Session:
         self._leave()
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            # Not `await self._task`: a cancellation of the caller would look like that of the task.
+            await asyncio.wait([self._task])
+            if not self._task.cancelled() and (error := self._task.exception()) is not None:
+                raise error
         self._listener.ended(NetworkError("the client is closed"))
 
     def move(self, broker: BrokerAddress) -> None:
